@@ -1,0 +1,199 @@
+"""The engines that are compared, each running the same query over the same files into the same format.
+
+The query: per window and key the number of reports, their mean and the largest value. All engines read with
+Spark's file source, take the same number of files an epoch and write snappy parquet; a run is over when the
+last epoch is committed.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import gcd
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name that Spark users know
+from pyspark.sql.types import DoubleType, LongType, StructType, TimestampType
+
+import penstock as ps
+from penstock.benchmarks.data import DDL
+from penstock.benchmarks.machine import cores
+from penstock.benchmarks.memory import Usage
+
+DELAY = "1 second"
+
+
+@dataclass(frozen=True)
+class WindowSpan:
+    """Size and slide of a sliding window in whole seconds."""
+
+    size: int
+    slide: int
+
+    @property
+    def pane(self) -> int:
+        """Seconds of the largest slice that every window is made of."""
+        return gcd(self.size, self.slide)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to do: where to read, where to write, and the window."""
+
+    source: Path
+    output: Path
+    checkpoint: Path
+    window: WindowSpan
+    files_per_epoch: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run took, from its start to its last commit."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A name for the report and the function that runs a job to its end."""
+
+    name: str
+    run: Callable[[SparkSession, Job], None]
+
+
+def measure(engine: Engine, spark: SparkSession, job: Job) -> Cost:
+    """Run a job and say what it took.
+
+    The engines share one JVM, whose heap a run would otherwise inherit from the one before: a collection
+    goes first, outside the measured time.
+    """
+    _collect_garbage(spark)
+    with Usage() as usage:
+        start = time.perf_counter()
+        engine.run(spark, job)
+        wall = time.perf_counter() - start
+    return Cost(wall_s=wall, cpu_s=usage.cpu_s, peak_mb=usage.peak_mb)
+
+
+def start_penstock(spark: SparkSession, job: Job) -> ps.Run:
+    """Start the query in Penstock."""
+    source = ps.files(str(job.source), files_per_epoch=job.files_per_epoch)
+    query = (
+        ps.stream("reports", schema=DDL, time="time", delay=DELAY, source=source)
+        .group_by("key")
+        .window(*_span(job.window))
+        .agg(reports=ps.count(), mean=ps.avg("value"), top=ps.max("value"))
+    )
+    sink = ps.parquet(str(job.output), compression="snappy")
+    return query.start(sink=sink, checkpoint=str(job.checkpoint), session=spark)
+
+
+def run_penstock(spark: SparkSession, job: Job) -> None:
+    """The query in Penstock, drained: windows that are open at the end of the input are delivered too."""
+    start_penstock(spark, job).wait()
+
+
+def run_spark_window(spark: SparkSession, job: Job) -> None:
+    """The query as Spark users write it: each row goes into ceil(size / slide) windows."""
+    with settings(spark, _spark_settings()):
+        result = (
+            _arrivals(spark, job)
+            .groupBy(F.window("time", *_span(job.window)), "key")
+            .agg(F.count("*").alias("reports"), F.avg("value").alias("mean"), F.max("value").alias("top"))
+        )
+        _drain(result, job)
+
+
+def run_spark_chained(spark: SparkSession, job: Job) -> None:
+    """The query as two chained native aggregations, panes first and windows over the panes."""
+    with settings(spark, _spark_settings()):
+        panes = (
+            _arrivals(spark, job)
+            .groupBy(F.window("time", f"{job.window.pane} seconds"), "key")
+            .agg(F.count("*").alias("n"), F.sum("value").alias("total"), F.max("value").alias("top"))
+        )
+        result = (
+            panes.groupBy(F.window(F.window_time("window"), *_span(job.window)), "key")
+            .agg(F.sum("n").alias("reports"), F.sum("total").alias("total"), F.max("top").alias("top"))
+            .withColumn("mean", F.col("total") / F.col("reports"))
+        )
+        _drain(result, job)
+
+
+PENSTOCK = Engine("penstock", run_penstock)
+SPARK_WINDOW = Engine("spark window()", run_spark_window)
+SPARK_CHAINED = Engine("spark chained", run_spark_chained)
+ENGINES = (PENSTOCK, SPARK_WINDOW, SPARK_CHAINED)
+
+
+@contextmanager
+def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Set options of the session for the length of the block, and put the old ones back."""
+    before = {name: spark.conf.get(name, None) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+def _spark_settings() -> dict[str, str]:
+    # What a Spark user with this machine would set: a state partition a core rather than the 200 of the
+    # default. The HDFS-backed store keeps its state in memory, which is the faster one at this size.
+    package = "org.apache.spark.sql.execution.streaming.state"
+    return {
+        "spark.sql.shuffle.partitions": str(cores()),
+        "spark.sql.streaming.stateStore.providerClass": f"{package}.HDFSBackedStateStoreProvider",
+        "spark.sql.streaming.statefulOperator.allowMultiple": "true",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    }
+
+
+def _arrivals(spark: SparkSession, job: Job) -> DataFrame:
+    schema = StructType().add("time", TimestampType()).add("key", LongType()).add("value", DoubleType())
+    return (
+        spark.readStream.schema(schema)
+        .option("maxFilesPerTrigger", job.files_per_epoch)
+        .parquet(str(job.source))
+        .withWatermark("time", DELAY)
+    )
+
+
+def _span(window: WindowSpan) -> tuple[str, str]:
+    return f"{window.size} seconds", f"{window.slide} seconds"
+
+
+def _drain(result: DataFrame, job: Job) -> None:
+    query = (
+        result.select(
+            F.col("window.start").alias("window_start"),
+            F.col("window.end").alias("window_end"),
+            "key",
+            "reports",
+            "mean",
+            "top",
+        )
+        .writeStream.format("parquet")
+        .option("path", str(job.output))
+        .option("checkpointLocation", str(job.checkpoint))
+        .option("compression", "snappy")
+        .outputMode("append")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def _collect_garbage(spark: SparkSession) -> None:
+    jvm = spark._jvm  # noqa: SLF001  there is no public way to ask for a collection
+    if jvm is not None:
+        jvm.System.gc()

@@ -1,0 +1,150 @@
+"""`penstock bench growth`: Penstock as windows overlap more, keys multiply and time passes."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from pyspark.sql import SparkSession
+
+from penstock.benchmarks import results
+from penstock.benchmarks.data import DataSet
+from penstock.benchmarks.engines import PENSTOCK, Job, WindowSpan, measure, start_penstock
+from penstock.benchmarks.growth_plot import EpochRecord, draw
+from penstock.benchmarks.machine import penstock_version, this_machine
+from penstock.benchmarks.report import Check, Report, Value, now
+from penstock.benchmarks.tables import say
+from penstock.runtime.session import spark_session
+
+OVERLAPS = (1, 10, 100, 1000)
+KEYS = (1_000, 10_000, 100_000, 1_000_000)
+EARLY = slice(50, 100)
+LATE = slice(-50, None)
+EPOCH_TIME_CEILING = 1.25
+# Which of the rare keys occur within 30 s varies by less than a percent; one pane in 30 kept for ever is 3 %.
+STATE_CEILING = 1.02
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What the three parts share."""
+
+    spark: SparkSession
+    data: Path
+    scratch: Path
+    seed: int
+
+    def measure(self, case: str, data: DataSet, window: WindowSpan) -> dict[str, Value]:
+        """One row of the report: Penstock over the whole data set, two files an epoch."""
+        folder = data.write(self.data)
+        with tempfile.TemporaryDirectory(dir=self.scratch) as place:
+            job = _job(folder, Path(place), window, files_per_epoch=2)
+            cost = measure(PENSTOCK, self.spark, job)
+            rows_out = results.count(job.output)
+        say(f"{case}: {data.rows / cost.wall_s:,.0f} rows/s")
+        return {
+            "engine": PENSTOCK.name,
+            "case": case,
+            "rows_per_s": round(data.rows / cost.wall_s),
+            "cpu_s": round(cost.cpu_s, 2),
+            "wall_s": round(cost.wall_s, 3),
+            "peak_mb": round(cost.peak_mb),
+            "rows": data.rows,
+            "rows_out": rows_out,
+        }
+
+
+def growth(  # noqa: PLR0913  each is one option of the command
+    *,
+    rows: int = 1_000_000,
+    epochs: int = 300,
+    seed: int = 7,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    plot: Path | None = None,
+) -> Report:
+    """Measure the three growths, and draw them into one figure if `plot` names a file."""
+    if quick:
+        rows, epochs = min(rows, 200_000), min(epochs, 160)
+    key_counts = KEYS[:-1] if quick else KEYS
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
+        bench = Bench(spark_session(), data_dir or Path(scratch, "data"), Path(scratch), seed)
+        _warm_up(bench)
+        overlaps = {factor: over_overlap(bench, rows, factor) for factor in OVERLAPS}
+        keys = {count: over_keys(bench, rows, count) for count in key_counts}
+        records = over_epochs(bench, epochs)
+    if plot is not None:
+        draw(plot, _rates(overlaps), _rates(keys), records)
+    table = (*overlaps.values(), *keys.values(), *_epoch_rows(records))
+    return Report("growth", penstock_version(), now(), this_machine(), seed, table, checks(records))
+
+
+def over_overlap(bench: Bench, rows: int, factor: int) -> dict[str, Value]:
+    """The same tuples in windows of `factor` seconds sliding by one second."""
+    data = DataSet(rows=rows, seconds=1000, keys=1000, seed=bench.seed)
+    return bench.measure(f"{factor} s by 1 s", data, WindowSpan(factor, 1))
+
+
+def over_keys(bench: Bench, rows: int, keys: int) -> dict[str, Value]:
+    """60 s windows sliding by 10 s over `keys` keys."""
+    data = DataSet(rows=rows, seconds=200, keys=keys, seed=bench.seed)
+    return bench.measure(f"60 s by 10 s, {keys:,} keys", data, WindowSpan(60, 10))
+
+
+def over_epochs(bench: Bench, epochs: int) -> list[EpochRecord]:
+    """One file of one second an epoch, 30 s windows sliding by 1 s: what each epoch took and left."""
+    say(f"{epochs} epochs")
+    data = DataSet(rows=epochs * 5_000, seconds=epochs, keys=1000, seed=bench.seed, rows_per_file=5_000)
+    folder = data.write(bench.data)
+    with tempfile.TemporaryDirectory(dir=bench.scratch) as place:
+        run = start_penstock(bench.spark, _job(folder, Path(place), WindowSpan(30, 1), files_per_epoch=1))
+        run.wait()
+        records = [EpochRecord(e.epoch, e.seconds, e.state_rows, e.state_bytes) for e in run.progress]
+    # The epochs after the input's last close what is open; their state says nothing about growth.
+    return records[:epochs]
+
+
+def checks(records: Sequence[EpochRecord]) -> tuple[Check, ...]:
+    """The last 50 epochs against the epochs 50 to 100, by medians."""
+    time = _ratio([r.seconds for r in records[EARLY]], [r.seconds for r in records[LATE]])
+    state = _ratio([r.state_rows for r in records[EARLY]], [r.state_rows for r in records[LATE]])
+    source = "the last 50 epochs against the epochs 50 to 100"
+    return (
+        Check("growth of the epoch time", time, source, ceiling=EPOCH_TIME_CEILING),
+        Check("growth of the state rows", state, source, ceiling=STATE_CEILING),
+    )
+
+
+def _ratio(early: Sequence[float], late: Sequence[float]) -> float | None:
+    # Fewer than 150 epochs would compare epochs with themselves.
+    if len(early) < 50 or len(late) < 50 or median(early) == 0:
+        return None
+    return round(median(late) / median(early), 3)
+
+
+def _epoch_rows(records: Sequence[EpochRecord]) -> list[dict[str, Value]]:
+    return [
+        {
+            "engine": PENSTOCK.name,
+            "case": f"epochs {part[0].epoch} to {part[-1].epoch}, 30 s by 1 s",
+            "epoch_s": round(median(r.seconds for r in part), 4),
+            "state_rows": round(median(r.state_rows for r in part)),
+            "state_mb": round(median(r.state_bytes for r in part) / 2**20, 2),
+        }
+        for part in (records[EARLY], records[LATE])
+        if part
+    ]
+
+
+def _rates(rows: dict[int, dict[str, Value]]) -> dict[int, float]:
+    return {at: float(row["rows_per_s"] or 0) for at, row in rows.items()}
+
+
+def _job(folder: Path, place: Path, window: WindowSpan, files_per_epoch: int) -> Job:
+    return Job(folder, place / "out", place / "state", window, files_per_epoch)
+
+
+def _warm_up(bench: Bench) -> None:
+    data = DataSet(rows=100_000, seconds=100, keys=1000, seed=bench.seed, rows_per_file=20_000)
+    bench.measure("warm-up, 10 s by 1 s", data, WindowSpan(10, 1))

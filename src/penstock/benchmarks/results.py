@@ -1,0 +1,62 @@
+"""What an engine delivered, read back from its parquet files with DuckDB."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """Windows up to some end: how many result rows, and a checksum in which their order plays no part."""
+
+    rows: int
+    checksum: int
+
+
+def count(folder: Path) -> int:
+    """Result rows in the folder."""
+    if not _any(folder):
+        return 0
+    return int(_one("SELECT count(*) FROM read_parquet(?)", _files(folder))[0])
+
+
+def last_end(folder: Path) -> int | None:
+    """The end of the last window delivered, in microseconds since 1970; None without any."""
+    if not _any(folder):
+        return None
+    return _one("SELECT epoch_us(max(window_end)) FROM read_parquet(?)", _files(folder))[0]
+
+
+def delivered(folder: Path, until: int) -> Delivered:
+    """Count and checksum of the windows that end no later than `until`, in microseconds since 1970.
+
+    A sum of hashes, so a row that comes twice shows as much as one that is missing.
+    """
+    if not _any(folder):
+        return Delivered(0, 0)
+    rows, checksum = _one(_CHECKSUM, _files(folder), until)
+    return Delivered(int(rows), int(checksum))
+
+
+_CHECKSUM = """
+    SELECT count(*), coalesce(sum(hash(
+        epoch_us(window_start), epoch_us(window_end), key, reports, round(mean, 6), round(top, 6)
+    )), 0)
+    FROM read_parquet(?) WHERE epoch_us(window_end) <= ?
+"""
+
+
+def _any(folder: Path) -> bool:
+    return next(folder.rglob("*.parquet"), None) is not None
+
+
+def _files(folder: Path) -> str:
+    return str(folder / "**" / "*.parquet")
+
+
+def _one(sql: str, *arguments: object) -> tuple[int, ...]:
+    with duckdb.connect() as connection:
+        row = connection.execute(sql, arguments).fetchone()
+    assert row is not None, "an aggregate without groups gives one row"
+    return tuple(row)

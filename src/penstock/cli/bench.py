@@ -1,0 +1,113 @@
+"""`penstock bench`: the measurements, as tables for people or as one JSON object for programs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from penstock.benchmarks.report import Report
+
+__all__ = ["bench"]
+
+bench = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Measure Penstock on this machine. The exit status is 0 only if every check holds.\n\n"
+    "Example: [bold]penstock bench windows --quick[/]",
+)
+
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, progress on standard error.")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A smaller form of the same measurement.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the data.")]
+Rows = Annotated[int, typer.Option(min=1, help="Rows to measure with.")]
+Keys = Annotated[int, typer.Option(min=1, help="Keys, drawn from a Zipf distribution.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Keep the data here and use it again; else it is made anew each time.")
+]
+
+
+@bench.command()
+def windows(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    rows: Rows = 10_000_000,
+    seconds: Annotated[int, typer.Option(min=1, help="Event time that the rows span.")] = 2000,
+    keys: Keys = 16_384,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; the best one counts.")] = 3,
+    files_per_epoch: Annotated[int, typer.Option(min=1, help="Files that one epoch takes.")] = 10,
+    data_dir: DataDir = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare sliding windows with Spark's own two ways to aggregate them.
+
+    Example: [bold]penstock bench windows --quick --json > windows.json[/]
+    """
+    from penstock.benchmarks.windows import windows as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(
+        rows=rows,
+        seconds=seconds,
+        keys=keys,
+        repeats=repeats,
+        files_per_epoch=files_per_epoch,
+        data_dir=data_dir,
+        seed=seed,
+        quick=quick,
+    )
+    _deliver(report, json=json)
+
+
+@bench.command()
+def latency(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    rows_per_s: Annotated[int, typer.Option("--rate", min=1, help="Rows that arrive each second.")] = 20_000,
+    seconds: Annotated[int, typer.Option(min=11, help="Length; the first 10 are warm-up.")] = 60,
+    keys: Keys = 1000,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how long after a window could close its result is delivered.
+
+    Example: [bold]penstock bench latency --rate 20000 --seconds 60[/]
+    """
+    from penstock.benchmarks.latency import latency as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(rows_per_s=rows_per_s, seconds=seconds, keys=keys, seed=seed, quick=quick)
+    _deliver(report, json=json)
+
+
+@bench.command()
+def growth(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    rows: Rows = 1_000_000,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of the long run.")] = 300,
+    data_dir: DataDir = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the figure into this PNG file.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what happens as windows overlap more, keys multiply and time passes.
+
+    Example: [bold]penstock bench growth --plot growth.png[/]
+    """
+    from penstock.benchmarks.growth import growth as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(rows=rows, epochs=epochs, data_dir=data_dir, plot=plot, seed=seed, quick=quick)
+    _deliver(report, json=json)
+
+
+def _deliver(report: "Report", *, json: bool) -> None:
+    """Hand the report over, and end with its status."""
+    from penstock.benchmarks.tables import emit_json, show  # noqa: PLC0415 -- needed only after a measurement
+
+    if json:
+        emit_json(report)
+    else:
+        show(report)
+    raise typer.Exit(report.status)

@@ -1,0 +1,30 @@
+"""`penstock demo`: a city's traffic, live."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["demo"]
+
+
+def demo(
+    *,
+    forever: Annotated[bool, typer.Option("--forever", help="Go on until Ctrl-C.")] = False,
+    output: Annotated[
+        Path, typer.Option(help="Folder for feed, state, results and chart; emptied at each start.")
+    ] = Path("demo-output"),
+    seed: Annotated[int, typer.Option(min=0, help="Another seed draws another city.")] = 7,
+    minutes: Annotated[int, typer.Option(min=2, help="Minutes of city time, 0.15 seconds each.")] = 240,
+) -> None:
+    """Show a city's traffic, live, in about a minute.
+
+    Vehicles of an invented city report position and speed, out of order and some of them late. The traffic
+    query watches the last hour of every 500 m tile, minute by minute: how many reports, how fast, and whether
+    a queue ends there. At the end there are Parquet results and a chart.
+
+    Example: [bold]penstock demo --seed 11 --output /tmp/city[/]
+    """
+    from penstock.demo.main import run_demo  # noqa: PLC0415 -- Spark takes a second to import, --help has no need of it
+
+    run_demo(output, minutes=minutes, seed=seed, forever=forever)

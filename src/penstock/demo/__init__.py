@@ -1,0 +1,1 @@
+"""A city's traffic, live: a synthetic feed, the traffic query over it, a view and a chart."""

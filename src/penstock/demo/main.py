@@ -1,0 +1,111 @@
+"""The demo from start to end: feed a city's reports, run the traffic query over them, show what came out."""
+
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from rich.console import Console
+
+import penstock as ps
+from penstock.demo.chart import draw
+from penstock.demo.city import City
+from penstock.demo.feed import Feed
+from penstock.demo.folder import Folder, fresh_folder
+from penstock.demo.panel import Scene
+from penstock.demo.results import Area, last_hour, newest_files, result_files
+from penstock.demo.summary import conclude
+from penstock.demo.tally import Tally
+from penstock.demo.traffic import traffic
+from penstock.demo.view import View, view
+
+__all__ = ["OUTPUT", "run_demo"]
+
+OUTPUT = Path("demo-output")
+MINUTES = 240
+VEHICLES = 12_000
+TICK = 0.25
+AREAS_EVERY = 2.0
+SHOWN_AREAS = 8
+# More than the files of one epoch, so that the last window is whole.
+NEWEST = 16
+
+
+def run_demo(
+    output: Path = OUTPUT,
+    *,
+    minutes: int = MINUTES,
+    seed: int = 7,
+    forever: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Run the demo; `forever` goes on until Ctrl-C, else it ends with the given minutes of city time."""
+    console = console or Console()
+    folder = fresh_folder(output)
+    city = City(seed, VEHICLES)
+    # An endless feed deletes what has long been read; one that ends leaves all of it to look at.
+    feed = Feed(city, folder.feed) if forever else Feed(city, folder.feed, minutes=minutes, keep=minutes)
+    console.print("Starting Spark. The city wakes at 06:00; a minute there takes 0.15 seconds here.")
+    folder.feed.mkdir()
+    run = traffic(folder.feed).start(
+        sink=ps.parquet(folder.results),
+        checkpoint=folder.checkpoint,
+        late=ps.parquet(folder.late),
+        rejects=ps.parquet(folder.rejects),
+        name="traffic",
+    )
+    watch = Watch(run, feed, folder)
+    try:
+        feed.start()
+        with view(console) as shown:
+            watch.until_done(shown)
+    except KeyboardInterrupt:
+        console.print("Stopping.")
+    finally:
+        feed.stop()
+        run.stop()
+    files = result_files(folder.results)
+    areas = last_hour(files)
+    if areas:
+        draw(files, folder.chart)
+    conclude(console, watch.tally, areas, folder)
+
+
+class Watch:
+    """Looks at the run a few times a second until the feed has ended and the frontier has reached its end."""
+
+    def __init__(self, run: ps.Run, feed: Feed, folder: Folder) -> None:
+        self.tally = Tally()
+        self._run = run
+        self._feed = feed
+        self._folder = folder
+        self._areas: list[Area] = []
+        self._areas_due = 0.0
+
+    def until_done(self, shown: View) -> None:
+        """Show scene after scene; raises what the run or the feed failed with."""
+        while not self._done():
+            if not self._run.running:
+                self._run.wait()
+            self.tally.take(self._run.progress)
+            self._feed.release(self._minutes_read())
+            shown.show(Scene(self.tally, self._run.progress, self._city_time(), self._busiest()))
+            time.sleep(TICK)
+
+    def _done(self) -> bool:
+        # The last file holds the last minute, and the frontier is 5 seconds behind the newest report.
+        return self._feed.finished and self._minutes_read() >= self._feed.written - 1
+
+    def _minutes_read(self) -> int:
+        if self.tally.frontier is None:
+            return 0
+        return (self.tally.frontier - self._feed.city.start) // timedelta(minutes=1)
+
+    def _city_time(self) -> datetime:
+        return self._feed.city.start + timedelta(minutes=self._feed.written)
+
+    def _busiest(self) -> list[Area]:
+        """The busiest areas now, read anew only now and then: this costs a tenth of a second."""
+        if time.monotonic() >= self._areas_due:
+            self._areas = last_hour(newest_files(self._folder.results, NEWEST))[:SHOWN_AREAS]
+            self._areas_due = time.monotonic() + AREAS_EVERY
+        return self._areas

@@ -1,0 +1,117 @@
+# ruff: noqa: N818 -- a name that says what is wrong needs no suffix
+"""Every error of Penstock: each says what was given, what was expected and what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Self
+
+__all__ = [
+    "AggregateOverflow",
+    "BadAggregate",
+    "BadDuration",
+    "BadExpression",
+    "BadName",
+    "BadSchema",
+    "BadSink",
+    "BadSource",
+    "BadWindow",
+    "CheckpointError",
+    "DamagedCheckpoint",
+    "ForeignCheckpoint",
+    "MissingSegment",
+    "PenstockError",
+    "QueryError",
+    "RunError",
+    "SinkError",
+    "UnknownColumn",
+    "WrongType",
+]
+
+
+class PenstockError(Exception):
+    """Anything that Penstock itself finds wrong."""
+
+
+class QueryError(PenstockError):
+    """The query as written cannot be run."""
+
+
+class UnknownColumn(QueryError):
+    """A column is named that the stream or the result does not have."""
+
+    @classmethod
+    def among(cls, name: str, known: Iterable[str]) -> Self:
+        """The error for one name, with the nearest known names and all of them.
+
+        >>> print(UnknownColumn.among("sped", ["time", "speed"]))
+        no column 'sped'; did you mean 'speed'? The columns are: time, speed
+        """
+        names = list(known)
+        lowered = {each.lower(): each for each in names}
+        near = [repr(lowered[each]) for each in get_close_matches(name.lower(), lowered)]
+        hint = f"did you mean {' or '.join(near)}? The" if near else "the"
+        return cls(f"no column {name!r}; {hint} columns are: {', '.join(names)}")
+
+
+class BadDuration(QueryError):
+    """A duration has no fixed length, no unit or no whole number of microseconds."""
+
+
+class BadWindow(QueryError):
+    """A window has a size, slide or offset that cannot work."""
+
+
+class WrongType(QueryError):
+    """A column or an expression has a type that does not fit its use."""
+
+
+class BadExpression(QueryError):
+    """An expression or a statement does not parse or is not allowed where it stands."""
+
+
+class BadSchema(QueryError):
+    """A schema cannot be read, or names something twice or something reserved."""
+
+
+class BadSource(QueryError):
+    """A source is declared in a way that cannot be read."""
+
+
+class BadSink(QueryError):
+    """A sink is declared in a way that cannot be written."""
+
+
+class BadAggregate(QueryError):
+    """An aggregate is called or defined in a way that cannot be computed."""
+
+
+class BadName(QueryError):
+    """A name is not an identifier, is reserved, or is used twice."""
+
+
+class CheckpointError(PenstockError):
+    """The checkpoint cannot be used."""
+
+
+class ForeignCheckpoint(CheckpointError):
+    """The checkpoint belongs to another query."""
+
+
+class DamagedCheckpoint(CheckpointError):
+    """A file of the checkpoint is not what its record says."""
+
+
+class MissingSegment(CheckpointError):
+    """A segment that the manifest names is gone."""
+
+
+class RunError(PenstockError):
+    """A run failed at what it was doing."""
+
+
+class AggregateOverflow(RunError):
+    """An aggregate left the range of its result type."""
+
+
+class SinkError(RunError):
+    """A sink did not take the results of an epoch."""

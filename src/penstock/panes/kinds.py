@@ -1,0 +1,269 @@
+"""The kinds of partial: which columns hold one in a segment, and which merge combines it.
+
+A kind turns Arrow columns into the lanes of a merge and back. Loading sees all rows that one
+channel works on together, so values without a native order in numpy (strings, decimals, pairs)
+are ranked among each other once and merged as integers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.panes import limbs
+from penstock.panes.merges import Array, Elementwise, Lanes, Merge, Moments, Optional
+
+__all__ = ["Boundary", "Count", "Fold", "Kind", "Loaded", "Spread"]
+
+Operation = Literal["sum", "min", "max", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or"]
+
+
+class Loaded(Protocol):
+    """Partials of one kind in memory: the merge, the lanes of all rows, and the way back to Arrow."""
+
+    @property
+    def merge(self) -> Merge:
+        """How to combine the lanes."""
+        ...
+
+    @property
+    def lanes(self) -> Lanes:
+        """One element per row that was loaded."""
+        ...
+
+    def store(self, lanes: Lanes) -> list[Any]:
+        """Columns of the kind's fields for the given lanes."""
+        ...
+
+
+class Kind(Protocol):
+    """One kind of partial."""
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """Arrow types of the columns that hold a partial."""
+        ...
+
+    def load(self, columns: Sequence[Any]) -> Loaded:
+        """Take up the partials of all rows of a channel."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Native:
+    """Lanes that are the columns themselves, with an optional lane for presence."""
+
+    merge: Merge
+    lanes: Lanes
+    type: Any
+
+    def store(self, lanes: Lanes) -> list[Any]:
+        absent = ~lanes[-1] if isinstance(self.merge, Optional) else None
+        return [_from_numpy(lanes[0], self.type, absent)]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Lanes that are ranks into sorted rows; `-1` or the largest integer stand for absent."""
+
+    merge: Merge
+    lanes: Lanes
+    columns: tuple[Any, ...]
+    order: Array
+
+    def store(self, lanes: Lanes) -> list[Any]:
+        rank = lanes[0]
+        absent = (rank < 0) | (rank >= len(self.order))
+        row = self.order[np.where(absent, 0, rank)] if len(self.order) else np.zeros(len(rank), np.int64)
+        index = pa.array(row, mask=absent)
+        return [column.take(index) for column in self.columns]
+
+
+@dataclass(frozen=True)
+class _Limbed:
+    """Exact sums in 32-bit limbs, for decimals and for integers that may overflow."""
+
+    merge: Merge
+    lanes: Lanes
+    type: Any
+
+    def store(self, lanes: Lanes) -> list[Any]:
+        nullable = isinstance(self.merge, Optional)
+        parts, absent = (lanes[:-1], ~lanes[-1]) if nullable else (lanes, None)
+        return [limbs.join(parts, self.type, absent)]
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number of tuples; never null."""
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """One bigint."""
+        return (pa.int64(),)
+
+    def load(self, columns: Sequence[Any]) -> Loaded:
+        """Counts add up."""
+        lane = pc.fill_null(columns[0], 0).to_numpy(zero_copy_only=False)
+        return _Native(Elementwise(np.add, 0, (np.dtype(np.int64),)), (lane,), pa.int64())
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One value folded by an SQL aggregate that is its own merge; null while nothing was folded."""
+
+    operation: Operation
+    type: Any
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """The value's own type."""
+        return (self.type,)
+
+    def load(self, columns: Sequence[Any]) -> Loaded:
+        """Numbers as they are, decimals in limbs, everything else by rank."""
+        column = columns[0]
+        if self.operation in {"min", "max"} and not _has_native_order(self.type):
+            return _rank((column,), self.operation, column)
+        if self.operation == "sum" and _needs_limbs(column):
+            lanes = limbs.split(column)
+            return _Limbed(*_present(limbs.MERGE[len(lanes)], lanes, column), self.type)
+        merge = _elementwise(self.operation, self.type)
+        lane = _to_numpy(column, self.type, merge.start)
+        return _Native(*_present(merge, (lane,), column), self.type)
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The first or last value by event time; ties go to the smaller or larger value, nulls are skipped."""
+
+    end: Literal["first", "last"]
+    type: Any
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """When it was (microseconds), and what."""
+        return (pa.int64(), self.type)
+
+    def load(self, columns: Sequence[Any]) -> Loaded:
+        """Pairs of time and value are ranked together."""
+        return _rank(tuple(columns), "min" if self.end == "first" else "max", columns[1])
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Count, mean and sum of squared deviations, from which variance follows."""
+
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """Three doubles; never null."""
+        return (pa.float64(), pa.float64(), pa.float64())
+
+    def load(self, columns: Sequence[Any]) -> Loaded:
+        """Null means no values."""
+        lanes = tuple(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False) for column in columns)
+        return _Spread(Moments(), lanes)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    merge: Merge
+    lanes: Lanes
+
+    def store(self, lanes: Lanes) -> list[Any]:
+        return [pa.array(lane) for lane in lanes]
+
+
+def _present(merge: Merge, lanes: Lanes, column: Any) -> tuple[Merge, Lanes]:
+    """Add the presence lane only where a null makes it necessary."""
+    if not column.null_count:
+        return merge, lanes
+    return Optional(merge), (*lanes, column.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _rank(columns: tuple[Any, ...], operation: str, value: Any) -> Loaded:
+    """Rank rows by their columns in turn; equal rows may have any order among themselves."""
+    held = np.flatnonzero(value.is_valid().to_numpy(zero_copy_only=False))
+    ranks = [_dense_rank(column.take(pa.array(held))) for column in columns]
+    order = held[np.lexsort(ranks[::-1])] if len(held) else held
+    absent = np.iinfo(np.int64).max if operation == "min" else -1
+    lane = np.full(len(value), absent, np.int64)
+    lane[order] = np.arange(len(order))
+    ufunc = np.minimum if operation == "min" else np.maximum
+    return _Ranked(Elementwise(ufunc, absent, (np.dtype(np.int64),)), (lane,), columns, order)
+
+
+def _dense_rank(column: Any) -> Array:
+    """Integers in the order of the values."""
+    if pa.types.is_int64(column.type):
+        return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[encoded.indices.to_numpy()]
+
+
+def _has_native_order(type_: Any) -> bool:
+    return bool(
+        pa.types.is_integer(type_)
+        or pa.types.is_floating(type_)
+        or pa.types.is_temporal(type_)
+        or pa.types.is_boolean(type_)
+    )
+
+
+def _needs_limbs(column: Any) -> bool:
+    """Decimals always; integers when the sum of all rows could leave 64 bits."""
+    if pa.types.is_decimal(column.type):
+        return True
+    if not pa.types.is_integer(column.type) or not len(column):
+        return False
+    extremes = pc.min_max(column)
+    largest = max(abs(extremes["min"].as_py() or 0), abs(extremes["max"].as_py() or 0))
+    return largest * len(column) >= 2**63
+
+
+def _storage(type_: Any) -> Any:
+    """The integer type under a temporal one, since a sentinel is no valid date."""
+    if pa.types.is_date32(type_):
+        return pa.int32()
+    if pa.types.is_temporal(type_):
+        return pa.int64()
+    return type_
+
+
+def _to_numpy(column: Any, type_: Any, absent: Any) -> Array:
+    if pa.types.is_temporal(type_):
+        column = column.cast(_storage(type_))
+    if column.null_count:
+        column = pc.fill_null(column, pa.scalar(absent, column.type))
+    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _from_numpy(lane: Array, type_: Any, absent: Array | None) -> Any:
+    if absent is not None and absent.any():
+        lane = np.where(absent, np.zeros(1, lane.dtype), lane)
+    return pa.array(lane, mask=absent).cast(_storage(type_)).cast(type_)
+
+
+def _elementwise(operation: str, type_: Any) -> Elementwise:
+    storage = _storage(type_)
+    dtype = np.dtype(storage.to_pandas_dtype())
+    if operation in {"sum", "bit_or", "bit_xor"}:
+        ufunc = {"sum": np.add, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}[operation]
+        return Elementwise(ufunc, 0.0 if dtype.kind == "f" else 0, (dtype,))
+    if operation == "bit_and":
+        return Elementwise(np.bitwise_and, -1, (dtype,))
+    if operation in {"bool_and", "bool_or"} or dtype.kind == "b":
+        conjunction = operation in {"bool_and", "min"}
+        return Elementwise(np.logical_and if conjunction else np.logical_or, conjunction, (dtype,))
+    if dtype.kind == "f":
+        # NaN is the largest value in SQL: fmin skips it, maximum keeps it.
+        return Elementwise(*((np.fmin, np.nan) if operation == "min" else (np.maximum, -np.inf)), (dtype,))
+    bounds = np.iinfo(dtype)
+    return Elementwise(*((np.minimum, bounds.max) if operation == "min" else (np.maximum, bounds.min)), (dtype,))
+

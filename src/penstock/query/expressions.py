@@ -1,0 +1,116 @@
+"""Scalar expressions over a schema: checked, macros expanded, written as Spark SQL."""
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.errors import BadExpression, UnknownColumn, WrongType
+from penstock.query.functions import AGGREGATES, GENERATORS, TAKES_UNIT, UNREPEATABLE, WINDOW_ONLY
+from penstock.query.inference import is_nullable, type_of
+from penstock.query.macros import expand
+from penstock.query.parsing import Tree, call_name, parse_scalar, render
+from penstock.query.schema import Schema, quoted
+
+__all__ = ["Expression", "column", "of_tree", "predicate", "refuse", "scalar"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A scalar expression as Spark SQL, with what is known of its value.
+
+    ``type`` is None where only Spark can tell; ``nullable`` is False only where that is certain.
+    """
+
+    sql: str
+    type: str | None
+    nullable: bool
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+def scalar(text: str, schema: Schema) -> Expression:
+    """Read one scalar expression over the columns of a schema.
+
+    >>> scalar("speed * 3.6", Schema.parse("speed double not null"))
+    Expression(sql='`speed` * 3.6', type='double', nullable=True, columns=('speed',))
+    """
+    return of_tree(parse_scalar(text), schema)
+
+
+def predicate(text: str, schema: Schema) -> Expression:
+    """Read one condition over the columns of a schema."""
+    found = scalar(text, schema)
+    if found.type not in {None, "boolean"}:
+        raise WrongType(
+            f"a condition is needed, got {text!r} of type {found.type}; compare it with something"
+        )
+    return found
+
+
+def column(name: str, schema: Schema) -> Expression:
+    """The expression that is one column."""
+    found = schema.column(name)
+    return Expression(quoted(found.name), found.type, found.nullable, (found.name,))
+
+
+def of_tree(tree: Tree, schema: Schema) -> Expression:
+    """The expression that a parsed tree stands for; the tree is left as it is."""
+    for node in tree.walk():
+        refuse(node)
+    named = expand(tree.copy()).transform(lambda node: _resolved(node, schema))
+    read = dict.fromkeys(_root(each) for each in named.find_all(exp.Column, bfs=False))
+    return Expression(render(named), type_of(named, schema), is_nullable(named, schema), tuple(read))
+
+
+def refuse(node: Tree) -> None:
+    """Raise BadExpression for a node that no scalar expression may hold."""
+    name = call_name(node) or ""
+    if name in AGGREGATES:
+        raise BadExpression(f"{name}() is an aggregate; it belongs into agg(), after window()")
+    if name in WINDOW_ONLY or isinstance(node, exp.Window):
+        raise BadExpression(f"{render(node)}: SQL window functions are not supported; use window() and agg()")
+    if name in GENERATORS:
+        raise BadExpression(f"{name}() makes rows out of one; only one value per tuple is supported")
+    if name in UNREPEATABLE or (name in {"unix_timestamp", "to_unix_timestamp"} and not node.expressions):
+        raise BadExpression(
+            f"{name}() would give another result when an epoch is replayed; use a column instead"
+        )
+    if isinstance(node, exp.Query) or node.args.get("query"):
+        raise BadExpression(f"{render(node)}: subqueries are not supported")
+    if isinstance(node, exp.Star):
+        raise BadExpression("* is not one value; name the columns")
+    if isinstance(node, (exp.Placeholder, exp.Parameter)):
+        raise BadExpression(f"{render(node)}: parameters are not supported; put the value into the text")
+    if isinstance(node, exp.Array):
+        raise BadExpression(
+            "Spark has no [..] for arrays; write array(..), and element_at() for an element of it"
+        )
+    if isinstance(node, exp.Tuple) and not isinstance(node.parent, exp.In):
+        raise BadExpression(f"{render(node)} is more than one value; write struct(..) for a struct")
+
+
+def _resolved(node: Tree, schema: Schema) -> Tree:
+    if not isinstance(node, exp.Column):
+        return node
+    if _is_unit(node):
+        return exp.var(node.name.upper())
+    parts = [each.name for each in node.parts]
+    if parts[0] not in schema and len(parts) > 1:
+        raise UnknownColumn.among(".".join(parts), schema.names)
+    names = [schema.column(parts[0]).name, *parts[1:]]
+    identifiers = [exp.to_identifier(each, quoted=True) for each in names]
+    keys = ("this", "table", "db", "catalog")
+    return exp.Column(**dict(zip(keys, reversed(identifiers), strict=False)))
+
+
+def _is_unit(node: exp.Column) -> bool:
+    call = node.parent
+    if call is None or call_name(call) not in TAKES_UNIT or len(call.expressions) != 3:
+        return False
+    return call.expressions[0] is node
+
+
+def _root(node: exp.Column) -> str:
+    return str(node.parts[0].name)

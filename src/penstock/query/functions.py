@@ -1,0 +1,96 @@
+# ruff: noqa: SIM905 -- names in a block of text are easier to read than in quotes
+"""What is known of Spark's functions by name: which have no place in a query, and what the others return."""
+
+from typing import Final
+
+__all__ = [
+    "AGGREGATES",
+    "GENERATORS",
+    "RETURNS",
+    "SAME_AS_INPUT",
+    "TAKES_UNIT",
+    "UNREPEATABLE",
+    "WINDOW_ONLY",
+]
+
+AGGREGATES: Final = frozenset(
+    """
+    any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bit_and bit_or
+    bit_xor bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set corr count
+    count_distinct count_if count_min_sketch covar_pop covar_samp every first first_value grouping
+    grouping_id hll_sketch_agg hll_union_agg histogram_numeric kurtosis last last_value listagg max
+    max_by mean median min min_by mode percentile percentile_approx percentile_cont percentile_disc
+    quantile regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
+    regr_syy skewness some std stddev stddev_pop stddev_samp string_agg sum top_k try_avg try_sum
+    var var_pop var_samp variance
+    """.split()
+)
+WINDOW_ONLY: Final = frozenset(
+    "cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number".split()
+)
+GENERATORS: Final = frozenset(
+    """
+    explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack
+    variant_explode variant_explode_outer
+    """.split()
+)
+# A replayed epoch has to give what its first try gave; these ask the clock, a generator or the machine.
+UNREPEATABLE: Final = frozenset(
+    """
+    catalog curdate current_catalog current_database current_date current_datetime current_role
+    current_schema current_time current_timestamp current_timezone current_user getdate
+    input_file_block_length input_file_block_start input_file_name java_method localtimestamp
+    monotonically_increasing_id now rand randn random randstr reflect session_user shuffle
+    spark_partition_id try_reflect uniform user uuid version
+    """.split()
+)
+TAKES_UNIT: Final = frozenset("date_add date_diff dateadd datediff timestampadd timestampdiff".split())
+
+# Only types that hold whatever the arguments are; a function that is not here is settled by Spark.
+RETURNS: Final = {
+    **dict.fromkeys(
+        """
+        acos acosh asin asinh atan atan2 atanh cbrt cos cosh degrees exp expm1 hypot ln log log10
+        log1p log2 pow power radians sin sinh sqrt tan tanh double
+        """.split(),
+        "double",
+    ),
+    **dict.fromkeys(
+        """
+        base64 date_format format_number format_string from_unixtime get_json_object hex initcap
+        lcase lower ltrim md5 printf regexp_extract regexp_replace repeat replace rtrim sha1 sha2
+        soundex split_part string substring_index to_json translate trim ucase upper
+        """.split(),
+        "string",
+    ),
+    **dict.fromkeys(
+        """
+        ascii bit_length char_length character_length day dayofmonth
+        dayofweek dayofyear hash hour instr int length levenshtein locate minute month octet_length
+        position quarter second size weekday weekofyear year
+        """.split(),
+        "int",
+    ),
+    **dict.fromkeys(
+        """
+        bigint crc32 timestampdiff to_unix_timestamp unix_micros unix_millis unix_seconds
+        unix_timestamp xxhash64
+        """.split(),
+        "bigint",
+    ),
+    **dict.fromkeys(
+        """
+        array_contains boolean contains endswith exists forall isnan isnotnull isnull like ilike
+        regexp regexp_like rlike startswith
+        """.split(),
+        "boolean",
+    ),
+    **dict.fromkeys("date date_sub last_day make_date next_day to_date".split(), "date"),
+    **dict.fromkeys("timestamp_micros timestamp_millis timestamp_seconds".split(), "timestamp"),
+    "float": "float",
+    "smallint": "smallint",
+    "tinyint": "tinyint",
+    "binary": "binary",
+}
+# These return the type that all their arguments share.
+SAME_AS_INPUT: Final = frozenset("coalesce greatest ifnull least nullif nvl".split())

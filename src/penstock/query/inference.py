@@ -1,0 +1,175 @@
+"""The type and the nullability of an expression, told only where Spark is sure to agree.
+
+sqlglot's own annotation is not used: it takes Spark's ``year()`` for a tinyint and ``1.5`` for a
+double. What these rules do not cover has the type None, and Spark settles it before the run.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from sqlglot import exp
+
+from penstock.query import types
+from penstock.query.functions import RETURNS, SAME_AS_INPUT
+from penstock.query.parsing import Tree, call_name
+from penstock.query.schema import Schema
+
+__all__ = ["is_nullable", "type_of"]
+
+_WIDTHS: Final = ("tinyint", "smallint", "int", "bigint")
+_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
+_PLAIN_NUMBERS: Final = frozenset({"float", "double", *_WIDTHS})
+_INT_END: Final = 2**31
+_BIGINT_END: Final = 2**63
+
+
+def type_of(node: Tree, schema: Schema) -> str | None:
+    """The normalised type of an expression, None where only Spark can tell."""
+    for kind, rule in _RULES:
+        if isinstance(node, kind):
+            return rule(node, schema)
+    return None
+
+
+def is_nullable(node: Tree, schema: Schema) -> bool:
+    """Whether an expression may be null; False only when it certainly is not."""
+    if isinstance(node, exp.Column):
+        return bool(node.table) or schema.column(node.name).nullable
+    if isinstance(node, (exp.Literal, exp.Boolean, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)):
+        return False
+    if call_name(node) in {"coalesce", "nvl", "ifnull"}:
+        return all(is_nullable(each, schema) for each in node.expressions)
+    if call_name(node) in {"isnull", "isnotnull", "hash", "xxhash64"}:
+        return False
+    if isinstance(
+        node,
+        (exp.Paren, exp.Not, exp.Neg, exp.And, exp.Or, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE),
+    ):
+        return any(is_nullable(each, schema) for each in node.iter_expressions())
+    return True
+
+
+def _column(node: Tree, schema: Schema) -> str | None:
+    return None if node.args.get("table") else schema.column(node.name).type
+
+
+def _literal(node: Tree, _schema: Schema) -> str | None:
+    text = node.name.lower()
+    if node.args["is_string"]:
+        return "string"
+    if "e" in text:
+        return "double"
+    if "." in text:
+        whole, fraction = text.split(".")
+        digits = len(whole.lstrip("0")) + len(fraction)
+        return f"decimal({digits},{len(fraction)})" if 0 < digits <= 38 else None
+    value = int(text)
+    return "int" if value < _INT_END else "bigint" if value < _BIGINT_END else None
+
+
+def _cast(node: Tree, _schema: Schema) -> str | None:
+    target = node.args["to"]
+    return types.of_node(target) if isinstance(target, exp.DataType) else None
+
+
+def _inner(node: Tree, schema: Schema) -> str | None:
+    return type_of(node.this, schema)
+
+
+def _arithmetic(node: Tree, schema: Schema) -> str | None:
+    left, right = type_of(node.this, schema), type_of(node.expression, schema)
+    if left is None or right is None or not (types.is_numeric(left) and types.is_numeric(right)):
+        return None
+    if "double" in {left, right}:
+        return "double"
+    if types.is_integer(left) and types.is_integer(right):
+        return max(left, right, key=_WIDTHS.index)
+    return left if left == right == "float" else None
+
+
+def _division(node: Tree, schema: Schema) -> str | None:
+    sides = type_of(node.this, schema), type_of(node.expression, schema)
+    exact = all(each and (types.is_integer(each) or types.is_floating(each)) for each in sides)
+    numbers = all(each and types.is_numeric(each) for each in sides)
+    return "double" if exact or (numbers and "double" in sides) else None
+
+
+def _joined(node: Tree, schema: Schema) -> str | None:
+    return _texts([type_of(node.this, schema), type_of(node.expression, schema)])
+
+
+def _case(node: Tree, schema: Schema) -> str | None:
+    branches = [each.args["true"] for each in node.args["ifs"]]
+    return _shared([*branches, node.args.get("default")], schema)
+
+
+def _if(node: Tree, schema: Schema) -> str | None:
+    return _shared([node.args["true"], node.args.get("false")], schema)
+
+
+def _call(node: Tree, schema: Schema) -> str | None:
+    name = call_name(node) or ""
+    given = [type_of(each, schema) for each in node.expressions]
+    if name in SAME_AS_INPUT:
+        return _shared(node.expressions, schema)
+    if name in _CALLS:
+        return _CALLS[name](given)
+    return RETURNS.get(name)
+
+
+def _floor(given: list[str | None]) -> str | None:
+    return "bigint" if len(given) == 1 and given[0] in _PLAIN_NUMBERS else None
+
+
+def _round(given: list[str | None]) -> str | None:
+    return given[0] if given and given[0] in _PLAIN_NUMBERS else None
+
+
+def _text(given: list[str | None]) -> str | None:
+    # Over binary these give binary.
+    return "string" if given and given[0] == "string" else None
+
+
+def _texts(given: list[str | None]) -> str | None:
+    # Over arrays concat() gives an array.
+    return "string" if given and all(each == "string" for each in given) else None
+
+
+def _truncated(given: list[str | None]) -> str | None:
+    return "timestamp" if given[1:] == ["timestamp"] else None
+
+
+def _days(given: list[str | None]) -> str | None:
+    # With a unit, as date_add(hour, 1, time), these give what dateadd() gives.
+    return "date" if len(given) == 2 else None
+
+
+def _shared(nodes: Iterable[Tree | None], schema: Schema) -> str | None:
+    kinds = {type_of(each, schema) for each in nodes if each is not None and not isinstance(each, exp.Null)}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+_CALLS: Final[dict[str, Callable[[list[str | None]], str | None]]] = {
+    **dict.fromkeys(("floor", "ceil", "ceiling"), _floor),
+    **dict.fromkeys(("abs", "round", "bround"), _round),
+    **dict.fromkeys(("left", "right", "substring", "substr", "lpad", "rpad"), _text),
+    **dict.fromkeys(("concat", "concat_ws"), _texts),
+    "date_trunc": _truncated,
+    "date_add": _days,
+}
+_Rule = Callable[[Tree, Schema], str | None]
+_RULES: Final[tuple[tuple[type | tuple[type, ...], _Rule], ...]] = (
+    (exp.Column, _column),
+    (exp.Literal, _literal),
+    (exp.Cast, _cast),
+    ((exp.Paren, exp.Neg, exp.BitwiseNot), _inner),
+    (_ARITHMETIC, _arithmetic),
+    (exp.Div, _division),
+    (exp.DPipe, _joined),
+    (exp.IntDiv, lambda _node, _schema: "bigint"),
+    (exp.Case, _case),
+    (exp.If, _if),
+    ((exp.Boolean, exp.Predicate, exp.Connector, exp.Not, exp.Escape), lambda _node, _schema: "boolean"),
+    (exp.Trim, lambda _node, _schema: "string"),
+    (exp.Anonymous, _call),
+)

@@ -1,0 +1,163 @@
+"""Reading SQL text with sqlglot, function calls kept as written, errors with the place marked."""
+
+import re
+from itertools import pairwise
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from penstock.errors import BadExpression
+
+__all__ = [
+    "PenstockSql",
+    "Tree",
+    "call_name",
+    "marked",
+    "parse_scalar",
+    "parse_statement",
+    "render",
+    "tokens_of",
+]
+
+Tree = exp.Expr
+_SPECIAL_SYNTAX: Final = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY")
+
+_COMMA, _OPEN, _CLOSE = TokenType.COMMA, TokenType.L_PAREN, TokenType.R_PAREN
+_NOTHING_BETWEEN: Final = ((_COMMA, _COMMA), (_OPEN, _COMMA), (_COMMA, _CLOSE), (_COMMA, TokenType.FROM))
+_SHIFTS: Final = ((TokenType.GT, TokenType.GT), (TokenType.LT, TokenType.LT))
+
+
+class PenstockSql(Spark):
+    """Spark SQL in which a function call stays the call it is.
+
+    sqlglot's own function classes rewrite calls on the way out (date formats, argument orders,
+    synonyms). Without them the text that Spark gets is the text that the user wrote.
+    """
+
+    class Parser(SparkParser):
+        """Spark's parser without named function classes."""
+
+        FUNCTIONS = {}  # noqa: RUF012 -- sqlglot's metaclass reads this attribute by its bare name
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parser for name, parser in SparkParser.FUNCTION_PARSERS.items() if name in _SPECIAL_SYNTAX
+        }
+
+
+def parse_scalar(text: str) -> Tree:
+    """The tree of one expression."""
+    return _parse(text, exp.Condition)
+
+
+def parse_statement(text: str, written: str) -> Tree:
+    """The tree of one statement; errors show the place in the text as the user wrote it."""
+    return _parse(text, None, written)
+
+
+def render(node: Tree) -> str:
+    """The canonical text of a tree: one spacing, upper-case function names, no comments."""
+    return node.sql(dialect=PenstockSql, comments=False)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a text, with their places."""
+    try:
+        return list(sqlglot.tokenize(text, read=PenstockSql))
+    except TokenError as error:
+        raise BadExpression(f"cannot read {text!r}: a quote or a comment is not closed") from error
+
+
+def call_name(node: Tree) -> str | None:
+    """The lower-case name of a function call, None for any other node.
+
+    >>> call_name(parse_scalar("Date_Format(t, 'yyyy')"))
+    'date_format'
+    """
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    if isinstance(node, exp.Any):
+        return "any"
+    if isinstance(node, exp.Func) and not isinstance(node, (exp.And, exp.Or, exp.Case, exp.If)):
+        return str(node.sql_name()).lower()
+    return None
+
+
+def marked(text: str, position: int) -> str:
+    """The line of the text that holds a position, with a caret under it.
+
+    >>> print(marked("a + * b", 4))
+      a + * b
+          ^
+    """
+    start = text.rfind("\n", 0, position) + 1
+    line = text[start:].split("\n", 1)[0]
+    return f"  {line}\n  {' ' * (position - start)}^"
+
+
+def _parse(text: str, into: type[Tree] | None, written: str | None = None) -> Tree:
+    if not isinstance(text, str):
+        raise BadExpression(
+            f"expected SQL text, got {text!r} of type {type(text).__name__}; put it in quotes"
+        )
+    source = _escape_doubled_quotes(text)
+    if not source.strip():
+        raise BadExpression("the SQL text is empty; write an expression such as 'speed * 3.6'")
+    try:
+        parser = PenstockSql().parser(error_message_context=len(source) + 1)
+        tokens = tokens_of(source)
+        found = parser.parse_into(into, tokens, source) if into else parser.parse(tokens, source)
+    except ParseError as error:
+        raise BadExpression(_describe(written or text, error)) from error
+    if len(found) != 1 or found[0] is None:
+        raise BadExpression(f"expected one expression or statement, got {len(found)} in {text!r}")
+    return _with_interval_sums_closed(found[0])
+
+
+def _escape_doubled_quotes(text: str) -> str:
+    # Spark 4 reads '' inside a string as one quote, sqlglot as two strings side by side.
+    # The replacement has the same length, so places in the text stay what they are.
+    characters = list(text)
+    for left, right in pairwise(tokens_of(text)):
+        _check_neighbours(left, right, text)
+        if left.token_type == right.token_type == TokenType.STRING:
+            characters[left.end] = "\\"
+    return "".join(characters)
+
+
+def _check_neighbours(left: Token, right: Token, text: str) -> None:
+    # sqlglot lets these pass and guesses what was meant.
+    pair, apart = (left.token_type, right.token_type), left.end + 1 != right.start
+    strings = pair == (TokenType.STRING, TokenType.STRING)
+    if strings and (apart or text[left.end] != text[right.start]):
+        raise BadExpression(f"two strings side by side; use concat()\n{marked(text, right.start)}")
+    if pair in _NOTHING_BETWEEN:
+        raise BadExpression(f"something is missing before this\n{marked(text, right.start)}")
+    if apart and pair in _SHIFTS:
+        raise BadExpression(f"this was not expected here\n{marked(text, right.start)}")
+
+
+def _with_interval_sums_closed(tree: Tree) -> Tree:
+    # sqlglot reads INTERVAL 1 HOUR 30 MINUTES as a sum without parentheses, so that "t - INTERVAL …"
+    # would add the minutes. A sum written by the user has parentheses wherever it needs them.
+    for node in list(tree.find_all(exp.Add)):
+        parent = node.parent
+        binds = isinstance(parent, (exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg))
+        if binds or (isinstance(parent, exp.Sub) and node.arg_key == "expression"):
+            node.replace(exp.paren(node.copy()))
+    return tree
+
+
+def _describe(text: str, error: ParseError) -> str:
+    if not error.errors:
+        return f"cannot read {text!r} as SQL"
+    first = error.errors[0]
+    reason = str(first["description"] or "not understood")
+    if missing := re.match(r"Required keyword: '\w+' missing for .*\.(\w+)'>", reason):
+        reason = f"something is missing beside this {missing[1].upper()}"
+    reason = reason.replace("Invalid expression / Unexpected token", "this was not expected here")
+    place = len(first["start_context"] or "")
+    return f"cannot read the SQL: {reason[0].lower()}{reason[1:].rstrip('.')}\n{marked(text, place)}"

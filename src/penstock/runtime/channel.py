@@ -1,0 +1,257 @@
+"""The channel kernel: new rows and segments in, closed windows and new segments out.
+
+One task per channel and epoch, on whatever machine Spark puts it. State is read where it lies,
+nothing is shuffled but new rows, and what the task leaves behind are files under names of its own
+plus one receipt, so a retried or speculative attempt can spoil nothing.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.compile import Combining, WindowPlan
+from penstock.panes import Closed, close_windows
+from penstock.panes.nodes import Extent, completed, cover, lengths
+from penstock.runtime.compaction import to_merge
+from penstock.runtime.keyed import Keyed, within
+from penstock.runtime.results import Output, ResultFile, ResultFormat
+from penstock.runtime.segments import PANE, Segment, read, write
+from penstock.runtime.storage import Location
+
+__all__ = ["RECEIPT", "ChannelTask", "Receipt"]
+
+RECEIPT = "channel int, receipt string"
+_UTC = pa.timestamp("us", tz="UTC")
+# Nodes that hardly shrink their panes only cost space.
+_WORTH_KEEPING = 0.7
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a channel did in an epoch."""
+
+    channel: int
+    segments: tuple[Segment, ...]
+    outputs: tuple[Output, ...]
+    received: int
+    newest: int | None
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Receipt":
+        """The receipt that a text stands for."""
+        value = json.loads(text)
+        return cls(
+            channel=value["channel"],
+            segments=tuple(Segment(**each) for each in value["segments"]),
+            outputs=tuple(Output(**each) for each in value["outputs"]),
+            received=value["received"],
+            newest=value["newest"],
+        )
+
+
+@dataclass(frozen=True)
+class ChannelTask:
+    """One epoch's work for every channel.
+
+    Windows before `opened` were closed by earlier epochs, those before `opens` are closed now;
+    None means that no window was closed yet.
+    """
+
+    plan: WindowPlan
+    combining: Combining
+    folder: Location
+    label: str
+    state: tuple[tuple[Segment, ...], ...]
+    opened: int | None
+    opens: int | None
+    target: ResultFormat
+
+    def run(self, channel: int, batches: Iterable[Any]) -> Iterator[Any]:
+        """The kernel proper, from new rows to a receipt."""
+        new = _table(batches)
+        segments = [each for each in self.state[channel] if self._needed(each)]
+        closing = self._closing(new, segments)
+        fresh, outputs = self._close(closing, new, segments)
+        if fresh is not None:
+            segments.append(write(self.folder, f"{self.label}-{channel}", 1, fresh))
+        segments = [each for each in segments if self._kept(each)]
+        if closing:
+            segments += self._build_nodes(channel, closing, segments)
+        receipt = Receipt(
+            channel=channel,
+            segments=tuple(self._compacted(channel, segments)),
+            outputs=outputs,
+            received=0 if new is None else new.num_rows,
+            newest=None if new is None else int(new[PANE].to_numpy().max()),
+        )
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([channel], pa.int32()), pa.array([receipt.to_json()])], names=["channel", "receipt"]
+        )
+
+    def _needed(self, segment: Segment) -> bool:
+        return self.opened is None or segment.end > self.plan.shape.kept_from(self.opened)
+
+    def _kept(self, segment: Segment) -> bool:
+        return self.opens is None or segment.end > self.plan.shape.kept_from(self.opens)
+
+    def _closing(self, new: Any, segments: list[Segment]) -> range:
+        """The windows that this channel has to close now."""
+        if self.opens is None:
+            return range(0)
+        first = [each.first for each in segments]
+        if new is not None:
+            first.append(int(new[PANE].to_numpy().min()))
+        if not first:
+            return range(0)
+        start = self.plan.shape.first_window_with(min(first))
+        return range(start if self.opened is None else max(start, self.opened), self.opens)
+
+    def _close(self, closing: range, new: Any, segments: list[Segment]) -> tuple[Any, tuple[Output, ...]]:
+        """Close windows into a result file; also the new partials that later windows need."""
+        raw = new if self.combining == "channel" else None
+        tables = self._received(new) if raw is None and new is not None else []
+        if not closing and raw is None:
+            return (tables[0] if tables else None), ()
+        keyed = Keyed(self.plan, tables + self._gather(closing, segments), raw)
+        file = ResultFile(self.target, self.plan.schema)
+        for closed in close_windows(self.plan.shape, closing.start, closing.stop, keyed.rows, keyed.merges):
+            file.write(self._finished(keyed, closed))
+        file.close()
+        output = file.receipt()
+        return self._fresh(keyed, tables, raw), () if output is None else (output,)
+
+    def _received(self, new: Any) -> list[Any]:
+        """What Spark combined, with the lists of user-defined aggregates accumulated."""
+        if all(partial.wire == partial.columns for partial in self.plan.partials):
+            return [new]
+        for partial in self.plan.partials:
+            if partial.wire != partial.columns:
+                columns = partial.received(new)
+                new = new.drop_columns(list(partial.wire))
+                for name, column in zip(partial.columns, columns, strict=True):
+                    new = new.append_column(name, column)
+        return [new]
+
+    def _fresh(self, keyed: Keyed, tables: list[Any], raw: Any) -> Any:
+        """This epoch's partials of panes that an open window still needs, or None."""
+        kept = None if self.opens is None else self.plan.shape.kept_from(self.opens)
+        if raw is None:
+            table = tables[0] if tables else None
+        else:
+            count = len(keyed) - keyed.old
+            chosen = keyed.rows.at(slice(0, count))
+            if kept is not None:
+                chosen = chosen.at(np.flatnonzero(chosen.pane >= kept))
+            table = keyed.table(chosen.pane, chosen.key, chosen.lanes)
+        if table is not None and kept is not None:
+            table = within(table, kept, np.iinfo(np.int64).max)
+        return table if table is not None and table.num_rows else None
+
+    def _gather(self, closing: range, segments: list[Segment]) -> list[Any]:
+        """The parts of the state that the closing windows hold, from coarse nodes where all share them."""
+        if not closing:
+            return []
+        shape = self.plan.shape
+        start, last = shape.kept_from(closing.start), shape.kept_from(closing.stop - 1)
+        whole = Extent(start, last + shape.span)
+        if last > start + shape.span:
+            return self._pieces([(1, whole)], segments)
+        shared = Extent(last, start + shape.span)
+        fringes = [(1, Extent(start, last)), (1, Extent(shared.end, whole.end))]
+        return self._pieces([*fringes, *self._covered(shared, segments)], segments)
+
+    def _covered(self, extent: Extent, segments: list[Segment]) -> list[tuple[int, Extent]]:
+        coarser: dict[int, list[Extent]] = {}
+        for each in segments:
+            if each.length > 1:
+                coarser.setdefault(each.length, []).append(Extent(each.first, each.end))
+        return cover(extent, list(coarser.items()))
+
+    def _pieces(self, pieces: list[tuple[int, Extent]], segments: list[Segment]) -> list[Any]:
+        tables = []
+        for segment in segments:
+            wanted = [e for length, e in pieces if length == segment.length and _touch(e, segment)]
+            if wanted:
+                table = read(self.folder, segment)
+                tables += [within(table, extent.start, extent.end) for extent in _merged(wanted)]
+        return [table for table in tables if table.num_rows]
+
+    def _build_nodes(self, channel: int, closing: range, segments: list[Segment]) -> list[Segment]:
+        """Coarser nodes whose last pane is now complete, when windows close few at a time."""
+        shape = self.plan.shape
+        if len(closing) * shape.stride * 4 > shape.span:
+            return []
+        built: list[Segment] = []
+        before, now = shape.closed_below(closing.start), shape.closed_below(closing.stop)
+        kept = shape.kept_from(closing.stop)
+        for length in lengths(shape.span):
+            extent = completed(length, before, now)
+            extent = Extent(max(extent.start, -(-kept // length) * length), extent.end)
+            if extent:
+                built += self._node(channel, length, extent, [*segments, *built])
+        return built
+
+    def _node(self, channel: int, length: int, extent: Extent, segments: list[Segment]) -> list[Segment]:
+        finer = [each for each in segments if each.length < length]
+        keyed = Keyed(self.plan, self._pieces(self._covered(extent, finer), finer))
+        table = keyed.combined(length)
+        if not len(keyed) or table.num_rows > _WORTH_KEEPING * len(keyed):
+            return []
+        return [write(self.folder, f"{self.label}-{channel}-{length}", length, table)]
+
+    def _compacted(self, channel: int, segments: list[Segment]) -> list[Segment]:
+        """The segments after merging those that are many and small."""
+        remaining = segments
+        for length in sorted({each.length for each in segments}):
+            merging = to_merge([each for each in segments if each.length == length])
+            if merging:
+                tables = [read(self.folder, each) for each in merging]
+                if self.opens is not None:
+                    kept = self.plan.shape.kept_from(self.opens)
+                    tables = [within(t, kept - length + 1, np.iinfo(np.int64).max) for t in tables]
+                table = Keyed(self.plan, tables).combined(length)
+                remaining = [each for each in remaining if each not in merging]
+                remaining.append(write(self.folder, f"{self.label}-{channel}-{length}c", length, table))
+        return remaining
+
+    def _finished(self, keyed: Keyed, closed: Closed) -> Any:
+        """Closed windows as rows of the result."""
+        shape = self.plan.shape
+        columns: dict[str, Any] = {}
+        for partial, stored in zip(self.plan.partials, keyed.stored(closed.lanes), strict=True):
+            columns.update(zip(partial.columns, stored, strict=True))
+        start = closed.window * shape.slide + shape.offset
+        arrays = [pa.array(start).cast(_UTC), pa.array(start + shape.size).cast(_UTC)]
+        arrays += keyed.key_columns(closed.key)
+        arrays += [result.finish(columns) for result in self.plan.results]
+        table = pa.Table.from_arrays(arrays, schema=self.plan.closed_schema)
+        return self.plan.tail.apply(table) if self.plan.tail else table
+
+
+def _table(batches: Iterable[Any]) -> Any:
+    """All rows of the epoch for this channel, or None."""
+    held = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(held) if held else None
+
+
+def _touch(extent: Extent, segment: Segment) -> bool:
+    return extent.start < segment.end and segment.first < extent.end
+
+
+def _merged(extents: list[Extent]) -> list[Extent]:
+    """Neighbouring extents as one, so that a table is cut as rarely as possible."""
+    merged: list[Extent] = []
+    for extent in sorted(each for each in extents if each):
+        if merged and merged[-1].end == extent.start:
+            merged[-1] = Extent(merged[-1].start, extent.end)
+        else:
+            merged.append(extent)
+    return merged

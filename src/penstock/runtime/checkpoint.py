@@ -1,0 +1,127 @@
+"""The checkpoint of a run: whose it is, the plan of every epoch, and the manifest that it happened.
+
+    query.json        which query the state belongs to
+    plans/            what an epoch is going to do, written before it runs
+    manifests/        what an epoch did, written after everything it names is durable
+    segments/         the state that manifests name
+    late/ rejects/    tuples set aside
+    spark/            Structured Streaming's own offsets and commits
+
+A manifest that exists means the epoch happened. Each file carries a checksum, so that a torn one
+is found when it is read and named in the error.
+"""
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import DamagedCheckpoint, ForeignCheckpoint
+from penstock.runtime.records import EpochPlan, Manifest, Moment
+from penstock.runtime.storage import Location
+
+__all__ = ["KEPT_MANIFESTS", "Checkpoint"]
+
+FORMAT = 1
+KEPT_MANIFESTS = 3
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder of plans, manifests and segments."""
+
+    root: Location
+
+    @property
+    def segments(self) -> Location:
+        """Where channels keep their state."""
+        return self.root / "segments"
+
+    @property
+    def spark(self) -> str:
+        """Where Structured Streaming keeps its own part."""
+        return (self.root / "spark").uri
+
+    def claim(self, fingerprint: str, description: str) -> None:
+        """Take the folder for a query, or make sure that it is this query's already."""
+        for part in ("plans", "manifests", "segments", "late", "rejects"):
+            (self.root / part).make()
+        if not self.root.has("query.json"):
+            self._store(
+                self.root, "query.json", {"format": FORMAT, "fingerprint": fingerprint, "query": description}
+            )
+            return
+        owner = self._load(self.root, "query.json")
+        if owner["format"] != FORMAT:
+            raise ForeignCheckpoint(
+                f"checkpoint {self.root.uri} has format {owner['format']}, this version reads {FORMAT}; "
+                "use the version that wrote it, or a new checkpoint"
+            )
+        if owner["fingerprint"] != fingerprint:
+            raise ForeignCheckpoint(
+                f"checkpoint {self.root.uri} belongs to another query:\n  {owner['query']}\nthis one is\n  "
+                f"{description}\nUse a new checkpoint, or the query it was made for"
+            )
+
+    def latest(self) -> Manifest | None:
+        """The newest manifest."""
+        names = self._manifests()
+        return Manifest.from_json(self._load(self.root / "manifests", names[-1])) if names else None
+
+    def manifest(self, moment: Moment) -> Manifest | None:
+        """The manifest of one epoch, if it happened."""
+        folder, name = self.root / "manifests", f"{moment}.json"
+        return Manifest.from_json(self._load(folder, name)) if folder.has(name) else None
+
+    def commit(self, manifest: Manifest) -> None:
+        """Record that an epoch happened; from here on a replay of it does nothing."""
+        self._store(self.root / "manifests", f"{manifest.moment}.json", manifest.to_json())
+
+    def plan(self, moment: Moment) -> EpochPlan | None:
+        """The plan that an earlier try of an epoch wrote."""
+        folder, name = self.root / "plans", f"{moment}.json"
+        return EpochPlan.from_json(self._load(folder, name)) if folder.has(name) else None
+
+    def write_plan(self, moment: Moment, plan: EpochPlan) -> None:
+        """Fix what an epoch is going to do, so that a replay does the same."""
+        self._store(self.root / "plans", f"{moment}.json", plan.to_json())
+
+    def collect(self, *, orphans: bool) -> None:
+        """Delete old plans and manifests and the segments that no kept manifest names.
+
+        Segments that no manifest ever named are left by tries that failed; they are only looked
+        for when asked, since a listing of the folder is not cheap everywhere.
+        """
+        names = self._manifests()
+        old, kept = names[:-KEPT_MANIFESTS], names[-KEPT_MANIFESTS:]
+        folder = self.root / "manifests"
+        alive = {segment for name in kept for segment in self._segments_of(name)}
+        dead = {segment for name in old for segment in self._segments_of(name)} - alive
+        if orphans:
+            dead = set(self.segments.names()) - alive
+        for name in dead:
+            self.segments.delete(name)
+        for name in old:
+            folder.delete(name)
+            (self.root / "plans").delete(name)
+
+    def _segments_of(self, name: str) -> set[str]:
+        manifest = Manifest.from_json(self._load(self.root / "manifests", name))
+        return {segment.name for channel in manifest.channels for segment in channel}
+
+    def _manifests(self) -> list[str]:
+        return [name for name in (self.root / "manifests").names() if not name.startswith("_")]
+
+    def _store(self, folder: Location, name: str, value: Any) -> None:
+        body = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+        folder.write(name, body + b"\n" + f"{zlib.crc32(body):08x}\n".encode())
+
+    def _load(self, folder: Location, name: str) -> Any:
+        data = folder.read(name)
+        body, _, checksum = data.rstrip(b"\n").rpartition(b"\n")
+        if not body or checksum != f"{zlib.crc32(body):08x}".encode():
+            raise DamagedCheckpoint(
+                f"{folder.uri}/{name} is truncated or altered ({len(data)} bytes); restore it from a backup, "
+                "or start with a new checkpoint"
+            )
+        return json.loads(body)

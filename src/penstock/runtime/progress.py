@@ -1,0 +1,43 @@
+"""What a run tells about each of its epochs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+__all__ = ["EpochProgress", "instant"]
+
+
+@dataclass(frozen=True)
+class EpochProgress:
+    """One epoch: what came in, what went out, how long each phase took, and the state it left.
+
+    `lag_seconds` is how far the frontier is behind the wall clock; it says little for old data.
+    """
+
+    epoch: int
+    rows: int
+    late: int
+    rejected: int
+    results: int
+    seconds: float
+    phases: Mapping[str, float]
+    frontier: datetime | None
+    lag_seconds: float | None
+    state_rows: int
+    state_bytes: int
+    combining: str
+
+    @property
+    def rows_per_second(self) -> float:
+        """Tuples of the epoch over its time."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+
+def instant(microseconds: int | None) -> datetime | None:
+    """A time of the frontier as people read it; None where it is outside of what a datetime can hold."""
+    if microseconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(microseconds / 1e6, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,53 @@
+"""The Spark session that runs use when the user brings none."""
+
+import os
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+__all__ = ["SETTINGS", "prepare", "spark_session"]
+
+SETTINGS = {
+    # A small job to a Python worker over TCP waits for delayed acknowledgements, 40 ms at a time.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # The default manager forks a shell for every offset file on a local disk; this one renames in the JVM.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+
+_PER_EPOCH = {
+    # Adaptive execution would run the stages of an epoch as it likes; here the epoch decides.
+    "spark.sql.adaptive.enabled": "false",
+    # Sketches and collected lists would fall back to sorting after 128 keys.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+}
+
+
+def spark_session(master: str | None = None) -> SparkSession:
+    """The active session, or a new one: on the given master, else on all cores of this machine."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    # Workers must be the interpreter that has Penstock installed.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder: Any = SparkSession.builder.appName("penstock")
+    builder = builder.master(master or "local[*]")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def prepare(session: SparkSession) -> None:
+    """Settings of the session in which epochs run; the user's own session is left alone."""
+    for name, value in _PER_EPOCH.items():
+        session.conf.set(name, value)

@@ -1,0 +1,48 @@
+import json
+import math
+
+import pytest
+
+from penstock.benchmarks.report import Check, Machine, Report
+
+MACHINE = Machine(cores=2, cpu="a processor", memory=1024, python="3.11.7", spark="4.3.0")
+
+
+def report(*checks):
+    row = {"engine": "penstock", "case": "100 s by 1 s", "rows_per_s": 10, "cpu_s": 1.5, "wall_s": 1.0}
+    return Report("windows", "0.1.0", "2024-01-01T00:00:00+00:00", MACHINE, 7, (row,), checks)
+
+
+def test_json_has_the_documented_keys_in_order():
+    told = json.loads(report(Check("ratio", 30, "a promise", floor=25)).to_json())
+    assert list(told) == ["name", "version", "date", "machine", "seed", "rows", "checks"]
+    assert list(told["machine"]) == ["cores", "cpu", "memory", "python", "spark"]
+    assert told["rows"][0]["rows_per_s"] == 10
+    assert told["checks"] == [{"name": "ratio", "value": 30, "floor": 25, "ok": True, "source": "a promise"}]
+
+
+def test_a_ceiling_stands_in_place_of_the_floor():
+    told = Check("p99", 2.0, "a bound", ceiling=1.5).as_dict()
+    assert told == {"name": "p99", "value": 2.0, "ceiling": 1.5, "ok": False, "source": "a bound"}
+
+
+@pytest.mark.parametrize(("value", "ok"), [(25, True), (24.9, False), (None, False), (math.nan, False)])
+def test_a_floor_holds_from_its_value_on(value, ok):
+    assert Check("ratio", value, "a promise", floor=25).ok is ok
+
+
+def test_a_value_that_is_no_number_is_null_in_json():
+    told = json.loads(report(Check("ratio", math.nan, "a promise", floor=25)).to_json())
+    assert told["checks"][0]["value"] is None
+
+
+@pytest.mark.parametrize("bounds", [{}, {"floor": 1, "ceiling": 2}])
+def test_a_check_has_exactly_one_bound(bounds):
+    with pytest.raises(ValueError, match="exactly one"):
+        Check("ratio", 1, "a promise", **bounds)
+
+
+def test_one_broken_check_breaks_the_status():
+    good, bad = Check("a", 1, "x", floor=1), Check("b", 2, "x", ceiling=1)
+    assert report(good).status == 0
+    assert report(good, bad).status == 1

@@ -1,0 +1,74 @@
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import penstock.query as ps
+from penstock.errors import BadSource
+
+SCHEMA = "time timestamp not null, v int"
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+def tables(*batches):
+    return ps.stream("s", SCHEMA, time="time", source=ps.rows(batches)).source.batches
+
+
+def test_files():
+    source = ps.files(Path("in"), format="CSV", files_per_epoch=5, options={"header": "true"})
+    assert source == ps.FilesSource("in", "csv", 5, live=False, options=(("header", "true"),))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"format": "text"}, "no columns"),
+        ({"format": "avro"}, "the formats are parquet"),
+        ({"files_per_epoch": 0}, "1 or more"),
+        ({"path": ""}, "path ''"),
+    ],
+)
+def test_files_refuses(arguments, reason):
+    with pytest.raises(BadSource, match=reason):
+        ps.files(**{"path": "in", **arguments})
+
+
+def test_a_frame_that_is_not_streaming():
+    with pytest.raises(BadSource, match="readStream"):
+        ps.dataframe(object())
+
+
+def test_rows_become_tables_of_the_schema():
+    dicts = [{"time": NOON, "V": 1}, {"time": NOON}]
+    batch = pa.RecordBatch.from_pydict({"v": pa.array([1, None], pa.int64()), "time": [NOON, NOON]})
+    first, second, third = tables(dicts, batch, pa.Table.from_batches([batch]))
+    assert first.schema == ps.Schema.parse(SCHEMA).arrow()
+    assert first.equals(second)
+    assert second.equals(third)
+
+
+def test_an_empty_batch_is_an_epoch():
+    assert [each.num_rows for each in tables([], [{"time": NOON, "v": 1}])] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("batch", "reason"),
+    [
+        ([{"time": NOON, "v": "x"}], "batch 1, column 'v'.*int"),
+        ([{"time": NOON, "v": 2**40}], "batch 1, column 'v'"),
+        ([{"v": 1}], "batch 1, column 'time': 1 nulls"),
+        ([{"time": NOON, "w": 1}], "batch 1 has the column 'w'"),
+        (pa.table({"time": [NOON], "v": ["x"]}), "batch 1, column 'v'"),
+        (pa.table({"v": [1]}), "batch 1, column 'time': 1 nulls"),
+        ("text", "batch 1 is str"),
+    ],
+)
+def test_rows_that_do_not_fit_name_batch_and_column(batch, reason):
+    with pytest.raises(BadSource, match=reason):
+        tables([], batch)
+
+
+def test_rows_want_a_list():
+    with pytest.raises(BadSource, match="put it in a list"):
+        ps.rows(pa.table({"v": [1]}))

@@ -1,0 +1,223 @@
+import pytest
+
+import penstock.query as ps
+from penstock.errors import BadAggregate, BadExpression, BadName, BadWindow, UnknownColumn
+
+REPORTS = ps.stream(
+    "reports",
+    "time timestamp, vehicle string, lon double, lat double, speed double, kind string, "
+    "place struct<city:string>",
+    time="time",
+)
+TOLLS = ps.stream("tolls", "time timestamp, paid decimal(10,2)", time="time")
+SPREAD = ps.sql_aggregate(
+    partial={"lo": "min(x)", "hi": "max(x)"}, merge={"lo": "min", "hi": "max"}, finish="hi - lo"
+)
+
+
+class QueueEnd(ps.ArrowAggregate):
+    state = {"place": "double"}  # noqa: RUF012
+    result = "double"
+
+    def accumulate(self, groups, n, *columns): ...
+
+    def merge(self, left, right): ...
+
+    def finish(self, state): ...
+
+
+def sql(text):
+    return ps.sql(text, TOLLS, REPORTS, queue_end=QueueEnd, spread=SPREAD)
+
+
+def test_the_traffic_query():
+    text = """
+        SELECT grid(lon, lat, 100) AS area, count(*) AS reports, avg(speed) AS mean, max(speed) AS top,
+               queue_end(speed) AS jam, spread(speed) AS spread
+        FROM reports [RANGE 60 MINUTES SLIDE 1 MINUTE] WHERE kind = 'traffic' GROUP BY area
+    """
+    assert sql(text) == (
+        REPORTS.where("kind = 'traffic'")
+        .group_by(area="grid(lon, lat, 100)")
+        .window("60 minutes", slide="1 minute")
+        .agg(
+            reports=ps.count(),
+            mean=ps.avg("speed"),
+            top=ps.max("speed"),
+            jam=QueueEnd("speed"),
+            spread=SPREAD("speed"),
+        )
+    )
+
+
+WINDOW = REPORTS.window("5 minutes")
+BY_VEHICLE = REPORTS.group_by("vehicle").window("5 minutes")
+
+
+@pytest.mark.parametrize(
+    ("call", "aggregate"),
+    [
+        ("count(*)", ps.count()),
+        ("count(speed)", ps.count("speed")),
+        ("count(DISTINCT vehicle)", ps.count_distinct("vehicle")),
+        ("approx_count_distinct(vehicle)", ps.count_distinct("vehicle")),
+        ("count_distinct(vehicle, 14)", ps.count_distinct("vehicle", precision=14)),
+        ("sum(speed * 2)", ps.sum("speed * 2")),
+        ("mean(speed)", ps.avg("speed")),
+        ("variance(speed)", ps.var("speed")),
+        ("var_samp(speed)", ps.var("speed")),
+        ("STDDEV(speed)", ps.stddev("speed")),
+        ("first(kind)", ps.first("kind")),
+        ("last(kind)", ps.last("kind")),
+        ("quantile(speed, 0.95)", ps.quantile("speed", 0.95)),
+        ("quantile(speed, 1, 400)", ps.quantile("speed", 1, k=400)),
+        ("top_k(vehicle, 5)", ps.top_k("vehicle", 5)),
+        ("min(CASE WHEN kind = 'a' THEN speed END)", ps.min("CASE WHEN kind = 'a' THEN speed END")),
+    ],
+)
+def test_aggregates(call, aggregate):
+    assert sql(f"SELECT {call} AS a FROM reports [RANGE 5 MINUTES]") == WINDOW.agg(a=aggregate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT vehicle, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY vehicle",
+        "select vehicle, count(*) c from reports [range 300 seconds] group by 1",
+        "SELECT window_end, vehicle, count(*) AS c FROM reports[RANGE 5 MINUTES]GROUP BY VEHICLE",
+        "SELECT r.vehicle, count(*) AS c FROM Reports [RANGE 5 MINUTES] AS r GROUP BY r.vehicle",
+        "SELECT reports.vehicle, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY vehicle",
+    ],
+)
+def test_ways_to_name_a_key(text):
+    assert sql(text) == BY_VEHICLE.agg(c=ps.count())
+
+
+def test_a_key_takes_its_alias():
+    text = "SELECT upper(vehicle) AS v, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY UPPER(vehicle)"
+    assert sql(text) == REPORTS.group_by(v="upper(vehicle)").window("5 minutes").agg(c=ps.count())
+
+
+def test_the_window_clause_in_full():
+    text = "SELECT count(*) AS c FROM reports [RANGE 5 MINUTES SLIDE 1 MINUTE OFFSET 10 SECONDS]"
+    assert sql(text) == REPORTS.window("5 minutes", slide="1 minute", offset="10 seconds").agg(c=ps.count())
+
+
+@pytest.mark.parametrize("having", ["c > 3", "count(*) > 3", "C > 3"])
+def test_having(having):
+    text = f"SELECT vehicle, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY vehicle HAVING {having}"
+    assert sql(text) == BY_VEHICLE.agg(c=ps.count()).where("c > 3")
+
+
+def test_having_over_an_aggregate_that_is_not_selected():
+    text = (
+        "SELECT vehicle, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY vehicle HAVING avg(speed) > 3"
+    )
+    expected = BY_VEHICLE.agg(c=ps.count(), _agg1=ps.avg("speed")).where("_agg1 > 3").select("vehicle", "c")
+    assert sql(text) == expected
+
+
+def test_expressions_over_aggregates_and_keys():
+    text = """
+        SELECT vehicle || '!' AS v, sum(speed) / count(*) AS mean, count(*) AS c
+        FROM reports [RANGE 5 MINUTES] GROUP BY vehicle HAVING mean > 1
+    """
+    expected = (
+        BY_VEHICLE.agg(c=ps.count(), _agg1=ps.sum("speed"))
+        .where("(_agg1 / c) > 1")
+        .select(v="vehicle || '!'", mean="_agg1 / c", c="c")
+    )
+    assert sql(text) == expected
+
+
+def test_the_order_of_the_select_list_is_kept():
+    text = "SELECT count(*) AS c, vehicle FROM reports [RANGE 5 MINUTES] GROUP BY vehicle"
+    assert sql(text).schema.names == ("window_start", "window_end", "c", "vehicle")
+
+
+def test_a_key_that_is_not_selected_is_dropped():
+    found = sql("SELECT count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY lower(vehicle)")
+    assert found.schema.names == ("window_start", "window_end", "c")
+    assert found.keys[0][1].sql == "LOWER(`vehicle`)"
+
+
+def test_names_of_items_without_alias():
+    found = sql("SELECT count(*), avg(speed) FROM reports [RANGE 5 MINUTES]")
+    assert found.schema.names[2:] == ("count", "avg_speed")
+
+
+def test_a_column_goes_before_an_alias():
+    text = "SELECT upper(kind) AS kind, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY kind"
+    found = sql(text)
+    assert found.keys[0][1].sql == "`kind`"
+    assert str(found.tail[0].columns[2][1]) == "UPPER(`kind`)"
+
+
+def test_a_field_of_a_struct_as_key():
+    text = "SELECT place.city, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY place.city"
+    assert sql(text) == REPORTS.group_by(city="place.city").window("5 minutes").agg(c=ps.count())
+
+
+REST = "FROM reports [RANGE 5 MINUTES]"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "reason"),
+    [
+        ("SELECT count(*) FROM reports", BadWindow, "no window"),
+        ("SELECT count(*) FROM reports [RANGE 5 MINUTES", BadWindow, "not closed"),
+        ("SELECT count(*) FROM reports [RANGE]", BadWindow, "cannot read the window"),
+        (f"SELECT count(*) {REST}, tolls [RANGE 1 HOUR]", BadWindow, "second window"),
+        ("SELECT count(*) FROM reports [RANGE 1 HOUR SLIDE 2 HOURS]", BadWindow, "lost"),
+        ("SELECT count(*) FROM cars [RANGE 1 HOUR]", BadName, "the streams are tolls, reports"),
+        (f"SELECT count(*) AS c {REST} ORDER BY c", BadExpression, "ORDER BY is not supported; supported is"),
+        (f"SELECT count(*) AS c {REST} LIMIT 3", BadExpression, "LIMIT"),
+        (f"SELECT count(*) AS c {REST} JOIN tolls", BadExpression, "JOIN"),
+        (f"SELECT count(*) AS c {REST}, tolls", BadExpression, "JOIN"),
+        (f"SELECT DISTINCT count(*) AS c {REST}", BadExpression, "DISTINCT"),
+        (f"WITH a AS (SELECT 1) SELECT count(*) AS c {REST}", BadExpression, "WITH"),
+        (f"SELECT count(*) AS c {REST} UNION SELECT 1", BadExpression, "no single SELECT"),
+        (f"SELECT count(*) AS c {REST} TABLESAMPLE (1 PERCENT)", BadExpression, "alias only"),
+        ("SELECT count(*) AS c FROM (SELECT 1) [RANGE 1 HOUR]", BadExpression, "one stream"),
+        (f"SELECT sum(speed) OVER () AS c {REST}", BadExpression, "OVER"),
+        (f"SELECT sum(speed) FILTER (WHERE speed > 1) AS c {REST}", BadExpression, "FILTER"),
+        (f"SELECT vehicle, count(*) AS c {REST} GROUP BY ROLLUP(vehicle)", BadExpression, "keys only"),
+        (f"SELECT vehicle, count(*) AS c {REST} GROUP BY ALL", BadExpression, "keys only"),
+        (f"SELECT count(*) AS c {REST} GROUP BY 2", BadExpression, "1 items"),
+        (f"SELECT count(*) AS c {REST} GROUP BY 1", BadExpression, "cannot be an aggregate"),
+        (f"SELECT vehicle, count(*) AS c {REST}", BadExpression, "neither in GROUP BY"),
+        (f"SELECT count(*) AS c {REST} HAVING speed > 1", BadExpression, "neither in GROUP BY"),
+        (f"SELECT count(*) AS c,, {REST}", BadExpression, "missing"),
+        (f"SELECT * {REST}", BadExpression, r"SELECT \*"),
+        (f"SELECT vehicle {REST} GROUP BY vehicle", BadAggregate, "at least one"),
+        (f"SELECT collect_list(speed) AS c {REST}", BadAggregate, "the aggregates are .*queue_end"),
+        (f"SELECT sum(DISTINCT speed) AS c {REST}", BadExpression, "DISTINCT"),
+        (f"SELECT quantile(speed) AS c {REST}", BadExpression, "2 to 3"),
+        (f"SELECT quantile(speed, lon) AS c {REST}", BadExpression, "write a number"),
+        (f"SELECT count(*) + 1 {REST}", BadName, "AS name"),
+        (f"SELECT count(*) AS a, sum(speed) AS A {REST}", BadName, "AS"),
+        (f"SELECT count(*) AS window_end {REST}", BadName, "window_end"),
+        (f"SELECT count(*) AS c {REST} WHERE sped > 1", UnknownColumn, "speed"),
+        (f"SELECT count(*) AS c {REST} WHERE rand() > 0.5", BadExpression, "replayed"),
+        (f"SELECT rank() AS r, count(*) AS c {REST}", BadExpression, "RANK"),
+    ],
+)
+def test_refuses(text, error, reason):
+    with pytest.raises(error, match=reason):
+        sql(text)
+
+
+def test_a_syntax_error_shows_the_place_in_the_text_as_written():
+    with pytest.raises(BadExpression) as caught:
+        sql("SELECT count(*) AS c FROM reports [RANGE 5 MINUTES] WHERE speed > )")
+    line, caret = str(caught.value).splitlines()[1:]
+    assert line == "  SELECT count(*) AS c FROM reports [RANGE 5 MINUTES] WHERE speed > )"
+    assert line[caret.index("^")] == ")"
+
+
+@pytest.mark.parametrize(
+    ("definitions", "error"), [({"avg": QueueEnd}, BadName), ({"mine": QueueEnd("speed")}, BadAggregate)]
+)
+def test_definitions_are_checked(definitions, error):
+    with pytest.raises(error):
+        ps.sql(f"SELECT count(*) AS c {REST}", REPORTS, **definitions)
