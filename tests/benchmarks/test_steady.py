@@ -35,7 +35,8 @@ def test_spark_reads_everything_that_arrived_once(spark):
     stream = spark.readStream.format(SteadySource.name()).options(**options).load()
     query = stream.writeStream.format("memory").queryName("steady").start()
     try:
-        query.processAllAvailable()
+        while query.exception() is None and spark.table("steady").count() < 2000:
+            time.sleep(0.2)
     finally:
         query.stop()
     rows = spark.table("steady").toPandas().sort_values("time")

@@ -46,6 +46,10 @@ def test_no_report_comes_from_the_future(rush_hour):
     assert seconds_before_minute(rush_hour, 121).min() > 0
 
 
+def test_no_report_is_older_than_the_city(city):
+    assert seconds_before_minute(city.reports(0), 0).max() <= 0
+
+
 def test_nearly_all_reports_keep_the_delay(rush_hour):
     on_time = seconds_before_minute(rush_hour, 120) <= DELAY_SECONDS
     assert 0.998 < on_time.mean() < 1

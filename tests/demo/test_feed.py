@@ -29,7 +29,7 @@ def test_each_minute_is_one_file(city, tmp_path):
 
 
 def test_a_visible_file_is_whole(city, tmp_path):
-    feed = Feed(city, tmp_path, pace=0.0, minutes=60)
+    feed = Feed(city, tmp_path, pace=0.0, minutes=60, ahead=60)
     feed.start()
     seen = set()
     while not feed.finished or len(seen) < 60:

@@ -33,6 +33,14 @@ def test_a_line_comes_now_and_then_and_at_the_end():
     ] == [True, True]
 
 
+def test_an_epoch_is_told_once():
+    console = pipe()
+    with LineView(console, every=0) as shown:
+        shown.show(scene(epoch(0)))
+        shown.show(scene(epoch(0)))
+    assert len(console.file.getvalue().splitlines()) == 1
+
+
 def test_there_is_no_line_before_the_first_epoch():
     console = pipe()
     with LineView(console) as shown:

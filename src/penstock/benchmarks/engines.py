@@ -89,7 +89,8 @@ def start_penstock(spark: SparkSession, job: Job) -> ps.Run:
         .agg(reports=ps.count(), mean=ps.avg("value"), top=ps.max("value"))
     )
     sink = ps.parquet(str(job.output), compression="snappy")
-    return query.start(sink=sink, checkpoint=str(job.checkpoint), session=spark)
+    run: ps.Run = query.start(sink=sink, checkpoint=str(job.checkpoint), session=spark)
+    return run
 
 
 def run_penstock(spark: SparkSession, job: Job) -> None:
@@ -154,6 +155,8 @@ def _spark_settings() -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores()),
         "spark.sql.streaming.stateStore.providerClass": f"{package}.HDFSBackedStateStoreProvider",
         "spark.sql.streaming.statefulOperator.allowMultiple": "true",
+        # Spark's default: without the epoch that has no rows, the windows closed by the last one never come.
+        "spark.sql.streaming.noDataMicroBatches.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
 

@@ -14,8 +14,8 @@ from penstock.benchmarks.engines import PENSTOCK, Job, WindowSpan, measure, star
 from penstock.benchmarks.growth_plot import EpochRecord, draw
 from penstock.benchmarks.machine import penstock_version, this_machine
 from penstock.benchmarks.report import Check, Report, Value, now
+from penstock.benchmarks.session import measuring_session
 from penstock.benchmarks.tables import say
-from penstock.runtime.session import spark_session
 
 OVERLAPS = (1, 10, 100, 1000)
 KEYS = (1_000, 10_000, 100_000, 1_000_000)
@@ -69,7 +69,7 @@ def growth(  # noqa: PLR0913  each is one option of the command
         rows, epochs = min(rows, 200_000), min(epochs, 160)
     key_counts = KEYS[:-1] if quick else KEYS
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
-        bench = Bench(spark_session(), data_dir or Path(scratch, "data"), Path(scratch), seed)
+        bench = Bench(measuring_session(), data_dir or Path(scratch, "data"), Path(scratch), seed)
         _warm_up(bench)
         overlaps = {factor: over_overlap(bench, rows, factor) for factor in OVERLAPS}
         keys = {count: over_keys(bench, rows, count) for count in key_counts}

@@ -22,11 +22,12 @@ from penstock.benchmarks.data import DDL, SECOND_US
 from penstock.benchmarks.machine import cores, penstock_version, this_machine
 from penstock.benchmarks.memory import Usage
 from penstock.benchmarks.report import Check, Report, Value, now
+from penstock.benchmarks.session import measuring_session
 from penstock.benchmarks.steady import Rate, SteadySource
 from penstock.benchmarks.tables import say
-from penstock.runtime.session import spark_session
 
 WARM_UP_S = 10
+WARM_UP_EPOCHS = 5
 CEILING_S = 1.5
 
 
@@ -57,8 +58,9 @@ def latency(
     seconds = min(seconds, 15) if quick else seconds
     if seconds <= WARM_UP_S:
         raise ValueError(f"seconds is {seconds}, but the first {WARM_UP_S} are warm-up: give more than that")
-    spark = spark_session()
+    spark = measuring_session()
     deliveries = Deliveries()
+    _warm_up(spark, Rate(time.time_ns() // 1000, rows_per_s, keys, seed))
     say(f"{rows_per_s:,} rows/s for {seconds} s")
     rate = Rate(time.time_ns() // 1000, rows_per_s, keys, seed)
     end_us = rate.start_us + seconds * SECOND_US
@@ -94,6 +96,16 @@ def _query(spark: SparkSession, rate: Rate) -> ps.Query:
         .window("10 seconds", slide="1 second")
         .agg(reports=ps.count(), mean=ps.avg("value"), top=ps.max("value"))
     )
+
+
+def _warm_up(spark: SparkSession, rate: Rate) -> None:
+    """Run a few epochs, so that a JVM and Python workers that have yet to start do not fall into the time."""
+    say("warm-up")
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
+        run = _query(spark, rate).start(sink=ps.each(Deliveries().record), checkpoint=scratch, session=spark)
+        while run.running and len(run.progress) < WARM_UP_EPOCHS:
+            time.sleep(0.1)
+        run.stop()
 
 
 def _sleep_until(moment_us: int) -> None:

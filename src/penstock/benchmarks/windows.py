@@ -29,8 +29,8 @@ from penstock.benchmarks.engines import (
 )
 from penstock.benchmarks.machine import penstock_version, this_machine
 from penstock.benchmarks.report import Check, Report, Value, now
+from penstock.benchmarks.session import measuring_session
 from penstock.benchmarks.tables import say
-from penstock.runtime.session import spark_session
 
 QUICK_ROWS = 2_000_000
 QUICK_FILES_PER_EPOCH = 5
@@ -116,7 +116,7 @@ def windows(  # noqa: PLR0913  each is one option of the command
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         say(f"data: {rows:,} rows, {data.files} files")
         folder = data.write(data_dir or Path(scratch, "data"))
-        bench = Bench(spark_session(), data, folder, Path(scratch), files_per_epoch)
+        bench = Bench(measuring_session(), data, folder, Path(scratch), files_per_epoch)
         for case in CASES:
             checks.extend(agreement(bench, case))
             timings = time_case(bench, case, repeats)

@@ -15,7 +15,9 @@ def demo(
         Path, typer.Option(help="Folder for feed, state, results and chart; emptied at each start.")
     ] = Path("demo-output"),
     seed: Annotated[int, typer.Option(min=0, help="Another seed draws another city.")] = 7,
-    minutes: Annotated[int, typer.Option(min=2, help="Minutes of city time, 0.15 seconds each.")] = 240,
+    minutes: Annotated[
+        int, typer.Option(min=2, help="Minutes of city time, 0.15 seconds each; a slow machine ends sooner.")
+    ] = 240,
 ) -> None:
     """Show a city's traffic, live, in about a minute.
 
@@ -25,6 +27,6 @@ def demo(
 
     Example: [bold]penstock demo --seed 11 --output /tmp/city[/]
     """
-    from penstock.demo.main import run_demo  # noqa: PLC0415 -- Spark takes a second to import, --help has no need of it
+    from penstock.demo.main import run_demo  # noqa: PLC0415 -- --help has no need of Spark and matplotlib
 
     run_demo(output, minutes=minutes, seed=seed, forever=forever)

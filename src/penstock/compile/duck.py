@@ -14,6 +14,8 @@ from penstock.errors import BadExpression
 
 __all__ = ["check", "evaluate", "translate"]
 
+_ZONED, _PLAIN = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+
 
 def translate(spark_sql: str) -> str:
     """Spark SQL to DuckDB SQL.
@@ -25,10 +27,18 @@ def translate(spark_sql: str) -> str:
 
 
 def evaluate(sql: str, table: Any) -> Any:
-    """The result of a SELECT over `input` as a table; row order is kept."""
-    with duckdb.connect(config={"threads": 1, "TimeZone": "UTC"}) as connection:
-        connection.register("input", table)
-        return connection.sql(sql).to_arrow_table()
+    """The result of a SELECT over `input` as a table; row order is kept.
+
+    DuckDB needs an extension for times with a zone, so they pass through without one, in UTC.
+    """
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("input", _retyped(table, _ZONED, _PLAIN))
+        return _retyped(connection.sql(sql).to_arrow_table(), _PLAIN, _ZONED)
+
+
+def _retyped(table: Any, given: Any, wanted: Any) -> Any:
+    fields = [field.with_type(wanted) if field.type == given else field for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def check(sql: str, schema: Any, written: str) -> Any:

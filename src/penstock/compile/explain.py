@@ -63,7 +63,10 @@ def _pane_query(query: Query, plan: WindowPlan) -> list[str]:
     where = {
         ("map",): "Spark SQL with the combine on the map side: some partials only Spark can form",
         ("channel",): "Arrow in the channel: user-defined aggregates need the rows themselves",
-    }.get(plan.combinings, "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them")
+    }.get(
+        plan.combinings,
+        "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them",
+    )
     lines = [f"pane-level query: {where}", f"  GROUP BY {', '.join([*keys, 'pane'])}"]
     return lines + [f"  {_columns(partial)} := {_source(partial)}" for partial in plan.partials]
 
@@ -80,7 +83,11 @@ def _source(partial: Partial) -> str:
 
 
 def _window_query(plan: WindowPlan) -> list[str]:
-    how = "one grouping" if plan.shape.tumbling else "suffix ⊕ core ⊕ prefix over shared panes, never a subtraction"
+    how = (
+        "one grouping"
+        if plan.shape.tumbling
+        else "suffix ⊕ core ⊕ prefix over shared panes, never a subtraction"
+    )
     lines = [f"window-level query (vectorised, in the channel): {how}"]
     for partial in plan.partials:
         if isinstance(partial.kind, Sketch):

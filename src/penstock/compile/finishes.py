@@ -13,7 +13,17 @@ from penstock.compile.duck import evaluate
 from penstock.panes import FrequentItems, Hll, Kll
 from penstock.query import ArrowAggregate
 
-__all__ = ["Average", "Distinct", "Evaluated", "Finish", "Finished", "Quantile", "Taken", "TopItems", "Variance"]
+__all__ = [
+    "Average",
+    "Distinct",
+    "Evaluated",
+    "Finish",
+    "Finished",
+    "Quantile",
+    "Taken",
+    "TopItems",
+    "Variance",
+]
 
 Columns = Mapping[str, Any]
 
@@ -120,7 +130,9 @@ class TopItems:
     def _one(self, data: bytes | None) -> list[dict[str, Any]]:
         if not data:
             return []
-        found = self.kind.parse(data).get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES)
+        found = self.kind.parse(data).get_frequent_items(
+            datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES
+        )
         # Equal counts in the order of the items, so that a replay gives the same list.
         ranked = sorted(found, key=lambda item: (-item[1], item[0]))[: self.k]
         return [{"item": item, "count": count} for item, count, _, _ in ranked]
@@ -139,7 +151,9 @@ class Finished:
         """Checked for its length and cast to the declared type."""
         state = pa.RecordBatch.from_arrays([columns[name] for name in self.columns], schema=self.schema)
         result = self.aggregate.finish(state)
-        assert len(result) == state.num_rows, f"{type(self.aggregate).__name__}.finish() changed the number of rows"
+        assert len(result) == state.num_rows, (
+            f"{type(self.aggregate).__name__}.finish() changed the number of rows"
+        )
         return result.cast(self.type)
 
 

@@ -167,7 +167,11 @@ class Lowering:
         return self._partial(Fold(operation, type_), (combine,), lifts.Single(self._input(value), type_)).name
 
     def _partial(
-        self, kind: Kind, combine: tuple[str, ...], lift: lifts.Lift | lifts.Accumulated | None, name: str = ""
+        self,
+        kind: Kind,
+        combine: tuple[str, ...],
+        lift: lifts.Lift | lifts.Accumulated | None,
+        name: str = "",
     ) -> Partial:
         known = self.partials.get((kind, combine))
         if known is None:

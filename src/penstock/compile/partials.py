@@ -39,7 +39,9 @@ class Partial:
     def columns(self) -> tuple[str, ...]:
         """Names of its columns in a segment."""
         types = self.kind.types
-        return (self.name,) if len(types) == 1 else tuple(f"{self.name}_{place}" for place in range(len(types)))
+        return (
+            (self.name,) if len(types) == 1 else tuple(f"{self.name}_{place}" for place in range(len(types)))
+        )
 
     @property
     def wire(self) -> tuple[str, ...]:

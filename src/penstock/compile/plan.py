@@ -79,7 +79,10 @@ def compile_query(query: Query, describe: Describe | None = None) -> WindowPlan:
     plan = WindowPlan(
         shape=WindowShape(query.window.size, query.window.slide, query.window.offset),
         time=time,
-        keys=tuple(Column(name, key.sql, pa.null() if key.type is None else arrow_type(key.type)) for name, key in query.keys),
+        keys=tuple(
+            Column(name, key.sql, pa.null() if key.type is None else arrow_type(key.type))
+            for name, key in query.keys
+        ),
         inputs=tuple(lowering.inputs.values()),
         partials=tuple(lowering.partials.values()),
         results=results,

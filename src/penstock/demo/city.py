@@ -72,12 +72,12 @@ class City:
         of_day = (self.start.hour * 60 + self.start.minute + minute) % (24 * 60)
         regular = rng.poisson(self.vehicles * activity(of_day))
         crowded = round(CROWD_SHARE * regular) * len(under_way)
-        n = regular + crowded
-        seconds = np.sort(rng.uniform(60.0 * minute, 60.0 * (minute + 1), n)) - _network_delays(rng, n)
+        seconds = _sent(rng, minute, regular + crowded)
+        n = len(seconds)
         vehicle = rng.integers(0, self.vehicles, n)
         place, along = positions(rng, self._layout, vehicle, seconds)
         speed = speeds(rng, place, along, rush(of_day))
-        crowd(rng, under_way, place, rng.choice(n, crowded, replace=False))
+        crowd(rng, under_way, place, rng.permutation(n)[:crowded])
         slow_down(rng, under_way, place, speed)
         lon, lat = degrees(place)
         columns = [
@@ -99,6 +99,13 @@ class City:
 def _vehicle_names(count: int) -> pa.Array:
     numbers = pc.utf8_lpad(pa.array(np.arange(count)).cast(pa.string()), len(str(count - 1)), "0")
     return pc.binary_join_element_wise("v", numbers, "")
+
+
+def _sent(rng: np.random.Generator, minute: int, n: int) -> Floats:
+    """When n reports that arrive in a minute were sent, in seconds after the start, before which none was."""
+    arrival = np.sort(rng.uniform(60.0 * minute, 60.0 * (minute + 1), n))
+    sent = arrival - _network_delays(rng, n)
+    return sent[sent >= 0.0]
 
 
 def _network_delays(rng: np.random.Generator, n: int) -> Floats:

@@ -40,7 +40,7 @@ class Feed:
     folder: Path
     pace: float = 0.15
     minutes: int | None = None
-    ahead: int = 120
+    ahead: int = 30
     keep: int = 120
     rows: int = field(default=0, init=False)
     written: int = field(default=0, init=False)

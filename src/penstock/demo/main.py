@@ -1,6 +1,10 @@
 """The demo from start to end: feed a city's reports, run the traffic query over them, show what came out."""
 
+import math
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +26,7 @@ __all__ = ["OUTPUT", "run_demo"]
 
 OUTPUT = Path("demo-output")
 MINUTES = 240
+SECONDS = 40.0
 VEHICLES = 12_000
 TICK = 0.25
 AREAS_EVERY = 2.0
@@ -38,7 +43,7 @@ def run_demo(
     forever: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Run the demo; `forever` goes on until Ctrl-C, else it ends with the given minutes of city time."""
+    """Run the demo until the given minutes of city time or 40 seconds are over, or `forever` until Ctrl-C."""
     console = console or Console()
     folder = fresh_folder(output)
     city = City(seed, VEHICLES)
@@ -53,16 +58,17 @@ def run_demo(
         rejects=ps.parquet(folder.rejects),
         name="traffic",
     )
-    watch = Watch(run, feed, folder)
+    watch = Watch(run, feed, folder, seconds=math.inf if forever else SECONDS)
     try:
         feed.start()
-        with view(console) as shown:
+        with _plain_interrupt(), view(console) as shown:
             watch.until_done(shown)
     except KeyboardInterrupt:
         console.print("Stopping.")
     finally:
         feed.stop()
         run.stop()
+    watch.tally.take(run.progress)
     files = result_files(folder.results)
     areas = last_hour(files)
     if areas:
@@ -70,28 +76,49 @@ def run_demo(
     conclude(console, watch.tally, areas, folder)
 
 
-class Watch:
-    """Looks at the run a few times a second until the feed has ended and the frontier has reached its end."""
+@contextmanager
+def _plain_interrupt() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt and no more; PySpark's own handler would fail the epoch under way."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
-    def __init__(self, run: ps.Run, feed: Feed, folder: Folder) -> None:
+
+class Watch:
+    """Looks at the run a few times a second until the feed has ended and the frontier has reached its end.
+
+    A machine too slow for the whole feed ends it after so many seconds.
+    """
+
+    def __init__(self, run: ps.Run, feed: Feed, folder: Folder, seconds: float) -> None:
         self.tally = Tally()
         self._run = run
         self._feed = feed
         self._folder = folder
+        self._end = time.monotonic() + seconds
         self._areas: list[Area] = []
         self._areas_due = 0.0
 
     def until_done(self, shown: View) -> None:
         """Show scene after scene; raises what the run or the feed failed with."""
         while not self._done():
-            if not self._run.running:
-                self._run.wait()
-            self.tally.take(self._run.progress)
-            self._feed.release(self._minutes_read())
-            shown.show(Scene(self.tally, self._run.progress, self._city_time(), self._busiest()))
+            self._look(shown)
             time.sleep(TICK)
+        self._areas_due = 0.0
+        self._look(shown)
+
+    def _look(self, shown: View) -> None:
+        if not self._run.running:
+            self._run.wait()
+        self.tally.take(self._run.progress)
+        self._feed.release(self._minutes_read())
+        shown.show(Scene(self.tally, self._run.progress, self._city_time(), self._busiest()))
 
     def _done(self) -> bool:
+        if time.monotonic() >= self._end:
+            self._feed.stop()
         # The last file holds the last minute, and the frontier is 5 seconds behind the newest report.
         return self._feed.finished and self._minutes_read() >= self._feed.written - 1
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.runtime.progress import EpochProgress
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from penstock.demo.results import Area
 from penstock.demo.tally import Tally
+from penstock.runtime.progress import EpochProgress
 
 __all__ = ["Scene", "line", "panel"]
 
@@ -97,6 +97,8 @@ def _phases(epoch: EpochProgress) -> Text:
     """A bar of the epoch's time, with one colour for each phase, and its legend."""
     bar, legend = Text(), Text()
     for place, (phase, cells) in enumerate(_cells(epoch.phases).items()):
+        if not cells:
+            continue
         colour = COLOURS[place % len(COLOURS)]
         bar.append("█" * cells, style=colour)
         legend.append("■ ", style=colour)

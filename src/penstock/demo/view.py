@@ -41,32 +41,34 @@ class PanelView:
 
 
 class LineView:
-    """A line every few seconds, for logs and pipes."""
+    """A line every few seconds, if there is anything new, for logs and pipes."""
 
     def __init__(self, console: Console, every: float = 5.0) -> None:
         self._console = console
         self._every = every
         self._due = 0.0
-        self._pending: Scene | None = None
+        self._told = -1
+        self._last: Scene | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:
         # The last scene is worth a line even when none is due.
-        if self._pending is not None:
-            self._print(self._pending)
+        self._tell()
 
     def show(self, scene: Scene) -> None:
-        """Print the scene if a line is due and there is anything to tell."""
-        self._pending = scene
-        if scene.epochs and time.monotonic() >= self._due:
-            self._print(scene)
+        """Print the scene if a line is due."""
+        self._last = scene
+        if time.monotonic() >= self._due:
+            self._tell()
 
-    def _print(self, scene: Scene) -> None:
-        self._console.print(line(scene), highlight=False, markup=False, soft_wrap=True)
+    def _tell(self) -> None:
+        if self._last is None or self._last.tally.epoch == self._told:
+            return
+        self._console.print(line(self._last), highlight=False, markup=False, soft_wrap=True)
         self._due = time.monotonic() + self._every
-        self._pending = None
+        self._told = self._last.tally.epoch
 
 
 def view(console: Console) -> View:

@@ -199,7 +199,7 @@ def _rank(columns: tuple[Any, ...], operation: str, value: Any) -> Loaded:
 def _dense_rank(column: Any) -> Array:
     """Integers in the order of the values."""
     if pa.types.is_int64(column.type):
-        return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        return np.asarray(column)
     encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order), np.int64)
@@ -224,7 +224,7 @@ def _needs_limbs(column: Any) -> bool:
         return False
     extremes = pc.min_max(column)
     largest = max(abs(extremes["min"].as_py() or 0), abs(extremes["max"].as_py() or 0))
-    return largest * len(column) >= 2**63
+    return bool(largest * len(column) >= 2**63)
 
 
 def _storage(type_: Any) -> Any:
@@ -241,7 +241,7 @@ def _to_numpy(column: Any, type_: Any, absent: Any) -> Array:
         column = column.cast(_storage(type_))
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(absent, column.type))
-    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _from_numpy(lane: Array, type_: Any, absent: Array | None) -> Any:
@@ -263,7 +263,10 @@ def _elementwise(operation: str, type_: Any) -> Elementwise:
         return Elementwise(np.logical_and if conjunction else np.logical_or, conjunction, (dtype,))
     if dtype.kind == "f":
         # NaN is the largest value in SQL: fmin skips it, maximum keeps it.
-        return Elementwise(*((np.fmin, np.nan) if operation == "min" else (np.maximum, -np.inf)), (dtype,))
+        if operation == "min":
+            return Elementwise(np.fmin, np.nan, (dtype,))
+        return Elementwise(np.maximum, -np.inf, (dtype,))
     bounds = np.iinfo(dtype)
-    return Elementwise(*((np.minimum, bounds.max) if operation == "min" else (np.maximum, bounds.min)), (dtype,))
-
+    if operation == "min":
+        return Elementwise(np.minimum, bounds.max, (dtype,))
+    return Elementwise(np.maximum, bounds.min, (dtype,))

@@ -51,14 +51,17 @@ class Elementwise:
         if self.ufunc is np.add and self.dtypes == (np.dtype(np.float64),):
             return (np.bincount(at, weights=rows[0], minlength=cells),)
         lanes = self.identity(cells)
-        for lane, row in zip(lanes, rows, strict=True):
-            self.ufunc.at(lane, at, row)
+        # numpy warns of NaN; here it is a value like others, the largest.
+        with np.errstate(invalid="ignore"):
+            for lane, row in zip(lanes, rows, strict=True):
+                self.ufunc.at(lane, at, row)
         return lanes
 
     def combine(self, left: Lanes, right: Lanes, out: Lanes) -> None:
         """One vectorised call per lane."""
-        for one, other, target in zip(left, right, out, strict=True):
-            self.ufunc(one, other, out=target)
+        with np.errstate(invalid="ignore"):
+            for one, other, target in zip(left, right, out, strict=True):
+                self.ufunc(one, other, out=target)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,9 @@ def _close_run(
     shape: WindowShape, first: int, count: int, rows: Partials, merges: tuple[Merge, ...]
 ) -> Iterator[Closed]:
     start = shape.kept_from(first)
-    mine = np.flatnonzero((rows.pane >= start) & (rows.pane < start + (count - 1) * shape.stride + shape.span))
+    mine = np.flatnonzero(
+        (rows.pane >= start) & (rows.pane < start + (count - 1) * shape.stride + shape.span)
+    )
     if not len(mine):
         return
     keys, at = group(rows.key[mine])

@@ -29,7 +29,9 @@ class Aside:
         staging = self.folder / _STAGING
         staging.make()
         writer = _Writer(ResultFormat(staging, "parquet", "snappy"))
-        receipts = frame.selectExpr(*self.columns).mapInArrow(writer, "part int, name string, rows bigint").collect()
+        receipts = (
+            frame.selectExpr(*self.columns).mapInArrow(writer, "part int, name string, rows bigint").collect()
+        )
         for name in self.folder.names():
             if name.startswith(f"{moment}."):
                 self.folder.delete(name)

@@ -112,7 +112,10 @@ class Epochs:
         self.delivery.deliver(moment, outputs)
         phases.ends("deliver")
         counts = replace(
-            counts, late=aside.late, rejected=aside.rejected, results=sum(output.rows for _, output in outputs)
+            counts,
+            late=aside.late,
+            rejected=aside.rejected,
+            results=sum(output.rows for _, output in outputs),
         )
         manifest = self._manifest(before, moment, plan, receipts, counts)
         manifest = replace(manifest, frontier=frontier, first_open=opens)
@@ -169,9 +172,13 @@ class Epochs:
             columns = [each.name for each in self.plan.inputs]
         observed = combined.observe(_METRICS, *(F.expr(each) for each in _metrics(rows)))
         taking = observed.where(f"`{PANE}` > {_LATE}").select(*keys, PANE, *columns)
-        shuffled = run_map_side(taking.repartitionById(plan.channels, F.expr(self._route(plan, keys))), _METRICS)
+        shuffled = run_map_side(
+            taking.repartitionById(plan.channels, F.expr(self._route(plan, keys))), _METRICS
+        )
         taken, late, rejected, latest_time, partials = shuffled.observed
-        counts = Counts(rows=(taken or 0) + (late or 0) + (rejected or 0), late=late or 0, rejected=rejected or 0)
+        counts = Counts(
+            rows=(taken or 0) + (late or 0) + (rejected or 0), late=late or 0, rejected=rejected or 0
+        )
         return shuffled, counts, self._seen(placed, latest_time), partials or 0
 
     def _aggregates(self) -> list[Any]:
@@ -324,5 +331,3 @@ def _metrics(rows: str) -> list[str]:
         f"max(CASE WHEN `{PANE}` >= {_LATE}L THEN `{_LATEST}` END) AS latest",
         f"count(CASE WHEN `{PANE}` > {_LATE}L THEN 1 END) AS partials",
     ]
-
-

@@ -123,5 +123,3 @@ def within(table: Any, first: int, end: int) -> Any:
     if len(at) and at[-1] - at[0] + 1 == len(at):
         return table.slice(int(at[0]), len(at))
     return table.take(pa.array(at))
-
-

@@ -30,7 +30,9 @@ class LiveLine:
     def __enter__(self) -> Self:
         if self._shown:
             console = Console(stderr=True)
-            self._live = Live(get_renderable=self._text, console=console, refresh_per_second=10, transient=True)
+            self._live = Live(
+                get_renderable=self._text, console=console, refresh_per_second=10, transient=True
+            )
             self._live.start()
         return self
 

@@ -27,12 +27,12 @@ def describe(session: SparkSession, relation: Relation) -> Describe:
 
     def types(expressions: list[str]) -> list[tuple[str, bool]]:
         try:
-            schema = prefix.selectExpr(*expressions).schema if expressions else []
+            fields = prefix.selectExpr(*expressions).schema.fields if expressions else []
         except AnalysisException as error:
             raise BadExpression(
                 f"Spark cannot evaluate {'; '.join(expressions)}: {error.getMessage()}"
             ) from error
-        return [(field.dataType.simpleString(), field.nullable) for field in schema]
+        return [(field.dataType.simpleString(), field.nullable) for field in fields]
 
     return types
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError, RunError
 from penstock.runtime.epoch import Epochs
@@ -37,7 +37,9 @@ class Run:
         self._query: StreamingQuery
         self._supervisor: threading.Thread
 
-    def begin(self, epochs: Epochs, start: Callable[[Callable[[DataFrame, int], None]], StreamingQuery]) -> None:
+    def begin(
+        self, epochs: Epochs, start: Callable[[Callable[[DataFrame, int], None]], StreamingQuery]
+    ) -> None:
         """Start the streaming query and the thread that sees it through."""
         self._epochs = epochs
         self._query = start(self._epoch)

@@ -66,4 +66,6 @@ def read(folder: Location, segment: Segment) -> Any:
     try:
         return pa.ipc.open_file(folder.input(segment.name)).read_all()
     except pa.ArrowInvalid as error:
-        raise DamagedCheckpoint(f"segment {where} cannot be read: {error}; restore it from a backup") from error
+        raise DamagedCheckpoint(
+            f"segment {where} cannot be read: {error}; restore it from a backup"
+        ) from error

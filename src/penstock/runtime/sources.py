@@ -36,9 +36,11 @@ def open_source(session: SparkSession, stream: Stream, folder: Location) -> Data
 
 def _files(session: SparkSession, stream: Stream, source: FilesSource) -> DataFrame:
     location = Location.of(source.path)
-    if location.local and not any(character in source.path for character in "*?[{"):
-        if not Path(location.path).exists():
-            raise BadSource(f"path {source.path!r} of stream {stream.name!r} does not exist; make it or correct it")
+    pattern = any(character in source.path for character in "*?[{")
+    if location.local and not pattern and not Path(location.path).exists():
+        raise BadSource(
+            f"path {source.path!r} of stream {stream.name!r} does not exist; make it or correct it"
+        )
     schema = stream.schema.ddl()
     # Spark has no NOT NULL in files; nulls are found by the prefix and set aside.
     reader = session.readStream.format(source.format)

@@ -51,7 +51,9 @@ class DeltaDelivery:
             return
         now = int(time.time() * 1000)
         actions = [
-            AddAction(output.name, output.bytes, {}, now, data_change=True, stats=f'{{"numRecords":{output.rows}}}')
+            AddAction(
+                output.name, output.bytes, {}, now, data_change=True, stats=f'{{"numRecords":{output.rows}}}'
+            )
             for _, output in outputs
         ]
         properties = CommitProperties(app_transactions=[Transaction(self.app, version)])

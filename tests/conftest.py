@@ -1,0 +1,27 @@
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Spark makes single examples slow; the seed is printed with a failure, so it can be replayed.
+settings.register_profile(
+    "penstock",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.data_too_large,
+    ],
+)
+settings.load_profile("penstock")
+os.environ.setdefault("PYTHONHASHSEED", "0")
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from penstock.runtime.session import spark_session
+
+    session = spark_session("local[2]")
+    yield session
+    session.stop()

@@ -1,0 +1,63 @@
+"""What a batch engine gives over the accepted tuples, and which tuples are accepted.
+
+Written apart from Penstock on purpose: DuckDB expands every tuple into its windows, and lateness
+is worked out tuple by tuple from its definition.
+"""
+
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Shape:
+    size: int
+    slide: int
+    offset: int = 0
+
+    def last_closed_end(self, frontier: int) -> int:
+        """The largest window end at or below the frontier."""
+        return (frontier - self.size - self.offset) // self.slide * self.slide + self.size + self.offset
+
+
+def split_late(
+    shape: Shape, delay: int, epochs: list[list[dict]], time="time"
+) -> tuple[list[dict], list[dict]]:
+    """Accepted and late tuples; times are microseconds, tuples without a time are neither."""
+    accepted, late, latest, closed = [], [], None, None
+    for epoch in epochs:
+        held = [row for row in epoch if row[time] is not None]
+        for row in held:
+            (late if closed is not None and row[time] < closed else accepted).append(row)
+        for row in held:
+            latest = row[time] if latest is None else max(latest, row[time])
+        if latest is not None:
+            end = shape.last_closed_end(latest - delay)
+            closed = end if closed is None else max(closed, end)
+    return accepted, late
+
+
+def windows(
+    shape: Shape, table: pa.Table, keys: list[str], aggregates: dict[str, str], time="time"
+) -> pa.Table:
+    """One row per window and key; `time` is a bigint of microseconds."""
+    named = ", ".join(f'"{key}"' for key in keys)
+    chosen = ", ".join(f"{sql} AS {name}" for name, sql in aggregates.items())
+    first = f"ceil_div({time} - {shape.offset} - {shape.size} + 1, {shape.slide})"
+    last = f"floor_div({time} - {shape.offset}, {shape.slide})"
+    with duckdb.connect() as connection:
+        connection.execute("CREATE MACRO floor_div(a, b) AS ((a - ((a % b) + b) % b) // b)")
+        connection.execute("CREATE MACRO ceil_div(a, b) AS (-floor_div(-a, b))")
+        connection.register("input", table)
+        return connection.sql(
+            f"""
+            WITH copies AS (
+                SELECT *, unnest(generate_series({first}, {last})) * {shape.slide} + {shape.offset} AS start
+                FROM (SELECT * FROM input ORDER BY {time})
+            )
+            SELECT start AS window_start, start + {shape.size} AS window_end,
+                   {named + "," if keys else ""} {chosen}
+            FROM copies GROUP BY start{", " + named if keys else ""}
+            """
+        ).to_arrow_table()

@@ -1,0 +1,117 @@
+"""Exactly once: the driver is killed at random moments and restarted; the output is that of a run never killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+VICTIM = Path(__file__).with_name("victim.py")
+
+
+def write_input(folder: Path, epochs: int, seed: int) -> None:
+    """Files of 400 tuples, 2 s of event time each, some of them late by far, some without a time."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    for number in range(epochs):
+        seconds = number * 2 + rng.random(400) * 2 - rng.random(400) * 2
+        seconds[rng.random(400) < 0.03] -= 60
+        micros = (seconds * 1e6).astype(np.int64)
+        table = pa.table(
+            {
+                "time": pa.array(micros, pa.timestamp("us", tz="UTC"), mask=rng.random(400) < 0.01),
+                "area": pa.array([f"area {n}" for n in rng.zipf(1.5, 400) % 50]),
+                "speed": rng.integers(0, 1000, 400) / 8,
+                "n": rng.integers(0, 10**6, 400),
+            }
+        )
+        path = folder / f"{number:05d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
+
+
+def begin(source: Path, home: Path) -> subprocess.Popen:
+    home.mkdir(exist_ok=True)
+    with (home / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, str(VICTIM), str(source), str(home / "out"), str(home / "state")],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def manifests(home: Path) -> int:
+    names = [path.stem for path in (home / "state" / "manifests").glob("[0-9]*.json")]
+    return max((int(name.split("-")[0]) + 1 for name in names), default=0)
+
+
+def kill(process: subprocess.Popen) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def rows(*patterns: str) -> list[tuple]:
+    found: list[tuple] = []
+    for pattern in patterns:
+        if list(Path(pattern).parent.glob("*.parquet")):
+            found += duckdb.sql(f"SELECT * FROM read_parquet('{pattern}') ORDER BY ALL").fetchall()
+    return found
+
+
+def outputs(home: Path) -> dict[str, list[tuple]]:
+    return {
+        "results": rows(f"{home}/out/*.parquet"),
+        "late": rows(f"{home}/state/late/*.parquet"),
+        "rejects": rows(f"{home}/state/rejects/*.parquet"),
+    }
+
+
+def survive(source: Path, home: Path, kills: int, chance: random.Random) -> int:
+    """Run to the end with so many kills, each at a random moment after the run has got going again."""
+    killed = 0
+    process = begin(source, home)
+    done = manifests(home)
+    while process.poll() is None:
+        if killed < kills and manifests(home) > done:
+            time.sleep(chance.uniform(0, 1.5))
+            if process.poll() is None:
+                kill(process)
+                killed += 1
+                done = manifests(home)
+                process = begin(source, home)
+        time.sleep(0.02)
+    assert process.returncode == 0, (home / "log").read_text()[-3000:]
+    return killed
+
+
+def check(tmp_path: Path, epochs: int, kills: int) -> None:
+    seed = int(os.environ.get("PENSTOCK_SEED", random.SystemRandom().randrange(10**6)))
+    print(f"seed {seed}")  # noqa: T201
+    write_input(tmp_path / "in", epochs, seed)
+    assert survive(tmp_path / "in", tmp_path / "whole", 0, random.Random(seed)) == 0
+    killed = survive(tmp_path / "in", tmp_path / "killed", kills, random.Random(seed))
+    print(f"{killed} kills over {epochs} epochs")  # noqa: T201
+    assert killed == kills
+    whole, survived = outputs(tmp_path / "whole"), outputs(tmp_path / "killed")
+    assert whole["results"]
+    assert whole["late"]
+    assert whole["rejects"]
+    assert survived == whole
+
+
+def test_output_is_the_same_after_kills(tmp_path):
+    check(tmp_path, epochs=14, kills=2)
+
+
+@pytest.mark.soak
+def test_output_is_the_same_after_twenty_kills(tmp_path):
+    check(tmp_path, epochs=80, kills=20)
