@@ -1,7 +1,7 @@
 """`penstock bench growth`: Penstock as windows overlap more, keys multiply and time passes."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -22,8 +22,9 @@ KEYS = (1_000, 10_000, 100_000, 1_000_000)
 EARLY = slice(50, 100)
 LATE = slice(-50, None)
 EPOCH_TIME_CEILING = 1.25
-# Which of the rare keys occur within 30 s varies by less than a percent; one pane in 30 kept for ever is 3 %.
-STATE_CEILING = 1.02
+# State rises until a compaction and falls with it, so peaks are compared: they vary by 3 % with the keys that
+# occur. Of the 30 panes that are open, two kept for ever are 7 %.
+STATE_CEILING = 1.05
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,15 @@ def over_epochs(bench: Bench, epochs: int) -> list[EpochRecord]:
 
 
 def checks(records: Sequence[EpochRecord]) -> tuple[Check, ...]:
-    """The last 50 epochs against the epochs 50 to 100, by medians."""
-    time = _ratio([r.seconds for r in records[EARLY]], [r.seconds for r in records[LATE]])
-    state = _ratio([r.state_rows for r in records[EARLY]], [r.state_rows for r in records[LATE]])
+    """The last 50 epochs against the epochs 50 to 100: median of the time, peak of the state.
+
+    A JVM that is still warming up in the early epochs hides some growth of the time.
+    """
+    # Fewer than 150 epochs would compare epochs with themselves.
+    enough = len(records) >= 150
+    early, late = (records[EARLY], records[LATE]) if enough else ([], [])
+    time = _ratio(median, [r.seconds for r in early], [r.seconds for r in late])
+    state = _ratio(max, [r.state_rows for r in early], [r.state_rows for r in late])
     source = "the last 50 epochs against the epochs 50 to 100"
     return (
         Check("growth of the epoch time", time, source, ceiling=EPOCH_TIME_CEILING),
@@ -116,11 +123,12 @@ def checks(records: Sequence[EpochRecord]) -> tuple[Check, ...]:
     )
 
 
-def _ratio(early: Sequence[float], late: Sequence[float]) -> float | None:
-    # Fewer than 150 epochs would compare epochs with themselves.
-    if len(early) < 50 or len(late) < 50 or median(early) == 0:
+def _ratio(
+    figure: Callable[[Sequence[float]], float], early: Sequence[float], late: Sequence[float]
+) -> float | None:
+    if not early or not late or figure(early) == 0:
         return None
-    return round(median(late) / median(early), 3)
+    return round(figure(late) / figure(early), 3)
 
 
 def _epoch_rows(records: Sequence[EpochRecord]) -> list[dict[str, Value]]:
@@ -129,8 +137,8 @@ def _epoch_rows(records: Sequence[EpochRecord]) -> list[dict[str, Value]]:
             "engine": PENSTOCK.name,
             "case": f"epochs {part[0].epoch} to {part[-1].epoch}, 30 s by 1 s",
             "epoch_s": round(median(r.seconds for r in part), 4),
-            "state_rows": round(median(r.state_rows for r in part)),
-            "state_mb": round(median(r.state_bytes for r in part) / 2**20, 2),
+            "peak_state_rows": max(r.state_rows for r in part),
+            "peak_state_mb": round(max(r.state_bytes for r in part) / 2**20, 2),
         }
         for part in (records[EARLY], records[LATE])
         if part

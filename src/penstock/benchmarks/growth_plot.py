@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 BLUE = "#1f5f8b"
-GREY = "#9aa5ad"
+GREY = "#6b757c"
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ def draw(
 ) -> None:
     """Write one figure with three panels; throughputs are rows/s by size/slide and by number of keys."""
     figure = Figure(figsize=(13, 3.9), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    _throughput(left, overlaps, "Overlap", "size / slide (slide 1 s)")
-    _throughput(middle, keys, "Keys", "distinct keys (60 s by 10 s)")
-    _epochs(right, records)
+    panels = figure.subplot_mosaic([["overlap", "keys", "time"], ["overlap", "keys", "state"]])
+    _throughput(panels["overlap"], overlaps, "Overlap", "size / slide (slide 1 s)")
+    _throughput(panels["keys"], keys, "Keys", "distinct keys (60 s by 10 s)")
+    _epochs(panels["time"], panels["state"], records)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
@@ -51,22 +51,18 @@ def _throughput(axes: Axes, rates: Mapping[int, float], title: str, label: str) 
     _tidy(axes, title)
 
 
-def _epochs(axes: Axes, records: Sequence[EpochRecord]) -> None:
+def _epochs(above: Axes, below: Axes, records: Sequence[EpochRecord]) -> None:
     numbers = [record.epoch for record in records]
-    state = axes.twinx()
-    state.plot(numbers, [record.state_rows / 1000 for record in records], color=GREY, linewidth=1.5)
-    # Each line keeps to its own half of the panel: state below, time above.
-    state.set_ylim(0, 2.5 * max((record.state_rows / 1000 for record in records), default=1.0))
-    state.set_ylabel("thousand state rows", color="#6b757c")
-    state.spines[["top", "left"]].set_visible(False)
-    axes.plot(numbers, [record.seconds for record in records], color=BLUE, linewidth=1.2)
-    axes.set_ylim(0, 1.25 * max((record.seconds for record in records), default=1.0))
-    axes.set_ylabel("seconds an epoch", color=BLUE)
-    axes.set_xlabel("epoch (30 s by 1 s, 5,000 rows each)")
-    # The epoch time belongs above the state's line, on a ground that does not hide it.
-    axes.set_zorder(state.get_zorder() + 1)
-    axes.patch.set_visible(False)
-    _tidy(axes, "Time")
+    above.plot(numbers, [record.seconds for record in records], color=BLUE, linewidth=1.2)
+    above.set_ylim(bottom=0)
+    above.set_ylabel("seconds")
+    above.tick_params(labelbottom=False)
+    _tidy(above, "Time")
+    below.plot(numbers, [record.state_rows / 1000 for record in records], color=GREY, linewidth=1.5)
+    below.set_ylim(bottom=0)
+    below.set_ylabel("thousand\nstate rows")
+    below.set_xlabel("epoch (30 s by 1 s, 5,000 rows each)")
+    _tidy(below, "")
 
 
 def _tidy(axes: Axes, title: str) -> None:

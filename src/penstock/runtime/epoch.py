@@ -33,8 +33,8 @@ __all__ = ["Epochs"]
 
 _LATEST = "_ps_latest"
 _METRICS = "penstock"
-# A pane that no tuple has marks late rows; the one below it, rejected rows.
-_LATE = -(2**63) + 1
+# A pane that no tuple has; the smallest bigint has no literal in SQL.
+_REJECTED = -(2**63) + 1
 # Shipping raw rows wins where the combine leaves more than two partials for three rows.
 _HARDLY_SHRINKS = 1.5
 # How often the other way is tried, so that the choice follows the data.
@@ -155,7 +155,7 @@ class Epochs:
         """Form and route partials; what was seen on the way decides the frontier."""
         keys = [KEY.format(place) for place in range(len(self.plan.keys))]
         read = [f"`{name}`" for name in self.plan.reads]
-        placed = self._placed(frame, before)
+        placed = self._placed(frame)
         if plan.combining == "map":
             rows = f"`{ROWS}`"
             combined = (
@@ -170,8 +170,9 @@ class Epochs:
             latest = f"{self.plan.time} AS `{_LATEST}`"
             combined = placed.selectExpr(*(f"`{key}`" for key in keys), f"`{PANE}`", *inputs, latest)
             columns = [each.name for each in self.plan.inputs]
-        observed = combined.observe(_METRICS, *(F.expr(each) for each in _metrics(rows)))
-        taking = observed.where(f"`{PANE}` > {_LATE}").select(*keys, PANE, *columns)
+        closed = self._closed_below(before)
+        observed = combined.observe(_METRICS, *(F.expr(each) for each in _metrics(rows, closed)))
+        taking = observed.where(f"`{PANE}` >= {closed}L").select(*keys, PANE, *columns)
         shuffled = run_map_side(
             taking.repartitionById(plan.channels, F.expr(self._route(plan, keys))), _METRICS
         )
@@ -188,15 +189,18 @@ class Epochs:
             for name, sql in zip(partial.wire, partial.combine, strict=True)
         ]
 
-    def _placed(self, frame: DataFrame, before: Manifest) -> DataFrame:
-        """Every tuple with its pane, or with the mark that it is late or rejected."""
-        shape = self.plan.shape
-        late = ""
-        if before.first_open is not None:
-            late = f"WHEN {self.plan.pane} < {shape.closed_below(before.first_open)} THEN {_LATE}L"
-        # The smallest bigint has no literal: its digits alone are one too large.
-        pane = f"CASE WHEN {REJECT} IS NOT NULL THEN {_LATE}L - 1L {late} ELSE {self.plan.pane} END"
+    def _placed(self, frame: DataFrame) -> DataFrame:
+        """Every tuple with its pane, rejected ones with a mark in its place.
+
+        Nothing in here changes from epoch to epoch, so the JVM keeps the code that it compiled for
+        the hot loop; what is late is judged after the combine.
+        """
+        pane = f"CASE WHEN {REJECT} IS NOT NULL THEN {_REJECTED}L ELSE {self.plan.pane} END"
         return frame.selectExpr("*", f"{pane} AS `{PANE}`")
+
+    def _closed_below(self, before: Manifest) -> int:
+        """The pane below which tuples are late."""
+        return _REJECTED + 1 if before.first_open is None else self.plan.shape.closed_below(before.first_open)
 
     def _route(self, plan: EpochPlan, keys: list[str]) -> str:
         if not keys:
@@ -257,7 +261,8 @@ class Epochs:
         """Late tuples and rejects to their own outputs; the count is of what was written."""
         late = rejected = 0
         if seen.late:
-            late = self.late.write(moment, self._placed(frame, before).where(f"`{PANE}` = {_LATE}L"))
+            below = f"`{PANE}` > {_REJECTED}L AND `{PANE}` < {self._closed_below(before)}L"
+            late = self.late.write(moment, self._placed(frame).where(below))
         if seen.rejected:
             rejected = self.rejects.write(moment, frame.where(f"{REJECT} IS NOT NULL"))
         return Counts(late=late, rejected=rejected)
@@ -322,12 +327,13 @@ class _Phases:
         self._since = now
 
 
-def _metrics(rows: str) -> list[str]:
+def _metrics(rows: str, closed: int) -> list[str]:
     """Tuples taken, late and rejected, the latest event time, and the rows that go to channels."""
+    rejected, late = f"`{PANE}` = {_REJECTED}L", f"`{PANE}` < {closed}L"
     return [
-        f"sum(CASE WHEN `{PANE}` > {_LATE}L THEN {rows} END) AS taken",
-        f"sum(CASE WHEN `{PANE}` = {_LATE}L THEN {rows} END) AS late",
-        f"sum(CASE WHEN `{PANE}` < {_LATE}L THEN {rows} END) AS rejected",
-        f"max(CASE WHEN `{PANE}` >= {_LATE}L THEN `{_LATEST}` END) AS latest",
-        f"count(CASE WHEN `{PANE}` > {_LATE}L THEN 1 END) AS partials",
+        f"sum(CASE WHEN NOT {late} THEN {rows} END) AS taken",
+        f"sum(CASE WHEN {late} AND NOT {rejected} THEN {rows} END) AS late",
+        f"sum(CASE WHEN {rejected} THEN {rows} END) AS rejected",
+        f"max(CASE WHEN NOT {rejected} THEN `{_LATEST}` END) AS latest",
+        f"count(CASE WHEN NOT {late} THEN 1 END) AS partials",
     ]
