@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from penstock.panes import Boundary, Count, Fold, Partials, Spread, WindowShape, close_windows
 
 KINDS = {
-    "sum of bigint": (Fold("sum", pa.int64()), lambda v: sum(v)),
-    "sum of double": (Fold("sum", pa.float64()), lambda v: sum(v)),
+    "sum of bigint": (Fold("sum", pa.int64()), sum),
+    "sum of double": (Fold("sum", pa.float64()), sum),
     "min of double": (Fold("min", pa.float64()), min),
     "max of string": (Fold("max", pa.string()), max),
     "min of decimal": (Fold("min", pa.decimal128(12, 2)), min),
-    "sum of decimal": (Fold("sum", pa.decimal128(20, 2)), lambda v: sum(v)),
+    "sum of decimal": (Fold("sum", pa.decimal128(20, 2)), sum),
     "or of bits": (Fold("bit_or", pa.int64()), lambda v: int(np.bitwise_or.reduce(v))),
     "all of booleans": (Fold("bool_and", pa.bool_()), all),
 }

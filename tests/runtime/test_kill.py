@@ -1,4 +1,4 @@
-"""Exactly once: the driver is killed at random moments and restarted; the output is that of a run never killed."""
+"""Exactly once: after kills of the driver at random moments, the output is that of a run never killed."""
 
 import os
 import random

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from oracle import Shape, split_late, windows
 
 import penstock as ps
+from oracle import Shape, split_late, windows
 
 CASES = int(os.environ.get("PENSTOCK_CASES", "25"))
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -27,7 +27,9 @@ def draw(
 ) -> None:
     """Write one figure with three panels; throughputs are rows/s by size/slide and by number of keys."""
     figure = Figure(figsize=(13, 3.9), layout="constrained")
-    panels = figure.subplot_mosaic([["overlap", "keys", "time"], ["overlap", "keys", "state"]])
+    panels: dict[str, Axes] = figure.subplot_mosaic(
+        [["overlap", "keys", "time"], ["overlap", "keys", "state"]]
+    )
     _throughput(panels["overlap"], overlaps, "Overlap", "size / slide (slide 1 s)")
     _throughput(panels["keys"], keys, "Keys", "distinct keys (60 s by 10 s)")
     _epochs(panels["time"], panels["state"], records)

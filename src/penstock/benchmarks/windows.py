@@ -42,8 +42,10 @@ class Case:
 
     Spark pays for each pair of window and key that an epoch touches, so a row costs it less in a larger
     epoch (measured warm at 100 s by 1 s: 101 to 106 µs of processor time at 100,000 rows an epoch, 77 to 93
-    at 1,000,000). The baselines therefore run whole epochs of the size that Penstock runs. The rows that all engines share to be compared span
-    `common_seconds` of event time: long enough for Spark to close windows.
+    at 1,000,000). The baselines therefore run whole epochs of the size that Penstock runs.
+
+    The rows that all engines share to be compared span `common_seconds` of event time: long enough for
+    Spark to close windows.
     """
 
     name: str

@@ -1,9 +1,10 @@
 """The plan of a query in words: panes, the two sub-queries, the tools chosen and why."""
 
+from penstock.compile.finishes import Finish, Finished, Taken
 from penstock.compile.lifts import Accumulated
 from penstock.compile.partials import Partial
 from penstock.compile.plan import WindowPlan, compile_query
-from penstock.panes import Sketch
+from penstock.panes import Kind, Sketch
 from penstock.panes.nodes import lengths
 from penstock.query import Query, words
 
@@ -41,10 +42,8 @@ def _route(query: Query) -> str:
 
 def _panes(plan: WindowPlan) -> list[str]:
     shape = plan.shape
-    lines = [
-        f"panes: {words(shape.pane)} = gcd(size {words(shape.size)}, slide {words(shape.slide)}); "
-        f"a window is {shape.span} panes and starts every {shape.stride}"
-    ]
+    cut = f"panes: {words(shape.pane)} = gcd(size {words(shape.size)}, slide {words(shape.slide)})"
+    lines = [f"{cut}; a window is {shape.span} panes and starts every {shape.stride}"]
     if shape.tumbling:
         lines.append("  windows do not overlap: a pane is a window, and closing it needs no merge of panes")
     else:
@@ -60,13 +59,12 @@ def _panes(plan: WindowPlan) -> list[str]:
 
 def _pane_query(query: Query, plan: WindowPlan) -> list[str]:
     keys = [name for name, _ in query.keys]
-    where = {
-        ("map",): "Spark SQL with the combine on the map side: some partials only Spark can form",
-        ("channel",): "Arrow in the channel: user-defined aggregates need the rows themselves",
-    }.get(
-        plan.combinings,
-        "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them",
-    )
+    if plan.combinings == ("map",):
+        where = "Spark SQL with the combine on the map side: some partials only Spark can form"
+    elif plan.combinings == ("channel",):
+        where = "Arrow in the channel: user-defined aggregates need the rows themselves"
+    else:
+        where = "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them"
     lines = [f"pane-level query: {where}", f"  GROUP BY {', '.join([*keys, 'pane'])}"]
     return lines + [f"  {_columns(partial)} := {_source(partial)}" for partial in plan.partials]
 
@@ -88,12 +86,19 @@ def _window_query(plan: WindowPlan) -> list[str]:
         if plan.shape.tumbling
         else "suffix ⊕ core ⊕ prefix over shared panes, never a subtraction"
     )
-    lines = [f"window-level query (vectorised, in the channel): {how}"]
-    for partial in plan.partials:
-        if isinstance(partial.kind, Sketch):
-            lines.append(f"  {_columns(partial)}: {type(partial.kind).__doc__.splitlines()[0]}")  # type: ignore[union-attr]
-    return lines + [f"  {result.name} := {_finish(result.finish)}" for result in plan.results]
+    sketches = [partial for partial in plan.partials if isinstance(partial.kind, Sketch)]
+    return [
+        f"window-level query (vectorised, in the channel): {how}",
+        *(f"  {_columns(partial)}: {_summary(partial.kind)}" for partial in sketches),
+        *(f"  {result.name} := {_finish(result.finish)}" for result in plan.results),
+    ]
 
 
-def _finish(finish: object) -> str:
-    return str(finish) if type(finish).__name__ != "Finished" else f"{finish.aggregate!r}.finish"  # type: ignore[attr-defined]
+def _summary(kind: Kind) -> str:
+    return (type(kind).__doc__ or "").splitlines()[0]
+
+
+def _finish(finish: Finish) -> str:
+    if isinstance(finish, Finished):
+        return f"{finish.aggregate!r}.finish"
+    return finish.column if isinstance(finish, Taken) else str(finish)

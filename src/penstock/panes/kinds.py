@@ -199,12 +199,12 @@ def _rank(columns: tuple[Any, ...], operation: str, value: Any) -> Loaded:
 def _dense_rank(column: Any) -> Array:
     """Integers in the order of the values."""
     if pa.types.is_int64(column.type):
-        return np.asarray(column)
+        return np.asarray(column.to_numpy(zero_copy_only=False))
     encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return rank[encoded.indices.to_numpy()]
+    return np.asarray(rank[encoded.indices.to_numpy()])
 
 
 def _has_native_order(type_: Any) -> bool:
@@ -261,12 +261,19 @@ def _elementwise(operation: str, type_: Any) -> Elementwise:
     if operation in {"bool_and", "bool_or"} or dtype.kind == "b":
         conjunction = operation in {"bool_and", "min"}
         return Elementwise(np.logical_and if conjunction else np.logical_or, conjunction, (dtype,))
+    return _extreme(operation, dtype)
+
+
+def _extreme(operation: str, dtype: np.dtype[Any]) -> Elementwise:
+    least: Any
+    most: Any
+    smaller: np.ufunc
     if dtype.kind == "f":
         # NaN is the largest value in SQL: fmin skips it, maximum keeps it.
-        if operation == "min":
-            return Elementwise(np.fmin, np.nan, (dtype,))
-        return Elementwise(np.maximum, -np.inf, (dtype,))
-    bounds = np.iinfo(dtype)
+        least, most, smaller = -np.inf, np.nan, np.fmin
+    else:
+        bounds = np.iinfo(dtype)
+        least, most, smaller = bounds.min, bounds.max, np.minimum
     if operation == "min":
-        return Elementwise(np.minimum, bounds.max, (dtype,))
-    return Elementwise(np.maximum, bounds.min, (dtype,))
+        return Elementwise(smaller, most, (dtype,))
+    return Elementwise(np.maximum, least, (dtype,))

@@ -69,5 +69,5 @@ def _words(column: Any) -> Array:
 
 def _overflow(type_: Any) -> AggregateOverflow:
     return AggregateOverflow(
-        f"a sum does not fit its result type {type_}; cast the column to a wider decimal or to double in the query"
+        f"a sum does not fit its result type {type_}; cast the column to a wider decimal or to double"
     )

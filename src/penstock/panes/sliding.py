@@ -80,7 +80,7 @@ def close_windows(
     if not len(rows.pane):
         return
     if shape.tumbling:
-        yield from _tumble(shape, first, end, rows, merges)
+        yield from _tumble(first, end, rows, merges)
         return
     present = np.unique(rows.pane)
     longest = shape.span // shape.stride + 1
@@ -96,10 +96,8 @@ def close_windows(
         window += count
 
 
-def _tumble(
-    shape: WindowShape, first: int, end: int, rows: Partials, merges: tuple[Merge, ...]
-) -> Iterator[Closed]:
-    """Windows that do not overlap need one grouping and no fringes."""
+def _tumble(first: int, end: int, rows: Partials, merges: tuple[Merge, ...]) -> Iterator[Closed]:
+    """Windows that do not overlap are panes: one grouping and no fringes."""
     mine = np.flatnonzero((rows.pane >= first) & (rows.pane < end))
     if not len(mine):
         return

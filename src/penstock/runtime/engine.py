@@ -13,6 +13,7 @@ from penstock.query import ParquetSink, Query
 from penstock.runtime.aside import Aside
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.epoch import Epochs
+from penstock.runtime.pane_query import PaneQuery
 from penstock.runtime.prefix import RECORD, REJECT, describe, late_columns, prefixed
 from penstock.runtime.run import Run
 from penstock.runtime.session import spark_session
@@ -57,6 +58,7 @@ class SparkEngine:
         epochs = Epochs(
             query=query,
             plan=plan,
+            panes=PaneQuery(query, plan),
             checkpoint=folder,
             delivery=delivery,
             late=Aside(_aside(late, root / "late"), tuple(f"`{each}`" for each in late_columns(query))),

@@ -13,28 +13,22 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.compile import ROWS, WindowPlan
+from penstock.compile import WindowPlan
 from penstock.errors import DamagedCheckpoint
 from penstock.query import Query
 from penstock.runtime.aside import Aside
 from penstock.runtime.channel import RECEIPT, ChannelTask, Receipt
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.failures import translated
-from penstock.runtime.keyed import KEY
-from penstock.runtime.prefix import REJECT
+from penstock.runtime.pane_query import EMPTY, PaneQuery
 from penstock.runtime.progress import EpochProgress, instant
 from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment
-from penstock.runtime.segments import PANE
+from penstock.runtime.segments import Segment
 from penstock.runtime.session import prepare
 from penstock.runtime.sinks import Delivery
-from penstock.runtime.stages import Shuffled, declare_grouped, run_map_side
 
 __all__ = ["Epochs"]
 
-_LATEST = "_ps_latest"
-_METRICS = "penstock"
-# A pane that no tuple has; the smallest bigint has no literal in SQL.
-_REJECTED = -(2**63) + 1
 # Shipping raw rows wins where the combine leaves more than two partials for three rows.
 _HARDLY_SHRINKS = 1.5
 # How often the other way is tried, so that the choice follows the data.
@@ -47,6 +41,7 @@ class Epochs:
 
     query: Query
     plan: WindowPlan
+    panes: PaneQuery
     checkpoint: Checkpoint
     delivery: Delivery
     late: Aside
@@ -88,7 +83,7 @@ class Epochs:
         if moment.epoch not in {known, known + 1}:
             raise DamagedCheckpoint(
                 f"checkpoint {self.checkpoint.root.uri}: Spark continues at epoch {moment.epoch}, the last "
-                f"manifest is of epoch {known}; restore the whole folder from one backup, or use a new checkpoint"
+                f"manifest is of epoch {known}; restore the whole folder from one backup, or use a new one"
             )
 
     def _happen(self, moment: Moment, frame: DataFrame, *, drain: bool) -> None:
@@ -96,38 +91,33 @@ class Epochs:
         plan = self._planned(moment)
         before = self.last or Manifest(moment, plan)
         phases.ends("plan")
-        if drain:
-            shuffled, counts, seen, partials = None, Counts(), {}, 0
-        else:
-            shuffled, counts, seen, partials = self._map_side(frame, plan, before)
+        side = EMPTY if drain else self.panes.run(frame, plan, before.first_open)
         phases.ends("map")
-        frontier = before.frontier.advance(
-            seen, now=plan.now, delay=self.query.relation.stream.delay, idle=self.query.relation.stream.idle
-        )
+        stream = self.query.relation.stream
+        frontier = before.frontier.advance(side.seen, now=plan.now, delay=stream.delay, idle=stream.idle)
         opens = self._opens(before, frontier.value, drain=drain)
-        receipts = self._channels(moment, plan, before, opens, shuffled, frame)
+        rows = side.shuffled.rows if side.shuffled else frame.repartitionById(plan.channels, F.lit(0))
+        idle = not side.partials and opens == before.first_open
+        receipts = _unchanged(before, plan) if idle else self._channels(moment, plan, before, opens, rows)
         phases.ends("channels")
-        aside = self._set_aside(moment, frame, before, counts) if not drain else Counts()
+        aside = self._set_aside(moment, frame, before, side.counts)
         outputs = [(receipt.channel, output) for receipt in receipts for output in receipt.outputs]
         self.delivery.deliver(moment, outputs)
         phases.ends("deliver")
-        counts = replace(
-            counts,
-            late=aside.late,
-            rejected=aside.rejected,
-            results=sum(output.rows for _, output in outputs),
+        counts = replace(aside, rows=side.counts.rows, results=sum(output.rows for _, output in outputs))
+        manifest = replace(
+            self._manifest(before, moment, plan, receipts, counts),
+            frontier=frontier,
+            first_open=opens,
+            shrinkage=side.shrinkage or before.shrinkage,
         )
-        manifest = self._manifest(before, moment, plan, receipts, counts)
-        manifest = replace(manifest, frontier=frontier, first_open=opens)
-        if partials and plan.combining == "map":
-            manifest = replace(manifest, shrinkage=counts.rows / partials)
         self.checkpoint.commit(manifest)
         self.last = manifest
         phases.ends("commit")
         self.delivery.forget([output for _, output in outputs])
         self.checkpoint.collect(orphans=False)
-        if shuffled is not None:
-            shuffled.release()
+        if side.shuffled is not None:
+            side.shuffled.release()
         phases.ends("collect")
         self.report(self._progress(manifest, phases))
 
@@ -149,75 +139,6 @@ class Epochs:
             return best
         return best if moment.epoch % _TRIAL_EVERY == 0 else others[0]
 
-    def _map_side(
-        self, frame: DataFrame, plan: EpochPlan, before: Manifest
-    ) -> tuple[Shuffled, Counts, dict[str, int], int]:
-        """Form and route partials; what was seen on the way decides the frontier."""
-        keys = [KEY.format(place) for place in range(len(self.plan.keys))]
-        read = [f"`{name}`" for name in self.plan.reads]
-        placed = self._placed(frame)
-        if plan.combining == "map":
-            rows = f"`{ROWS}`"
-            combined = (
-                declare_grouped(placed.select(*keys, PANE, *read), keys or [PANE])
-                .groupBy(*keys, PANE)
-                .agg(*self._aggregates(), F.expr(f"max({self.plan.time})").alias(_LATEST))
-            )
-            columns = [name for partial in self.plan.partials for name in partial.wire]
-        else:
-            rows = "1L"
-            inputs = [f"{each.sql} AS `{each.name}`" for each in self.plan.inputs]
-            latest = f"{self.plan.time} AS `{_LATEST}`"
-            combined = placed.selectExpr(*(f"`{key}`" for key in keys), f"`{PANE}`", *inputs, latest)
-            columns = [each.name for each in self.plan.inputs]
-        closed = self._closed_below(before)
-        observed = combined.observe(_METRICS, *(F.expr(each) for each in _metrics(rows, closed)))
-        taking = observed.where(f"`{PANE}` >= {closed}L").select(*keys, PANE, *columns)
-        shuffled = run_map_side(
-            taking.repartitionById(plan.channels, F.expr(self._route(plan, keys))), _METRICS
-        )
-        taken, late, rejected, latest_time, partials = shuffled.observed
-        counts = Counts(
-            rows=(taken or 0) + (late or 0) + (rejected or 0), late=late or 0, rejected=rejected or 0
-        )
-        return shuffled, counts, self._seen(placed, latest_time), partials or 0
-
-    def _aggregates(self) -> list[Any]:
-        return [
-            F.expr(sql).alias(name)
-            for partial in self.plan.partials
-            for name, sql in zip(partial.wire, partial.combine, strict=True)
-        ]
-
-    def _placed(self, frame: DataFrame) -> DataFrame:
-        """Every tuple with its pane, rejected ones with a mark in its place.
-
-        Nothing in here changes from epoch to epoch, so the JVM keeps the code that it compiled for
-        the hot loop; what is late is judged after the combine.
-        """
-        pane = f"CASE WHEN {REJECT} IS NOT NULL THEN {_REJECTED}L ELSE {self.plan.pane} END"
-        return frame.selectExpr("*", f"{pane} AS `{PANE}`")
-
-    def _closed_below(self, before: Manifest) -> int:
-        """The pane below which tuples are late."""
-        return _REJECTED + 1 if before.first_open is None else self.plan.shape.closed_below(before.first_open)
-
-    def _route(self, plan: EpochPlan, keys: list[str]) -> str:
-        if not keys:
-            return "0"
-        return f"cast(pmod(xxhash64({', '.join(keys)}), {plan.channels}L) AS int)"
-
-    def _seen(self, placed: DataFrame, latest: int | None) -> dict[str, int]:
-        """The latest event time of each stream in the epoch."""
-        key = self.query.relation.stream.key
-        if latest is None:
-            return {}
-        if key is None:
-            return {"": latest}
-        streams = placed.where(f"{REJECT} IS NULL").groupBy(F.col(key).cast("string").alias("stream"))
-        found = streams.agg(F.expr(f"max({self.plan.time})").alias("latest")).collect()
-        return {row["stream"] or "": row["latest"] for row in found}
-
     def _opens(self, before: Manifest, frontier: int | None, *, drain: bool) -> int | None:
         """The first window that stays open; it never goes back."""
         if drain:
@@ -229,31 +150,20 @@ class Epochs:
             opens = self.plan.shape.first_open(frontier)
         return opens if before.first_open is None else max(opens, before.first_open)
 
-    def _channels(  # noqa: PLR0913, PLR0917 - what one epoch hands to its channels
-        self,
-        moment: Moment,
-        plan: EpochPlan,
-        before: Manifest,
-        opens: int | None,
-        shuffled: Shuffled | None,
-        frame: DataFrame,
+    def _channels(
+        self, moment: Moment, plan: EpochPlan, before: Manifest, opens: int | None, rows: DataFrame
     ) -> list[Receipt]:
-        """Run the kernel on every channel; nothing to do is done without a job."""
-        state = before.channels or ((),) * plan.channels
-        empty = shuffled is None or not shuffled.observed[-1]
-        if empty and (opens == before.first_open or not any(state)):
-            return [Receipt(channel, segments, (), 0, None) for channel, segments in enumerate(state)]
+        """Run the kernel on every channel; one without new rows still has windows to close."""
         task = ChannelTask(
             plan=self.plan,
             combining=plan.combining,
             folder=self.checkpoint.segments,
             label=str(moment),
-            state=state,
+            state=_state(before, plan),
             opened=before.first_open,
             opens=opens,
             target=self.delivery.target,
         )
-        rows = shuffled.rows if shuffled else frame.repartitionById(plan.channels, F.lit(0))
         found = rows.mapInArrow(_Kernel(task), RECEIPT).collect()
         return sorted((Receipt.from_json(row["receipt"]) for row in found), key=lambda each: each.channel)
 
@@ -261,10 +171,9 @@ class Epochs:
         """Late tuples and rejects to their own outputs; the count is of what was written."""
         late = rejected = 0
         if seen.late:
-            below = f"`{PANE}` > {_REJECTED}L AND `{PANE}` < {self._closed_below(before)}L"
-            late = self.late.write(moment, self._placed(frame).where(below))
+            late = self.late.write(moment, self.panes.late(frame, before.first_open))
         if seen.rejected:
-            rejected = self.rejects.write(moment, frame.where(f"{REJECT} IS NOT NULL"))
+            rejected = self.rejects.write(moment, self.panes.rejected(frame))
         return Counts(late=late, rejected=rejected)
 
     def _manifest(
@@ -276,7 +185,6 @@ class Epochs:
             moment=moment,
             plan=plan,
             newest=max(newest) if newest else None,
-            shrinkage=before.shrinkage,
             channels=tuple(receipt.segments for receipt in receipts),
             counts=counts,
             total=before.total + counts,
@@ -327,13 +235,10 @@ class _Phases:
         self._since = now
 
 
-def _metrics(rows: str, closed: int) -> list[str]:
-    """Tuples taken, late and rejected, the latest event time, and the rows that go to channels."""
-    rejected, late = f"`{PANE}` = {_REJECTED}L", f"`{PANE}` < {closed}L"
-    return [
-        f"sum(CASE WHEN NOT {late} THEN {rows} END) AS taken",
-        f"sum(CASE WHEN {late} AND NOT {rejected} THEN {rows} END) AS late",
-        f"sum(CASE WHEN {rejected} THEN {rows} END) AS rejected",
-        f"max(CASE WHEN NOT {rejected} THEN `{_LATEST}` END) AS latest",
-        f"count(CASE WHEN NOT {late} THEN 1 END) AS partials",
-    ]
+def _state(before: Manifest, plan: EpochPlan) -> tuple[tuple[Segment, ...], ...]:
+    return before.channels or ((),) * plan.channels
+
+
+def _unchanged(before: Manifest, plan: EpochPlan) -> list[Receipt]:
+    """What channels that have nothing to do would hand back."""
+    return [Receipt(channel, segments, (), 0, None) for channel, segments in enumerate(_state(before, plan))]

@@ -49,7 +49,8 @@ def line(epoch: EpochProgress) -> Text:
     """An epoch in one line."""
     frontier = f"{epoch.frontier:%Y-%m-%d %H:%M:%S}" if epoch.frontier else "none yet"
     return Text(
-        f"epoch {epoch.epoch}  {epoch.rows_per_second:,.0f} rows/s  {epoch.seconds:.2f} s  frontier {frontier}  "
+        f"epoch {epoch.epoch}  {epoch.rows_per_second:,.0f} rows/s  {epoch.seconds:.2f} s  "
+        f"frontier {frontier}  "
         f"state {epoch.state_rows:,} rows, {epoch.state_bytes / 1e6:,.1f} MB  results {epoch.results:,}  "
         f"late {epoch.late:,}  rejected {epoch.rejected:,}"
     )

@@ -79,7 +79,7 @@ def _checked(stream: Stream, frame: DataFrame) -> DataFrame:
             )
         if field.dataType.simpleString() != column.type:
             raise WrongType(
-                f"column {column.name!r} of stream {stream.name!r} is declared {column.type}, the DataFrame has "
-                f"{field.dataType.simpleString()}; cast it or change the schema"
+                f"column {column.name!r} of stream {stream.name!r} is declared {column.type}, the DataFrame "
+                f"has {field.dataType.simpleString()}; cast it or change the schema"
             )
     return frame.select(*(f"`{name}`" for name in stream.schema.names))

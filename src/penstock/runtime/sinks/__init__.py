@@ -24,5 +24,6 @@ def delivery_to(sink: Sink, scratch: Location, name: str) -> Delivery:
     if isinstance(sink, EachSink):
         return LocalDelivery(scratch, lambda table, moment: sink.function(table, moment.epoch))
     raise BadSink(
-        f"sink is {type(sink).__name__}; give ps.parquet(), ps.delta(), ps.memory(), ps.console() or ps.each()"
+        f"sink is {type(sink).__name__}; give ps.parquet(), ps.delta(), ps.memory(), ps.console() or "
+        "ps.each()"
     )

@@ -10,7 +10,7 @@ __all__ = ["Delivery"]
 
 
 class Delivery(Protocol):
-    """Makes the result files of an epoch visible in a sink, all of them or none, however often it is tried."""
+    """Makes the result files of an epoch visible in a sink, all or none, however often tried."""
 
     @property
     def target(self) -> ResultFormat:

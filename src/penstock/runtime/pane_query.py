@@ -1,0 +1,142 @@
+"""The pane-level query of an epoch, and with it everything that happens before the shuffle.
+
+Two forms give the channels the same partials: combined on the map side by Spark's generated code, or
+raw rows that the channel combines itself. Both end in an exchange by the route, and what is observed
+on the way there (rows, late rows, rejects, the latest event time) decides the frontier.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from penstock.compile import ROWS, WindowPlan
+from penstock.query import Query
+from penstock.runtime.keyed import KEY
+from penstock.runtime.prefix import REJECT
+from penstock.runtime.records import Counts, EpochPlan
+from penstock.runtime.segments import PANE
+from penstock.runtime.stages import Shuffled, declare_grouped, run_map_side
+
+__all__ = ["EMPTY", "MapSide", "PaneQuery"]
+
+_LATEST = "_ps_latest"
+_METRICS = "penstock"
+# A pane that no tuple has; the smallest bigint has no literal in SQL.
+_REJECTED = -(2**63) + 1
+
+
+@dataclass(frozen=True)
+class MapSide:
+    """What the map side of an epoch gave: routed rows, counts, the latest time of each stream."""
+
+    shuffled: Shuffled | None = None
+    counts: Counts = field(default_factory=Counts)
+    seen: Mapping[str, int] = field(default_factory=dict)
+    partials: int = 0
+    shrinkage: float | None = None
+
+
+EMPTY = MapSide()
+
+
+@dataclass(frozen=True)
+class PaneQuery:
+    """Places tuples in panes, forms partials and routes them."""
+
+    query: Query
+    plan: WindowPlan
+
+    def run(self, frame: DataFrame, plan: EpochPlan, first_open: int | None) -> MapSide:
+        """Run the map side of an epoch."""
+        combine = self._combined if plan.combining == "map" else self._raw
+        placed = self._placed(frame)
+        rows, form, columns = combine(placed)
+        closed = self._closed_below(first_open)
+        observed = form.observe(_METRICS, *(F.expr(each) for each in _metrics(rows, closed)))
+        taking = observed.where(f"`{PANE}` >= {closed}L").select(*self._keys, PANE, *columns)
+        routed = taking.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
+        shuffled = run_map_side(routed, _METRICS)
+        taken, late, rejected, latest, partials = (value or 0 for value in shuffled.observed)
+        seen = self._seen(placed, latest) if taken or late else {}
+        return MapSide(
+            shuffled=shuffled,
+            counts=Counts(rows=taken + late + rejected, late=late, rejected=rejected),
+            seen=seen,
+            partials=partials,
+            shrinkage=taken / partials if partials and plan.combining == "map" else None,
+        )
+
+    def late(self, frame: DataFrame, first_open: int | None) -> DataFrame:
+        """The late tuples of an epoch."""
+        below = f"`{PANE}` > {_REJECTED}L AND `{PANE}` < {self._closed_below(first_open)}L"
+        return self._placed(frame).where(below)
+
+    def rejected(self, frame: DataFrame) -> DataFrame:
+        """The tuples of an epoch that do not fit the schema."""
+        return frame.where(f"{REJECT} IS NOT NULL")
+
+    @property
+    def _keys(self) -> list[str]:
+        return [KEY.format(place) for place in range(len(self.plan.keys))]
+
+    def _combined(self, placed: DataFrame) -> tuple[str, DataFrame, list[str]]:
+        """Partials of each partition, by Spark SQL."""
+        read = [f"`{name}`" for name in self.plan.reads]
+        aggregates: list[Any] = [
+            F.expr(sql).alias(name)
+            for partial in self.plan.partials
+            for name, sql in zip(partial.wire, partial.combine, strict=True)
+        ]
+        grouped = declare_grouped(placed.select(*self._keys, PANE, *read), self._keys or [PANE])
+        combined = grouped.groupBy(*self._keys, PANE).agg(
+            *aggregates, F.expr(f"max({self.plan.time})").alias(_LATEST)
+        )
+        return f"`{ROWS}`", combined, [name for partial in self.plan.partials for name in partial.wire]
+
+    def _raw(self, placed: DataFrame) -> tuple[str, DataFrame, list[str]]:
+        """The rows themselves, reduced to what partials are formed from."""
+        inputs = [f"{each.sql} AS `{each.name}`" for each in self.plan.inputs]
+        keys = [f"`{key}`" for key in self._keys]
+        rows = placed.selectExpr(*keys, f"`{PANE}`", *inputs, f"{self.plan.time} AS `{_LATEST}`")
+        return "1L", rows, [each.name for each in self.plan.inputs]
+
+    def _placed(self, frame: DataFrame) -> DataFrame:
+        """Every tuple with its pane, rejected ones with a mark in its place.
+
+        Nothing in here changes from epoch to epoch, so the JVM keeps the code that it compiled for
+        the hot loop; what is late is judged after the combine.
+        """
+        pane = f"CASE WHEN {REJECT} IS NOT NULL THEN {_REJECTED}L ELSE {self.plan.pane} END"
+        return frame.selectExpr("*", f"{pane} AS `{PANE}`")
+
+    def _closed_below(self, first_open: int | None) -> int:
+        """The pane below which tuples are late."""
+        return _REJECTED + 1 if first_open is None else self.plan.shape.closed_below(first_open)
+
+    def _route(self, channels: int) -> str:
+        keys = ", ".join(self._keys)
+        return f"cast(pmod(xxhash64({keys}), {channels}L) AS int)" if keys else "0"
+
+    def _seen(self, placed: DataFrame, latest: int) -> dict[str, int]:
+        """The latest event time of each stream in the epoch."""
+        key = self.query.relation.stream.key
+        if key is None:
+            return {"": latest}
+        streams = placed.where(f"{REJECT} IS NULL").groupBy(F.col(key).cast("string").alias("stream"))
+        found = streams.agg(F.expr(f"max({self.plan.time})").alias("latest")).collect()
+        return {row["stream"] or "": row["latest"] for row in found}
+
+
+def _metrics(rows: str, closed: int) -> list[str]:
+    """Tuples taken, late and rejected, the latest event time, and the rows that go to channels."""
+    rejected, late = f"`{PANE}` = {_REJECTED}L", f"`{PANE}` < {closed}L"
+    return [
+        f"sum(CASE WHEN NOT {late} THEN {rows} END) AS taken",
+        f"sum(CASE WHEN {late} AND NOT {rejected} THEN {rows} END) AS late",
+        f"sum(CASE WHEN {rejected} THEN {rows} END) AS rejected",
+        f"max(CASE WHEN NOT {rejected} THEN `{_LATEST}` END) AS latest",
+        f"count(CASE WHEN NOT {late} THEN 1 END) AS partials",
+    ]
