@@ -34,7 +34,6 @@ class WindowPlan:
     inputs: tuple[Column, ...]
     partials: tuple[Partial, ...]
     results: tuple[Result, ...]
-    reads: tuple[str, ...]
     tail: Tail | None
 
     @property
@@ -86,7 +85,6 @@ def compile_query(query: Query, describe: Describe | None = None) -> WindowPlan:
         inputs=tuple(lowering.inputs.values()),
         partials=tuple(lowering.partials.values()),
         results=results,
-        reads=_read(query),
         tail=None,
     )
     return replace(plan, tail=compile_tail(query.tail, plan.closed_schema)) if describe else plan
@@ -117,9 +115,3 @@ def _microseconds(query: Query) -> str:
         return f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {name})"
     return f"unix_micros({name})"
 
-
-def _read(query: Query) -> tuple[str, ...]:
-    """The columns of the prefix that partials are formed from, the event time among them."""
-    arguments = [each for aggregate in query.aggregates for each in aggregate.arguments]
-    named = [query.window.time_column, *(name for each in arguments for name in each.columns)]
-    return tuple(dict.fromkeys(named))

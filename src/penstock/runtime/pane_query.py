@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from penstock.compile import ROWS, WindowPlan
 from penstock.query import Query
 from penstock.runtime.keyed import KEY
-from penstock.runtime.prefix import REJECT
+from penstock.runtime.prefix import REJECT, REJECTED
 from penstock.runtime.records import Counts, EpochPlan
 from penstock.runtime.segments import PANE
 from penstock.runtime.stages import Shuffled, declare_grouped, run_map_side
@@ -24,8 +24,6 @@ __all__ = ["EMPTY", "MapSide", "PaneQuery"]
 
 _LATEST = "_ps_latest"
 _METRICS = "penstock"
-# A pane that no tuple has; the smallest bigint has no literal in SQL.
-_REJECTED = -(2**63) + 1
 
 
 @dataclass(frozen=True)
@@ -52,15 +50,14 @@ class PaneQuery:
     def run(self, frame: DataFrame, plan: EpochPlan, first_open: int | None) -> MapSide:
         """Run the map side of an epoch."""
         combine = self._combined if plan.combining == "map" else self._raw
-        placed = self._placed(frame)
-        rows, form, columns = combine(placed)
+        rows, form, columns = combine(frame)
         closed = self._closed_below(first_open)
         observed = form.observe(_METRICS, *(F.expr(each) for each in _metrics(rows, closed)))
         taking = observed.where(f"`{PANE}` >= {closed}L").select(*self._keys, PANE, *columns)
         routed = taking.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
         shuffled = run_map_side(routed, _METRICS)
         taken, late, rejected, latest, partials = (value or 0 for value in shuffled.observed)
-        seen = self._seen(placed, latest) if taken or late else {}
+        seen = self._seen(frame, latest) if taken or late else {}
         return MapSide(
             shuffled=shuffled,
             counts=Counts(rows=taken + late + rejected, late=late, rejected=rejected),
@@ -71,8 +68,7 @@ class PaneQuery:
 
     def late(self, frame: DataFrame, first_open: int | None) -> DataFrame:
         """The late tuples of an epoch."""
-        below = f"`{PANE}` > {_REJECTED}L AND `{PANE}` < {self._closed_below(first_open)}L"
-        return self._placed(frame).where(below)
+        return frame.where(f"`{PANE}` > {REJECTED}L AND `{PANE}` < {self._closed_below(first_open)}L")
 
     def rejected(self, frame: DataFrame) -> DataFrame:
         """The tuples of an epoch that do not fit the schema."""
@@ -82,57 +78,47 @@ class PaneQuery:
     def _keys(self) -> list[str]:
         return [KEY.format(place) for place in range(len(self.plan.keys))]
 
-    def _combined(self, placed: DataFrame) -> tuple[str, DataFrame, list[str]]:
+    def _combined(self, frame: DataFrame) -> tuple[str, DataFrame, list[str]]:
         """Partials of each partition, by Spark SQL."""
-        read = [f"`{name}`" for name in self.plan.reads]
         aggregates: list[Any] = [
             F.expr(sql).alias(name)
             for partial in self.plan.partials
             for name, sql in zip(partial.wire, partial.combine, strict=True)
         ]
-        grouped = declare_grouped(placed.select(*self._keys, PANE, *read), self._keys or [PANE])
+        grouped = declare_grouped(frame, self._keys or [PANE])
         combined = grouped.groupBy(*self._keys, PANE).agg(
             *aggregates, F.expr(f"max({self.plan.time})").alias(_LATEST)
         )
         return f"`{ROWS}`", combined, [name for partial in self.plan.partials for name in partial.wire]
 
-    def _raw(self, placed: DataFrame) -> tuple[str, DataFrame, list[str]]:
+    def _raw(self, frame: DataFrame) -> tuple[str, DataFrame, list[str]]:
         """The rows themselves, reduced to what partials are formed from."""
         inputs = [f"{each.sql} AS `{each.name}`" for each in self.plan.inputs]
         keys = [f"`{key}`" for key in self._keys]
-        rows = placed.selectExpr(*keys, f"`{PANE}`", *inputs, f"{self.plan.time} AS `{_LATEST}`")
+        rows = frame.selectExpr(*keys, f"`{PANE}`", *inputs, f"{self.plan.time} AS `{_LATEST}`")
         return "1L", rows, [each.name for each in self.plan.inputs]
-
-    def _placed(self, frame: DataFrame) -> DataFrame:
-        """Every tuple with its pane, rejected ones with a mark in its place.
-
-        Nothing in here changes from epoch to epoch, so the JVM keeps the code that it compiled for
-        the hot loop; what is late is judged after the combine.
-        """
-        pane = f"CASE WHEN {REJECT} IS NOT NULL THEN {_REJECTED}L ELSE {self.plan.pane} END"
-        return frame.selectExpr("*", f"{pane} AS `{PANE}`")
 
     def _closed_below(self, first_open: int | None) -> int:
         """The pane below which tuples are late."""
-        return _REJECTED + 1 if first_open is None else self.plan.shape.closed_below(first_open)
+        return REJECTED + 1 if first_open is None else self.plan.shape.closed_below(first_open)
 
     def _route(self, channels: int) -> str:
         keys = ", ".join(self._keys)
         return f"cast(pmod(xxhash64({keys}), {channels}L) AS int)" if keys else "0"
 
-    def _seen(self, placed: DataFrame, latest: int) -> dict[str, int]:
+    def _seen(self, frame: DataFrame, latest: int) -> dict[str, int]:
         """The latest event time of each stream in the epoch."""
         key = self.query.relation.stream.key
         if key is None:
             return {"": latest}
-        streams = placed.where(f"{REJECT} IS NULL").groupBy(F.col(key).cast("string").alias("stream"))
+        streams = frame.where(f"{REJECT} IS NULL").groupBy(F.col(key).cast("string").alias("stream"))
         found = streams.agg(F.expr(f"max({self.plan.time})").alias("latest")).collect()
         return {row["stream"] or "": row["latest"] for row in found}
 
 
 def _metrics(rows: str, closed: int) -> list[str]:
     """Tuples taken, late and rejected, the latest event time, and the rows that go to channels."""
-    rejected, late = f"`{PANE}` = {_REJECTED}L", f"`{PANE}` < {closed}L"
+    rejected, late = f"`{PANE}` = {REJECTED}L", f"`{PANE}` < {closed}L"
     return [
         f"sum(CASE WHEN NOT {late} THEN {rows} END) AS taken",
         f"sum(CASE WHEN {late} AND NOT {rejected} THEN {rows} END) AS late",

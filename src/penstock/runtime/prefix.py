@@ -12,12 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.compile import Describe, WindowPlan
 from penstock.errors import BadExpression
 from penstock.query import Query, Relation, Stream, Where
+from penstock.runtime.keyed import KEY
+from penstock.runtime.segments import PANE
 
-__all__ = ["CORRUPT", "RECORD", "REJECT", "describe", "late_columns", "prefixed"]
+__all__ = ["CORRUPT", "RECORD", "REJECT", "REJECTED", "describe", "late_columns", "prefixed"]
 
 REJECT = "_ps_reject"
 RECORD = "_ps_record"
 CORRUPT = "_ps_corrupt"
+# A pane that no tuple has; the smallest bigint has no literal in SQL.
+REJECTED = -(2**63) + 1
 
 
 def describe(session: SparkSession, relation: Relation) -> Describe:
@@ -38,10 +42,15 @@ def describe(session: SparkSession, relation: Relation) -> Describe:
 
 
 def prefixed(frame: DataFrame, query: Query, plan: WindowPlan) -> DataFrame:
-    """The columns in sight, those carried on, the keys under names of their own, and the marks."""
+    """The columns in sight, those carried on, the keys under names of their own, the pane, and the marks.
+
+    Nothing in here changes from epoch to epoch, so the JVM keeps the code that it compiled for the
+    hot loop; what is late is judged after the combine.
+    """
     stepped = _stepped(_marked(frame, query.relation.stream), query.relation)
-    keys = [f"{key.sql} AS `_ps_key{place}`" for place, key in enumerate(plan.keys)]
-    return stepped.selectExpr("*", *keys)
+    keys = [f"{key.sql} AS `{KEY.format(place)}`" for place, key in enumerate(plan.keys)]
+    pane = f"CASE WHEN {REJECT} IS NOT NULL THEN {REJECTED}L ELSE {plan.pane} END AS `{PANE}`"
+    return stepped.selectExpr("*", *keys, pane)
 
 
 def late_columns(query: Query) -> list[str]:
