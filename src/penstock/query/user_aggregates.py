@@ -94,8 +94,9 @@ class ArrowAggregate(ABC):
     """An aggregate in Python over Arrow; subclass it, and call the subclass with SQL texts.
 
     A subclass names the columns of its ``state`` and the type of its ``result`` in SQL types.
-    ``accumulate`` sees the rows of a group in event-time order, ``merge`` gets the earlier state on
-    the left; both may thus depend on order. State has to be a function of the rows alone.
+    ``accumulate`` sees the rows of a group in event-time order, ``merge`` gets the state of the earlier
+    pane on the left. Tuples of one pane that arrive in different epochs are merged in the order of the
+    epochs, so a result that depends on the order within a pane depends on where epochs were cut.
 
     >>> class Seen(ArrowAggregate):
     ...     state = {"rows": "bigint"}

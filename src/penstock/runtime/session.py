@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -9,6 +11,10 @@ from pyspark.sql import SparkSession
 __all__ = ["SETTINGS", "prepare", "spark_session"]
 
 SETTINGS = {
+    # Only errors on the terminal, from the first line on.
+    "spark.driver.extraJavaOptions": (
+        f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    ),
     # A small job to a Python worker over TCP waits for delayed acknowledgements, 40 ms at a time.
     "spark.python.unix.domain.socket.enabled": "true",
     # The default manager forks a shell for every offset file on a local disk; this one renames in the JVM.
@@ -31,19 +37,20 @@ _PER_EPOCH = {
 }
 
 
-def spark_session(master: str | None = None) -> SparkSession:
-    """The active session, or a new one: on the given master, else on all cores of this machine."""
+def spark_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The active session, or a new one: on the given master, else on all cores of this machine.
+
+    `settings` are Spark's own; some, such as the driver's memory, only count before the JVM starts.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     # Workers must be the interpreter that has Penstock installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder: Any = SparkSession.builder.appName("penstock")
-    builder = builder.master(master or "local[*]")
-    for name, value in SETTINGS.items():
+    builder: Any = SparkSession.builder.appName("penstock").master(master or "local[*]")
+    for name, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
     return session
 
 

@@ -78,6 +78,7 @@ class Location:
             stream.write(data)
         self.sync(hidden)
         self.move(hidden, name)
+        self.sync("")
 
     def move(self, name: str, to: str) -> None:
         """Rename within the folder, replacing what was there."""
@@ -99,7 +100,10 @@ class Location:
         return self.files.open_input_file(f"{self.path}/{name}")
 
     def sync(self, name: str) -> None:
-        """Make a written file survive a loss of power; other filesystems do so when it is closed."""
+        """Make a written file survive a loss of power, or with no name the names in the folder.
+
+        Other filesystems do so when a file is closed.
+        """
         if self.local:
             handle = os.open(f"{self.path}/{name}", os.O_RDONLY)
             try:
