@@ -67,7 +67,9 @@ class Channel:
             columns |= {"rows": [1] * len(rows), "p1": values, "p2": values}
         else:
             columns |= {"_ps_in0": values}
-        return pa.RecordBatch.from_pydict({name: pa.array(column, pa.int64()) for name, column in columns.items()})
+        return pa.RecordBatch.from_pydict(
+            {name: pa.array(column, pa.int64()) for name, column in columns.items()}
+        )
 
 
 def recalculated(plan, rows, upto):
@@ -107,7 +109,10 @@ def test_a_long_run_equals_recalculation(combining, shape, seed, pace):
         for _ in range(60):
             low = 0 if channel.opened is None else max(0, plan.shape.closed_below(channel.opened))
             panes = rng.integers(low, max(low, end) + pace + 2, 30)
-            rows = [(int(p), int(k), int(n)) for p, k, n in zip(panes, rng.integers(0, 6, 30), rng.integers(-9, 9, 30), strict=True)]
+            rows = [
+                (int(p), int(k), int(n))
+                for p, k, n in zip(panes, rng.integers(0, 6, 30), rng.integers(-9, 9, 30), strict=True)
+            ]
             fed += rows
             end += pace
             opens = (end - plan.shape.span) // plan.shape.stride + 1

@@ -18,7 +18,14 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.errors import BadSource, DamagedCheckpoint, ForeignCheckpoint, MissingSegment, SinkError, WrongType
+from penstock.errors import (
+    BadSource,
+    DamagedCheckpoint,
+    ForeignCheckpoint,
+    MissingSegment,
+    SinkError,
+    WrongType,
+)
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 
@@ -34,7 +41,9 @@ def at(seconds):
 
 def readings(*epochs, delay="0 seconds", **options):
     """A stream of (second, key, value) tuples, one list per epoch."""
-    rows = [[{"time": at(s) if s is not None else None, "k": k, "v": v} for s, k, v in epoch] for epoch in epochs]
+    rows = [
+        [{"time": at(s) if s is not None else None, "k": k, "v": v} for s, k, v in epoch] for epoch in epochs
+    ]
     return ps.stream("t", "time timestamp, k string, v double", "time", delay, ps.rows(rows), **options)
 
 
@@ -51,7 +60,7 @@ def test_late_tuples_and_rejects_are_kept_and_counted(tmp_path):
     assert (run.counts.rows, run.counts.late, run.counts.rejected) == (5, 1, 1)
     late = duckdb.sql(f"SELECT k, v FROM '{tmp_path}/late/*.parquet'").fetchall()
     assert late == [("b", 3.0)]
-    reason, record = duckdb.sql(f"SELECT reason, record FROM '{tmp_path}/rejects/*.parquet'").fetchone()
+    reason, record = duckdb.sql(f"SELECT reason, record FROM '{tmp_path}/rejects/*.parquet'").fetchall()[0]
     assert reason == "time is null"
     assert json.loads(record) == {"k": "c", "v": 4.0}
 
@@ -64,7 +73,7 @@ def test_malformed_records_of_a_csv_file_are_rejected_with_their_text(tmp_path):
     run = stream.window("1 minute").agg(n=ps.count()).start(ps.memory(), checkpoint=tmp_path / "state")
     run.wait()
     assert run.counts.rejected == 1
-    (record,) = duckdb.sql(f"SELECT record FROM '{tmp_path}/state/rejects/*.parquet'").fetchone()
+    (record,) = duckdb.sql(f"SELECT record FROM '{tmp_path}/state/rejects/*.parquet'").fetchall()[0]
     assert "oops" in record
 
 
@@ -83,7 +92,12 @@ def test_a_restart_goes_on_from_the_checkpoint(tmp_path):
     query = stream.window("10 seconds").agg(total=ps.sum("n"))
     found = []
     for number in range(3):
-        table = pa.table({"time": pa.array([at(number * 10 + s) for s in range(10)], pa.timestamp("us", "UTC")), "n": range(10)})
+        table = pa.table(
+            {
+                "time": pa.array([at(number * 10 + s) for s in range(10)], pa.timestamp("us", "UTC")),
+                "n": range(10),
+            }
+        )
         pa.parquet.write_table(table, source / f"{number}.parquet")
         sink = ps.memory()
         run = query.start(sink, checkpoint=tmp_path / "state")
@@ -180,7 +194,9 @@ def test_sketches_are_within_their_error(tmp_path):
             "v": values,
         }
     )
-    stream = ps.stream("t", table.schema, "time", "1 minute", ps.rows([table.slice(0, 12_000), table.slice(12_000)]))
+    stream = ps.stream(
+        "t", table.schema, "time", "1 minute", ps.rows([table.slice(0, 12_000), table.slice(12_000)])
+    )
     (row,) = [
         each
         for each in collected(
@@ -222,12 +238,17 @@ class Span(ps.ArrowAggregate):
         return pa.compute.subtract(state["hi"], state["lo"])
 
 
-SPREAD = ps.sql_aggregate(partial={"lo": "min(x)", "hi": "max(x)"}, merge={"lo": "min", "hi": "max"}, finish="hi - lo")
+SPREAD = ps.sql_aggregate(
+    partial={"lo": "min(x)", "hi": "max(x)"}, merge={"lo": "min", "hi": "max"}, finish="hi - lo"
+)
 
 
 @pytest.mark.parametrize("beside", [{}, {"users": ps.count_distinct("v")}], ids=["raw rows", "with a sketch"])
 def test_both_forms_of_user_defined_aggregates(beside):
-    epochs = [(s, "ab"[s % 2], float(s * s % 17)) for s in range(20)], [(s, "a", float(s)) for s in range(20, 30)]
+    epochs = (
+        [(s, "ab"[s % 2], float(s * s % 17)) for s in range(20)],
+        [(s, "a", float(s)) for s in range(20, 30)],
+    )
     stream = readings(*epochs, delay="30 seconds")
     grouped = stream.group_by("k").window("10 seconds", slide="5 seconds")
     arrow = collected(grouped.agg(span=Span("v"), low=ps.min("v"), high=ps.max("v"), **beside))
@@ -302,7 +323,8 @@ run = stream.window("1 second").agg(n=ps.count()).start(ps.parquet("{tmp_path}/o
 run.wait()
 print("clean")
 """
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    command = [sys.executable, "-c", script]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     try:
         manifests = Path(tmp_path, "state", "manifests")
         deadline = time.monotonic() + 90

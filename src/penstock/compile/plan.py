@@ -114,4 +114,3 @@ def _microseconds(query: Query) -> str:
     if column.type == "timestamp_ntz":
         return f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {name})"
     return f"unix_micros({name})"
-

@@ -201,9 +201,12 @@ class ChannelTask:
 
     def _node(self, channel: int, length: int, extent: Extent, segments: list[Segment]) -> list[Segment]:
         finer = [each for each in segments if each.length < length]
-        keyed = Keyed(self.plan, self._pieces(self._covered(extent, finer), finer))
+        tables = self._pieces(self._covered(extent, finer), finer)
+        if not tables:
+            return []
+        keyed = Keyed(self.plan, tables)
         table = keyed.combined(length)
-        if not len(keyed) or table.num_rows > _WORTH_KEEPING * len(keyed):
+        if table.num_rows > _WORTH_KEEPING * len(keyed):
             return []
         return [write(self.folder, f"{self.label}-{channel}-{length}", length, table)]
 
@@ -219,7 +222,8 @@ class ChannelTask:
                     tables = [within(t, kept - length + 1, np.iinfo(np.int64).max) for t in tables]
                 table = Keyed(self.plan, tables).combined(length)
                 remaining = [each for each in remaining if each not in merging]
-                remaining.append(write(self.folder, f"{self.label}-{channel}-{length}c", length, table))
+                if table.num_rows:
+                    remaining.append(write(self.folder, f"{self.label}-{channel}-{length}c", length, table))
         return remaining
 
     def _finished(self, keyed: Keyed, closed: Closed) -> Any:

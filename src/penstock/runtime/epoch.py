@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from penstock.compile import WindowPlan
@@ -75,7 +75,7 @@ class Epochs:
             return
         prepare(session)
         with translated():
-            self._happen(Moment(last.moment.epoch, drain=True), session.range(0).toDF("nothing"), drain=True)
+            self._happen(Moment(last.moment.epoch, drain=True), session.range(0), drain=True)
 
     def _check_continuity(self, moment: Moment) -> None:
         """Spark's part of the checkpoint and ours must tell the same story."""
@@ -96,7 +96,7 @@ class Epochs:
         stream = self.query.relation.stream
         frontier = before.frontier.advance(side.seen, now=plan.now, delay=stream.delay, idle=stream.idle)
         opens = self._opens(before, frontier.value, drain=drain)
-        rows = side.shuffled.rows if side.shuffled else frame.repartitionById(plan.channels, F.lit(0))
+        rows = side.shuffled.rows if side.shuffled else _no_rows(frame.sparkSession, plan.channels)
         idle = not side.partials and opens == before.first_open
         receipts = _unchanged(before, plan) if idle else self._channels(moment, plan, before, opens, rows)
         phases.ends("channels")
@@ -237,6 +237,11 @@ class _Phases:
 
 def _state(before: Manifest, plan: EpochPlan) -> tuple[tuple[Segment, ...], ...]:
     return before.channels or ((),) * plan.channels
+
+
+def _no_rows(session: SparkSession, channels: int) -> DataFrame:
+    """What the channels of an epoch without tuples start from."""
+    return session.range(0, numPartitions=1).repartitionById(channels, F.lit(0))
 
 
 def _unchanged(before: Manifest, plan: EpochPlan) -> list[Receipt]:

@@ -56,6 +56,8 @@ class PaneQuery:
         taking = observed.where(f"`{PANE}` >= {closed}L").select(*self._keys, PANE, *columns)
         routed = taking.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
         shuffled = run_map_side(routed, _METRICS)
+        if shuffled is None:
+            return EMPTY
         taken, late, rejected, latest, partials = (value or 0 for value in shuffled.observed)
         seen = self._seen(frame, latest) if taken or late else {}
         return MapSide(

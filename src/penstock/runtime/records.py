@@ -18,7 +18,8 @@ class Moment:
     drain: bool = False
 
     def __str__(self) -> str:
-        return f"{self.epoch:012d}{'-drain' if self.drain else ''}"
+        # Names sort as moments do: a drain comes after the data of its epoch.
+        return f"{self.epoch:012d}-{'drain' if self.drain else 'data'}"
 
 
 @dataclass(frozen=True)

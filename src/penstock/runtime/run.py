@@ -7,7 +7,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -107,16 +106,13 @@ class Run:
         """Called by Spark for every micro-batch."""
         with self._busy:
             if self._stopping.is_set():
-                return self._refuse()
+                # Returning would let Spark commit an epoch that did not run.
+                raise _Stopping
             try:
-                return self._epochs.run(frame, epoch)
+                self._epochs.run(frame, epoch)
             except BaseException as error:
                 self._error = error
                 raise
-
-    def _refuse(self) -> None:
-        """Keep Spark from committing an epoch that will not run; the query is stopped meanwhile."""
-        raise _Stopping
 
     def _supervise(self) -> None:
         """See the streaming query to its end, then drain what a bounded source left open."""
@@ -124,13 +120,13 @@ class Run:
             while not self._query.awaitTermination(0.1):  # type: ignore[arg-type]
                 if self._stopping.is_set():
                     with self._busy:
-                        self._query.stop()
+                        pass  # the epoch under way has ended
+                    # Not under the lock: Spark waits for an epoch that it has offered meanwhile.
+                    self._query.stop()
             if self._bounded and not self._stopping.is_set():
                 self._epochs.drain(self._query_session())
-        except StreamingQueryException as error:
-            self._failed(error)
         except BaseException as error:  # noqa: BLE001 - it is raised again by wait() and stop()
-            self._error = error
+            self._failed(error)
         finally:
             self._done.set()
 
@@ -139,14 +135,16 @@ class Run:
 
         return spark_session()
 
-    def _failed(self, error: StreamingQueryException) -> None:
+    def _failed(self, error: BaseException) -> None:
         """Prefer what the epoch raised over Spark's wrapping of it."""
-        if isinstance(self._error, _Stopping) or (self._error is None and self._stopping.is_set()):
-            self._error = None
-        elif not isinstance(self._error, PenstockError):
-            wrapped = RunError(f"the run failed: {self._error or error}")
-            wrapped.__cause__ = self._error or error
-            self._error = wrapped
+        cause = self._error or error
+        if self._error is None and self._stopping.is_set():
+            return
+        if isinstance(cause, PenstockError):
+            self._error = cause
+        else:
+            self._error = RunError(f"the run failed: {cause}")
+            self._error.__cause__ = cause
 
 
 class _Stopping(Exception):  # noqa: N818 - it is no error

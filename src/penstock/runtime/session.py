@@ -32,6 +32,8 @@ SETTINGS = {
 _PER_EPOCH = {
     # Adaptive execution would run the stages of an epoch as it likes; here the epoch decides.
     "spark.sql.adaptive.enabled": "false",
+    # The combine looks like a whole aggregation to the planner; let it have the faster map all the same.
+    "spark.sql.codegen.aggregate.map.twolevel.partialOnly": "false",
     # Sketches and collected lists would fall back to sorting after 128 keys.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
 }

@@ -65,12 +65,17 @@ def declare_grouped(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     return DataFrame(dataset.ofRows(session._jsparkSession, relation), session)  # noqa: SLF001
 
 
-def run_map_side(frame: DataFrame, metrics: str) -> Shuffled:
-    """Run everything up to the frame's last exchange and give the metrics observed under a name."""
+def run_map_side(frame: DataFrame, metrics: str) -> Shuffled | None:
+    """Run everything up to the frame's last exchange and give the metrics observed under a name.
+
+    None when there is nothing to run: an empty epoch of some sources has no partitions at all.
+    """
     session = frame.sparkSession
     execution = frame._jdf.queryExecution()  # noqa: SLF001
     rows = execution.toRdd()
     dependency = _shuffle_of(rows)
+    if not dependency.rdd().getNumPartitions():
+        return None
     context = session.sparkContext._jsc.sc()  # noqa: SLF001
     context.submitMapStage(dependency).get()
     collector = _object(session._jvm, "org.apache.spark.sql.execution.CollectMetricsExec$")  # noqa: SLF001
