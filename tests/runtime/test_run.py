@@ -262,7 +262,8 @@ def test_sql_with_having_and_an_expression_over_aggregates():
     stream = readings([(s, "ab"[s % 2], float(s)) for s in range(10)])
     rows = collected(
         ps.sql(
-            "SELECT k, max(v) - min(v) AS spread FROM t [RANGE 10 SECONDS] GROUP BY k HAVING count(*) > 4 AND max(v) > 8",
+            """SELECT k, max(v) - min(v) AS spread FROM t [RANGE 10 SECONDS]
+               GROUP BY k HAVING count(*) > 4 AND max(v) > 8""",
             stream,
         )
     )
@@ -319,8 +320,8 @@ import penstock as ps
 from penstock.runtime.session import spark_session
 frame = spark_session().readStream.format("rate").option("rowsPerSecond", 100).load()
 stream = ps.stream("t", "timestamp timestamp, value bigint", "timestamp", source=ps.dataframe(frame))
-run = stream.window("1 second").agg(n=ps.count()).start(ps.parquet("{tmp_path}/out"), checkpoint="{tmp_path}/state")
-run.wait()
+query = stream.window("1 second").agg(n=ps.count())
+query.start(ps.parquet("{tmp_path}/out"), checkpoint="{tmp_path}/state").wait()
 print("clean")
 """
     command = [sys.executable, "-c", script]
