@@ -20,8 +20,8 @@ _ZONED, _PLAIN = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 def translate(spark_sql: str) -> str:
     """Spark SQL to DuckDB SQL.
 
-    >>> translate("hi / lo")
-    'hi / lo'
+    >>> translate("`hi` - `lo`")
+    '"hi" - "lo"'
     """
     return sqlglot.transpile(spark_sql, read="spark", write="duckdb")[0]
 
