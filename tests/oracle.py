@@ -61,3 +61,9 @@ def windows(
             FROM copies GROUP BY start{", " + named if keys else ""}
             """
         ).to_arrow_table()
+
+
+def fetched(sql: str) -> list[tuple]:
+    """The rows of a statement, on a connection of its own."""
+    with duckdb.connect() as connection:
+        return connection.sql(sql).fetchall()

@@ -19,9 +19,11 @@ def test_grid_is_a_string_of_its_columns():
 
 def run(sql, lon, lat):
     text = sql.replace("`", chr(34))
-    return duckdb.execute(f"select {text} from (select ?::double lon, ?::double lat)", [lon, lat]).fetchone()[
-        0
-    ]
+    with duckdb.connect() as connection:
+        ((value,),) = connection.execute(
+            f"select {text} from (select ?::double lon, ?::double lat)", [lon, lat]
+        ).fetchall()
+    return value
 
 
 @settings(max_examples=50, deadline=None)

@@ -8,11 +8,12 @@ import sys
 import time
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from oracle import fetched
 
 VICTIM = Path(__file__).with_name("victim.py")
 
@@ -63,7 +64,7 @@ def rows(*patterns: str) -> list[tuple]:
     found: list[tuple] = []
     for pattern in patterns:
         if list(Path(pattern).parent.glob("*.parquet")):
-            found += duckdb.sql(f"SELECT * FROM read_parquet('{pattern}') ORDER BY ALL").fetchall()
+            found += fetched(f"SELECT * FROM read_parquet('{pattern}') ORDER BY ALL")
     return found
 
 

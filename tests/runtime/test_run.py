@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import deltalake
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import penstock as ps
+from oracle import fetched
 from penstock.errors import (
     BadSource,
     DamagedCheckpoint,
@@ -58,9 +58,9 @@ def test_late_tuples_and_rejects_are_kept_and_counted(tmp_path):
     run = stream.group_by("k").window("10 seconds").agg(n=ps.count()).start(ps.memory(), checkpoint=tmp_path)
     run.wait()
     assert (run.counts.rows, run.counts.late, run.counts.rejected) == (5, 1, 1)
-    late = duckdb.sql(f"SELECT k, v FROM '{tmp_path}/late/*.parquet'").fetchall()
+    late = fetched(f"SELECT k, v FROM '{tmp_path}/late/*.parquet'")
     assert late == [("b", 3.0)]
-    reason, record = duckdb.sql(f"SELECT reason, record FROM '{tmp_path}/rejects/*.parquet'").fetchall()[0]
+    reason, record = fetched(f"SELECT reason, record FROM '{tmp_path}/rejects/*.parquet'")[0]
     assert reason == "time is null"
     assert json.loads(record) == {"k": "c", "v": 4.0}
 
@@ -73,7 +73,7 @@ def test_malformed_records_of_a_csv_file_are_rejected_with_their_text(tmp_path):
     run = stream.window("1 minute").agg(n=ps.count()).start(ps.memory(), checkpoint=tmp_path / "state")
     run.wait()
     assert run.counts.rejected == 1
-    (record,) = duckdb.sql(f"SELECT record FROM '{tmp_path}/state/rejects/*.parquet'").fetchall()[0]
+    (record,) = fetched(f"SELECT record FROM '{tmp_path}/state/rejects/*.parquet'")[0]
     assert "oops" in record
 
 
@@ -147,7 +147,7 @@ def test_a_checkpoint_whose_spark_part_is_lost_is_an_error_and_not_a_silent_loss
 def test_parquet_files_can_be_read_by_others(tmp_path):
     query = readings([(1, "a", 1.0), (12, "b", 2.0)]).group_by("k").window("10 seconds").agg(n=ps.count())
     query.start(ps.parquet(tmp_path / "out"), checkpoint=tmp_path / "state").wait()
-    rows = duckdb.sql(f"SELECT k, n FROM '{tmp_path}/out/*.parquet' ORDER BY k").fetchall()
+    rows = fetched(f"SELECT k, n FROM '{tmp_path}/out/*.parquet' ORDER BY k")
     assert rows == [("a", 1), ("b", 1)]
 
 
