@@ -3,7 +3,6 @@
 import datetime as dt
 import decimal
 import itertools
-import os
 import tempfile
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 import penstock as ps
 from oracle import Shape, split_late, windows
 
-CASES = int(os.environ.get("PENSTOCK_CASES", "25"))
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 KEYS = {
@@ -153,7 +151,17 @@ def run_case(case):
 
 
 # A run on Spark takes a second: cases are replayed by their blob rather than shrunk for minutes.
-@settings(max_examples=CASES, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
+
+
+@settings(max_examples=25, phases=PHASES)
 @given(case=cases())
 def test_results_equal_a_batch_engine(spark, case):
+    run_case(case)
+
+
+@pytest.mark.soak
+@settings(max_examples=200, phases=PHASES)
+@given(case=cases())
+def test_results_equal_a_batch_engine_in_two_hundred_cases(spark, case):
     run_case(case)
