@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,10 @@ settings.register_profile(
 )
 settings.load_profile("penstock")
 os.environ.setdefault("PYTHONHASHSEED", "0")
+# Workers import the modules of classes that tests define, and with them what those import.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+)
 
 
 @pytest.fixture(scope="session")
