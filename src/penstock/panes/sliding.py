@@ -32,7 +32,7 @@ _CELLS = 1 << 21
 class Partials:
     """Rows of partials: where each lies on the pane axis, its key's number and its lanes per merge.
 
-    A row covers `length` panes from `pane` on. `rows` counts tuples; it is lane 0 of merge 0.
+    Merge 0 counts tuples, by which empty windows are told from present ones.
     """
 
     pane: Array

@@ -56,6 +56,7 @@ class SparkEngine:
         frame = prefixed(open_source(spark, stream, root / "rows"), query, plan)
         run = Run(bounded=bounded(stream))
         epochs = Epochs(
+            session=spark,
             query=query,
             plan=plan,
             panes=PaneQuery(query, plan),

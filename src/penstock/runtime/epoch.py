@@ -39,6 +39,7 @@ _TRIAL_EVERY = 64
 class Epochs:
     """Runs epoch after epoch of one query; the manifest of the last one is all it remembers."""
 
+    session: SparkSession
     query: Query
     plan: WindowPlan
     panes: PaneQuery
@@ -68,11 +69,13 @@ class Epochs:
         with translated():
             self._happen(moment, frame, drain=False)
 
-    def drain(self, session: Any) -> None:
+    def drain(self) -> None:
         """Close every window that is still open; what the end of a bounded source means."""
         last = self.last
         if last is None or last.moment.drain or last.newest is None:
             return
+        # A session of its own: the settings of epochs are not for the user's.
+        session = self.session.newSession()
         prepare(session)
         with translated():
             self._happen(Moment(last.moment.epoch, drain=True), session.range(0), drain=True)

@@ -1,7 +1,6 @@
 """One live line on the terminal while a run goes on."""
 
 import sys
-import threading
 from typing import Protocol, Self
 
 from rich.console import Console
@@ -25,7 +24,6 @@ class LiveLine:
         self._run = run
         self._shown = sys.stderr.isatty() if shown is None else shown
         self._live: Live | None = None
-        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         if self._shown:

@@ -124,16 +124,11 @@ class Run:
                     # Not under the lock: Spark waits for an epoch that it has offered meanwhile.
                     self._query.stop()
             if self._bounded and not self._stopping.is_set():
-                self._epochs.drain(self._query_session())
+                self._epochs.drain()
         except BaseException as error:  # noqa: BLE001 - it is raised again by wait() and stop()
             self._failed(error)
         finally:
             self._done.set()
-
-    def _query_session(self) -> Any:
-        from penstock.runtime.session import spark_session  # noqa: PLC0415
-
-        return spark_session()
 
     def _failed(self, error: BaseException) -> None:
         """Prefer what the epoch raised over Spark's wrapping of it."""

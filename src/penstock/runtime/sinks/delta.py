@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import deltalake
 from deltalake.transaction import AddAction, CommitProperties, Transaction
@@ -22,7 +21,6 @@ class DeltaDelivery:
 
     folder: Location
     app: str
-    _schema: Any = field(default=None, init=False)
 
     @property
     def target(self) -> ResultFormat:
@@ -31,7 +29,6 @@ class DeltaDelivery:
 
     def prepare(self, schema: object) -> None:
         """Create the table, or see that it has the columns of the results."""
-        self._schema = schema
         self.folder.make()
         table = deltalake.DeltaTable.create(self.folder.uri, schema, mode="ignore")
         found = [(field.name, str(field.type)) for field in table.schema().fields]
