@@ -11,6 +11,7 @@ __all__ = [
     "BadDuration",
     "BadExpression",
     "BadName",
+    "BadRouting",
     "BadSchema",
     "BadSink",
     "BadSource",
@@ -24,6 +25,7 @@ __all__ = [
     "RunError",
     "SinkError",
     "UnknownColumn",
+    "UnknownExperiment",
     "WrongType",
 ]
 
@@ -115,3 +117,14 @@ class AggregateOverflow(RunError):
 
 class SinkError(RunError):
     """A sink did not take the results of an epoch."""
+
+
+class BadRouting(PenstockError):
+    """A router or sketch is asked for something that it cannot be."""
+
+
+class UnknownExperiment(PenstockError):
+    """No experiment has this id."""
+
+    def __init__(self, given: str, known: list[str]) -> None:
+        super().__init__(f"no experiment {given!r}; give one or more of {', '.join(known)}, or: all")

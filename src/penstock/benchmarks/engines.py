@@ -18,8 +18,8 @@ from pyspark.sql.types import DoubleType, LongType, StructType, TimestampType
 
 import penstock as ps
 from penstock.benchmarks.data import DDL
-from penstock.benchmarks.machine import cores
 from penstock.benchmarks.memory import Usage
+from penstock.reports.machine import cores
 
 DELAY = "1 second"
 

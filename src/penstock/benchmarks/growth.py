@@ -12,10 +12,10 @@ from penstock.benchmarks import results
 from penstock.benchmarks.data import DataSet
 from penstock.benchmarks.engines import PENSTOCK, Job, WindowSpan, measure, start_penstock
 from penstock.benchmarks.growth_plot import EpochRecord, draw
-from penstock.benchmarks.machine import penstock_version, this_machine
-from penstock.benchmarks.report import Check, Report, Value, now
 from penstock.benchmarks.session import measuring_session
-from penstock.benchmarks.tables import say
+from penstock.reports.machine import penstock_version, this_machine
+from penstock.reports.report import Check, Report, Value, now
+from penstock.reports.tables import say
 
 OVERLAPS = (1, 10, 100, 1000)
 KEYS = (1_000, 10_000, 100_000, 1_000_000)

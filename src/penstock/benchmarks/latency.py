@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.benchmarks.data import DDL, SECOND_US
-from penstock.benchmarks.machine import cores, penstock_version, this_machine
 from penstock.benchmarks.memory import Usage
-from penstock.benchmarks.report import Check, Report, Value, now
 from penstock.benchmarks.session import measuring_session
 from penstock.benchmarks.steady import Rate, SteadySource
-from penstock.benchmarks.tables import say
+from penstock.reports.machine import cores, penstock_version, this_machine
+from penstock.reports.report import Check, Report, Value, now
+from penstock.reports.tables import say
 
 WARM_UP_S = 10
 WARM_UP_EPOCHS = 5

@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from penstock.benchmarks.machine import this_machine
+from penstock.reports.machine import this_machine
 from penstock.runtime.session import spark_session
 
 __all__ = ["measuring_session"]

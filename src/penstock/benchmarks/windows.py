@@ -27,10 +27,10 @@ from penstock.benchmarks.engines import (
     WindowSpan,
     measure,
 )
-from penstock.benchmarks.machine import penstock_version, this_machine
-from penstock.benchmarks.report import Check, Report, Value, now
 from penstock.benchmarks.session import measuring_session
-from penstock.benchmarks.tables import say
+from penstock.reports.machine import penstock_version, this_machine
+from penstock.reports.report import Check, Report, Value, now
+from penstock.reports.tables import say
 
 QUICK_ROWS = 2_000_000
 QUICK_FILES_PER_EPOCH = 5

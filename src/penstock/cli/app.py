@@ -10,6 +10,7 @@ from rich.text import Text
 
 from penstock.cli.bench import bench
 from penstock.cli.demo import demo
+from penstock.cli.reproduce import reproduce
 from penstock.errors import PenstockError
 
 __all__ = ["app", "main"]
@@ -22,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(demo)
+app.command()(reproduce)
 app.add_typer(bench, name="bench")
 
 

@@ -1,12 +1,11 @@
 """`penstock bench`: the measurements, as tables for people or as one JSON object for programs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from penstock.benchmarks.report import Report
+from penstock.cli.delivery import deliver
 
 __all__ = ["bench"]
 
@@ -58,7 +57,7 @@ def windows(  # noqa: PLR0913 -- each is one option of the command
         seed=seed,
         quick=quick,
     )
-    _deliver(report, json=json)
+    deliver(report, json=json)
 
 
 @bench.command()
@@ -78,7 +77,7 @@ def latency(  # noqa: PLR0913 -- each is one option of the command
     from penstock.benchmarks.latency import latency as measure  # noqa: PLC0415 -- Spark is slow to import
 
     report = measure(rows_per_s=rows_per_s, seconds=seconds, keys=keys, seed=seed, quick=quick)
-    _deliver(report, json=json)
+    deliver(report, json=json)
 
 
 @bench.command()
@@ -99,15 +98,4 @@ def growth(  # noqa: PLR0913 -- each is one option of the command
     from penstock.benchmarks.growth import growth as measure  # noqa: PLC0415 -- Spark is slow to import
 
     report = measure(rows=rows, epochs=epochs, data_dir=data_dir, plot=plot, seed=seed, quick=quick)
-    _deliver(report, json=json)
-
-
-def _deliver(report: "Report", *, json: bool) -> None:
-    """Hand the report over, and end with its status."""
-    from penstock.benchmarks.tables import emit_json, show  # noqa: PLC0415 -- needed only after a measurement
-
-    if json:
-        emit_json(report)
-    else:
-        show(report)
-    raise typer.Exit(report.status)
+    deliver(report, json=json)

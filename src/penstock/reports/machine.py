@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from penstock.benchmarks.report import Machine
+from penstock.reports.report import Machine
 
 
 def this_machine() -> Machine:

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from penstock.benchmarks.report import Check, Machine, Report
+from penstock.reports.report import Check, Machine, Report
 
 MACHINE = Machine(cores=2, cpu="a processor", memory=1024, python="3.11.7", spark="4.3.0")
 

@@ -1,6 +1,6 @@
 import os
 
-from penstock.benchmarks.machine import this_machine
+from penstock.reports.machine import this_machine
 
 
 def test_the_machine_is_read_not_guessed():

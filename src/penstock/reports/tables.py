@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.benchmarks.report import Check, Report, Value
+from penstock.reports.report import Check, Report, Value
 
 
 def emit_json(report: Report) -> None:

@@ -3,8 +3,8 @@ import json
 import pytest
 import typer
 
-from penstock.benchmarks.report import Check, Machine, Report
-from penstock.cli.bench import _deliver
+from penstock.cli.delivery import deliver
+from penstock.reports.report import Check, Machine, Report
 
 
 def report(value):
@@ -18,13 +18,13 @@ def report(value):
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "table"])
 def test_the_status_follows_the_checks(value, status, as_json):
     with pytest.raises(typer.Exit) as ended:
-        _deliver(report(value), json=as_json)
+        deliver(report(value), json=as_json)
     assert ended.value.exit_code == status
 
 
 def test_json_is_the_only_thing_on_standard_output(capsys):
     with pytest.raises(typer.Exit):
-        _deliver(report(20.0), json=True)
+        deliver(report(20.0), json=True)
     whole = json.loads(capsys.readouterr().out)
     assert whole["name"] == "windows"
     assert whole["checks"][0]["ok"] is False
@@ -32,7 +32,7 @@ def test_json_is_the_only_thing_on_standard_output(capsys):
 
 def test_the_table_shows_rows_and_checks(capsys):
     with pytest.raises(typer.Exit):
-        _deliver(report(20.0), json=False)
+        deliver(report(20.0), json=False)
     shown = capsys.readouterr().out
     assert "rows_per_s" in shown
     assert "FAILED" in shown

@@ -3,8 +3,8 @@ import json
 
 from rich.console import Console
 
-from penstock.benchmarks.report import Check, Machine, Report
-from penstock.benchmarks.tables import emit_json, say, show
+from penstock.reports.report import Check, Machine, Report
+from penstock.reports.tables import emit_json, say, show
 
 REPORT = Report(
     "growth",

@@ -1,0 +1,37 @@
+"""`penstock reproduce`: published experiments with Penstock's algorithms, the paper's figure beside ours."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.delivery import deliver
+from penstock.errors import UnknownExperiment
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    ids: Annotated[list[str], typer.Argument(help="Experiments such as 003 or 000/12, or: all.")],
+    *,
+    plots: Annotated[Path | None, typer.Option(help="Draw SVG and PNG figures into this folder.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data and choices.")] = 7,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller; under a minute each.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on standard output, progress on standard error.")
+    ] = False,
+) -> None:
+    """Run published experiments anew and set their figures beside ours, with a verdict per shape.
+
+    Example: [bold]penstock reproduce 003 000/12 --quick --plots figures[/]
+    """
+    from penstock.experiments import run_experiments  # noqa: PLC0415 -- matplotlib is slow to import
+    from penstock.experiments.catalogue import EXPERIMENTS  # noqa: PLC0415
+
+    known = {experiment.id: experiment for experiment in EXPERIMENTS}
+    wanted = list(known) if ids == ["all"] else ids
+    for id_ in wanted:
+        if id_ not in known:
+            raise UnknownExperiment(id_, list(known))
+    report = run_experiments([known[id_] for id_ in wanted], quick=quick, seed=seed, plots=plots)
+    deliver(report, json=json)

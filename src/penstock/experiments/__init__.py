@@ -1,0 +1,5 @@
+"""The published experiments, run anew with Penstock's own algorithms, their figures beside ours."""
+
+from penstock.experiments.experiment import Experiment, Outcome, run_experiments
+
+__all__ = ["Experiment", "Outcome", "run_experiments"]

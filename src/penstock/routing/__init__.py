@@ -1,0 +1,1 @@
+"""Where a tuple goes: pure algorithms on numpy arrays, without I/O, Spark or a clock."""
