@@ -14,6 +14,7 @@ from pathlib import Path
 import deltalake
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
@@ -289,6 +290,21 @@ def test_a_dataframe_of_other_types_is_refused(spark):
     stream = ps.stream("t", "timestamp timestamp, value string", "timestamp", source=ps.dataframe(frame))
     with pytest.raises(WrongType, match="declared string"):
         stream.window("1 minute").agg(n=ps.count()).start(ps.memory())
+
+
+def test_a_dataframe_may_keep_state_of_its_own(tmp_path, spark):
+    for number, value in enumerate([1, 1, 2, 1]):
+        rows = pa.table({"time": pa.array([at(number)], pa.timestamp("us", tz="UTC")), "value": [value]})
+        pq.write_table(rows, tmp_path / f"{number}.parquet")
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", 2)
+    arriving = session.readStream.schema("time timestamp, value bigint").option("maxFilesPerTrigger", 1)
+    frame = arriving.parquet(str(tmp_path)).dropDuplicates(["value"])
+    stream = ps.stream("t", "time timestamp, value bigint", "time", source=ps.dataframe(frame, bounded=True))
+    sink = ps.memory()
+    query = stream.window("1 minute").agg(n=ps.count(), total=ps.sum("value"))
+    query.start(sink, session=session).wait()
+    assert sink.table().select(["n", "total"]).to_pylist() == [{"n": 2, "total": 3}]
 
 
 def test_an_error_of_the_sink_reaches_the_user():

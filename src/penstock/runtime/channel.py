@@ -22,9 +22,8 @@ from penstock.runtime.results import Output, ResultFile, ResultFormat
 from penstock.runtime.segments import PANE, Segment, read, write
 from penstock.runtime.storage import Location
 
-__all__ = ["RECEIPT", "ChannelTask", "Receipt"]
+__all__ = ["ChannelTask", "Receipt"]
 
-RECEIPT = "channel int, receipt string"
 _UTC = pa.timestamp("us", tz="UTC")
 # Nodes that hardly shrink their panes only cost space.
 _WORTH_KEEPING = 0.7

@@ -12,12 +12,14 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from penstock.compile import WindowPlan
 from penstock.errors import DamagedCheckpoint
 from penstock.query import Query
 from penstock.runtime.aside import Aside
-from penstock.runtime.channel import RECEIPT, ChannelTask, Receipt
+from penstock.runtime.channel import ChannelTask, Receipt
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.failures import translated
 from penstock.runtime.pane_query import EMPTY, PaneQuery
@@ -26,9 +28,11 @@ from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment
 from penstock.runtime.segments import Segment
 from penstock.runtime.session import prepare
 from penstock.runtime.sinks import Delivery
+from penstock.runtime.stages import planned_rows
 
 __all__ = ["Epochs"]
 
+_RECEIPT = StructType([StructField("channel", IntegerType()), StructField("receipt", StringType())])
 # Shipping raw rows wins where the combine leaves more than two partials for three rows.
 _HARDLY_SHRINKS = 1.5
 # How often the other way is tried, so that the choice follows the data.
@@ -56,8 +60,8 @@ class Epochs:
         self.last = self.checkpoint.latest()
         self._first = True
 
-    def run(self, frame: DataFrame, epoch: int) -> None:
-        """One micro-batch of Structured Streaming."""
+    def run(self, frame: DataFrame, epoch: int, query: StreamingQuery) -> None:
+        """One micro-batch of Structured Streaming; `query` is the one that runs it."""
         moment = Moment(epoch)
         last = self.last
         if self._first:
@@ -67,7 +71,7 @@ class Epochs:
             return
         prepare(frame.sparkSession)
         with translated():
-            self._happen(moment, frame, drain=False)
+            self._happen(moment, planned_rows(frame, query), drain=False)
 
     def drain(self) -> None:
         """Close every window that is still open; what the end of a bounded source means."""
@@ -167,7 +171,7 @@ class Epochs:
             opens=opens,
             target=self.delivery.target,
         )
-        found = rows.mapInArrow(_Kernel(task), RECEIPT).collect()
+        found = rows.mapInArrow(_Kernel(task), _RECEIPT).collect()
         return sorted((Receipt.from_json(row["receipt"]) for row in found), key=lambda each: each.channel)
 
     def _set_aside(self, moment: Moment, frame: DataFrame, before: Manifest, seen: Counts) -> Counts:

@@ -7,7 +7,7 @@ on the way there (rows, late rows, rejects, the latest event time) decides the f
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
@@ -18,12 +18,13 @@ from penstock.runtime.keyed import KEY
 from penstock.runtime.prefix import REJECT, REJECTED
 from penstock.runtime.records import Counts, EpochPlan
 from penstock.runtime.segments import PANE
-from penstock.runtime.stages import Shuffled, declare_grouped, run_map_side
+from penstock.runtime.stages import Shuffled, run_map_side
 
 __all__ = ["EMPTY", "MapSide", "PaneQuery"]
 
 _LATEST = "_ps_latest"
 _METRICS = "penstock"
+_VIEW = "_ps_rows"
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,14 @@ class PaneQuery:
 
     def run(self, frame: DataFrame, plan: EpochPlan, first_open: int | None) -> MapSide:
         """Run the map side of an epoch."""
-        combine = self._combined if plan.combining == "map" else self._raw
-        rows, form, columns = combine(frame)
+        combining = plan.combining == "map"
+        rows, form, columns = self._combined if combining else self._raw
         closed = self._closed_below(first_open)
-        observed = form.observe(_METRICS, *(F.expr(each) for each in _metrics(rows, closed)))
-        taking = observed.where(f"`{PANE}` >= {closed}L").select(*self._keys, PANE, *columns)
+        metrics = F.expr(f"struct({', '.join(_metrics(rows, closed))})")
+        observed = _sql(frame, form).observe(_METRICS, metrics.alias("seen"))
+        taking = _sql(observed, f"SELECT {columns} FROM {_VIEW} WHERE `{PANE}` >= {closed}L")
         routed = taking.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
-        shuffled = run_map_side(routed, _METRICS)
+        shuffled = run_map_side(routed, _METRICS, combining=combining)
         if shuffled is None:
             return EMPTY
         taken, late, rejected, latest, partials = (value or 0 for value in shuffled.observed)
@@ -65,7 +67,7 @@ class PaneQuery:
             counts=Counts(rows=taken + late + rejected, late=late, rejected=rejected),
             seen=seen,
             partials=partials,
-            shrinkage=taken / partials if partials and plan.combining == "map" else None,
+            shrinkage=taken / partials if partials and combining else None,
         )
 
     def late(self, frame: DataFrame, first_open: int | None) -> DataFrame:
@@ -80,25 +82,27 @@ class PaneQuery:
     def _keys(self) -> list[str]:
         return [KEY.format(place) for place in range(len(self.plan.keys))]
 
-    def _combined(self, frame: DataFrame) -> tuple[str, DataFrame, list[str]]:
+    @cached_property
+    def _combined(self) -> tuple[str, str, str]:
         """Partials of each partition, by Spark SQL."""
-        aggregates: list[Any] = [
-            F.expr(sql).alias(name)
+        aggregates = [
+            f"{sql} AS `{name}`"
             for partial in self.plan.partials
             for name, sql in zip(partial.wire, partial.combine, strict=True)
         ]
-        grouped = declare_grouped(frame, self._keys or [PANE])
-        combined = grouped.groupBy(*self._keys, PANE).agg(
-            *aggregates, F.expr(f"max({self.plan.time})").alias(_LATEST)
-        )
-        return f"`{ROWS}`", combined, [name for partial in self.plan.partials for name in partial.wire]
+        by = ", ".join([*self._keys, PANE])
+        selected = ", ".join([by, *aggregates, f"max({self.plan.time}) AS `{_LATEST}`"])
+        wire = [f"`{name}`" for partial in self.plan.partials for name in partial.wire]
+        return f"`{ROWS}`", f"SELECT {selected} FROM {_VIEW} GROUP BY {by}", ", ".join([by, *wire])
 
-    def _raw(self, frame: DataFrame) -> tuple[str, DataFrame, list[str]]:
+    @cached_property
+    def _raw(self) -> tuple[str, str, str]:
         """The rows themselves, reduced to what partials are formed from."""
+        placed = [*self._keys, PANE]
         inputs = [f"{each.sql} AS `{each.name}`" for each in self.plan.inputs]
-        keys = [f"`{key}`" for key in self._keys]
-        rows = frame.selectExpr(*keys, f"`{PANE}`", *inputs, f"{self.plan.time} AS `{_LATEST}`")
-        return "1L", rows, [each.name for each in self.plan.inputs]
+        selected = ", ".join([*placed, *inputs, f"{self.plan.time} AS `{_LATEST}`"])
+        names = [f"`{each.name}`" for each in self.plan.inputs]
+        return "1L", f"SELECT {selected} FROM {_VIEW}", ", ".join([*placed, *names])
 
     def _closed_below(self, first_open: int | None) -> int:
         """The pane below which tuples are late."""
@@ -116,6 +120,12 @@ class PaneQuery:
         streams = frame.where(f"{REJECT} IS NULL").groupBy(F.col(key).cast("string").alias("stream"))
         found = streams.agg(F.expr(f"max({self.plan.time})").alias("latest")).collect()
         return {row["stream"] or "": row["latest"] for row in found}
+
+
+def _sql(frame: DataFrame, text: str) -> DataFrame:
+    """A query over a frame; a text is one call to the JVM, a list of columns one for every part."""
+    frame.createOrReplaceTempView(_VIEW)
+    return frame.sparkSession.sql(text)
 
 
 def _metrics(rows: str, closed: int) -> list[str]:

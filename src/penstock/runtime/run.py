@@ -30,6 +30,7 @@ class Run:
         self._history: deque[EpochProgress] = deque(maxlen=HISTORY)
         self._stopping = threading.Event()
         self._done = threading.Event()
+        self._started = threading.Event()
         self._busy = threading.Lock()
         self._error: BaseException | None = None
         self._epochs: Epochs
@@ -42,6 +43,7 @@ class Run:
         """Start the streaming query and the thread that sees it through."""
         self._epochs = epochs
         self._query = start(self._epoch)
+        self._started.set()
         self._supervisor = threading.Thread(target=self._supervise, name="penstock-run", daemon=True)
         self._supervisor.start()
 
@@ -109,7 +111,8 @@ class Run:
                 # Returning would let Spark commit an epoch that did not run.
                 raise _Stopping
             try:
-                self._epochs.run(frame, epoch)
+                self._started.wait()  # Spark may offer the first epoch before start() has returned
+                self._epochs.run(frame, epoch, self._query)
             except BaseException as error:
                 self._error = error
                 raise

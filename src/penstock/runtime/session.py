@@ -34,6 +34,8 @@ _PER_EPOCH = {
     "spark.sql.adaptive.enabled": "false",
     # The combine looks like a whole aggregation to the planner; let it have the faster map all the same.
     "spark.sql.codegen.aggregate.map.twolevel.partialOnly": "false",
+    # A limit on bytes makes Spark measure the batch after every row; the limit on rows is enough.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # Sketches and collected lists would fall back to sorting after 128 keys.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
 }

@@ -1,24 +1,29 @@
-"""The two places where Penstock asks more of Spark than its public API offers.
+"""The three places where Penstock asks more of Spark than its public API offers.
 
-1. A combine on the map side whose result goes to channels of our choice. Spark plans an
-   aggregation as partial, exchange, final, and its exchange cannot be told where to send a key, so
-   an aggregation followed by routing shuffles twice. `declare_grouped` lets the planner believe
-   that equal keys are together already; it then aggregates within each partition, which is exactly
-   a combine, and the one exchange left is ours.
-2. Looking at an epoch before its channels run. The frontier decides which windows close, and it is
+1. One compiled loop from the source to the partials. The frame that `foreachBatch` hands over is an
+   RDD of finished rows, so whatever an epoch does with it starts by reading them again.
+   `planned_rows` starts from the physical plan behind that RDD instead: scan, prefix and combine
+   become one generated function, and no row is ever built between them.
+2. A combine on the map side whose result goes to channels of our choice. Spark plans an aggregation
+   as partial, exchange, final, and its exchange cannot be told where to send a key, so an
+   aggregation followed by routing shuffles twice. `run_map_side` folds the two halves into one that
+   asks nothing of its input; it aggregates within each partition, which is exactly a combine, and
+   the one exchange left is ours.
+3. Looking at an epoch before its channels run. The frontier decides which windows close, and it is
    known when the map side has seen every row. `run_map_side` runs the stages up to the exchange and
    returns the observed metrics; the channels then start from the shuffled rows.
 
-Both are plain calls on classes of Spark 4.3, kept in this file alone.
+All are plain calls on classes of Spark 4.3, kept in this file alone.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Shuffled", "declare_grouped", "run_map_side"]
+__all__ = ["Shuffled", "planned_rows", "run_map_side"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Shuffled:
     """The rows behind an exchange, what was observed on the way there, and how to let them go."""
 
     rows: DataFrame
-    observed: tuple[Any, ...]
+    observed: tuple[int | None, ...]
     session: SparkSession
     shuffle: int
 
@@ -37,62 +42,105 @@ class Shuffled:
             cleaner.get().doCleanupShuffle(self.shuffle, False)
 
 
-def declare_grouped(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The same rows, said to be partitioned by `keys`; an aggregation by them stays within partitions."""
-    session = frame.sparkSession
-    jvm = session._jvm  # noqa: SLF001
-    execution = frame._jdf.queryExecution()  # noqa: SLF001
-    output = execution.analyzed().output()
-    rows = execution.toRdd()
-    by_name = {output.apply(place).name(): output.apply(place) for place in range(output.size())}
-    wanted = session._jvm.PythonUtils.toSeq([by_name[key] for key in keys])  # type: ignore[union-attr]  # noqa: SLF001
-    physical = jvm.org.apache.spark.sql.catalyst.plans.physical  # type: ignore[union-attr]
-    partitioning = physical.HashPartitioning(wanted, rows.getNumPartitions())
-    nothing = _object(jvm, "scala.None$")
-    relation = jvm.org.apache.spark.sql.execution.LogicalRDD(  # type: ignore[union-attr]
-        output,
-        rows,
-        partitioning,
-        _object(jvm, "scala.collection.immutable.Nil$"),
-        False,
-        nothing,
-        session._jsparkSession,  # noqa: SLF001
-        nothing,
-        nothing,
-        False,
-    )
-    dataset = _object(jvm, "org.apache.spark.sql.classic.Dataset$")
-    return DataFrame(dataset.ofRows(session._jsparkSession, relation), session)  # noqa: SLF001
+def planned_rows(frame: DataFrame, query: StreamingQuery) -> DataFrame:
+    """The rows of the epoch under way, as a plan that is compiled together with what is built upon it.
 
-
-def run_map_side(frame: DataFrame, metrics: str) -> Shuffled | None:
-    """Run everything up to the frame's last exchange and give the metrics observed under a name.
-
-    None when there is nothing to run: an empty epoch of some sources has no partitions at all.
+    The frame itself where the user's DataFrame keeps state of its own: Spark has prepared that for
+    one execution, which is the frame's.
     """
     session = frame.sparkSession
-    execution = frame._jdf.queryExecution()  # noqa: SLF001
-    rows = execution.toRdd()
-    dependency = _shuffle_of(rows)
+    spark = _spark(session)
+    execution = query._jsq.streamingQuery().lastExecution()  # noqa: SLF001
+    if execution.numStateStores():
+        return frame
+    physical = execution.sparkPlan()
+    # Stands for the logical side, which the planner asks only for its columns.
+    logical = spark.local_relation(physical.output(), spark.nil, False, spark.none)
+    leaf = spark.query_stage(logical, physical)
+    return DataFrame(spark.dataset.ofRows(session._jsparkSession, leaf), session)  # noqa: SLF001
+
+
+def run_map_side(frame: DataFrame, metrics: str, *, combining: bool) -> Shuffled | None:
+    """Run everything up to the frame's last exchange, and give the whole numbers observed on the way.
+
+    `metrics` names an observation of one struct. `combining`: the last aggregation before the exchange
+    is done within each partition. None when there is nothing to run: an empty epoch of some sources
+    has no partitions at all.
+    """
+    session = frame.sparkSession
+    spark = _spark(session)
+    planned = frame._jdf.queryExecution().sparkPlan()  # noqa: SLF001
+    if combining:
+        planned = _in_place(spark, spark.whole_aggregation.apply(planned))
+    exchange = spark.preparing.prepareExecutedPlan(session._jsparkSession, planned)  # noqa: SLF001
+    dependency = exchange.shuffleDependency()
     if not dependency.rdd().getNumPartitions():
         return None
     context = session.sparkContext._jsc.sc()  # noqa: SLF001
     context.submitMapStage(dependency).get()
-    collector = _object(session._jvm, "org.apache.spark.sql.execution.CollectMetricsExec$")  # noqa: SLF001
-    observed = collector.collect(execution.executedPlan()).apply(metrics)
-    values = tuple(observed.get(place) for place in range(observed.size()))
-    created = session._jsparkSession.internalCreateDataFrame(rows, frame._jdf.schema(), False)  # noqa: SLF001
-    return Shuffled(DataFrame(created, session), values, session, dependency.shuffleId())
+    observed = spark.collecting.collect(exchange).apply(metrics).getStruct(0).mkString(",")
+    created = session._jsparkSession.internalCreateDataFrame(  # noqa: SLF001
+        exchange.execute(), exchange.schema(), False
+    )
+    return Shuffled(DataFrame(created, session), _numbers(observed), session, dependency.shuffleId())
 
 
-def _shuffle_of(rows: Any) -> Any:
-    """The nearest shuffle behind an RDD; between them lie only narrow, one-to-one steps."""
-    dependency = rows.dependencies().head()
-    while dependency.getClass().getSimpleName() != "ShuffleDependency":
-        dependency = dependency.rdd().dependencies().head()
-    return dependency
+def _numbers(observed: str) -> tuple[int | None, ...]:
+    return tuple(None if value == "null" else int(value) for value in observed.split(","))
 
 
-def _object(jvm: Any, name: str) -> Any:
-    """A Scala singleton."""
+def _in_place(spark: "_Spark", node: Any) -> Any:
+    """The physical plan with its topmost aggregation relieved of its demand on how rows are partitioned."""
+    child = node.children().head()
+    if node.getClass().getSimpleName().endswith("AggregateExec"):
+        return node.copy(
+            spark.none,
+            node.isStreaming(),
+            node.numShufflePartitions(),
+            node.groupingExpressions(),
+            node.aggregateExpressions(),
+            node.aggregateAttributes(),
+            node.initialInputBufferOffset(),
+            node.resultExpressions(),
+            child,
+        )
+    return node.withNewChildren(spark.sequences.toSeq([_in_place(spark, child)]))
+
+
+@dataclass(frozen=True)
+class _Spark:
+    """Classes and singletons of the JVM; finding one takes a call for every part of its name."""
+
+    none: Any
+    nil: Any
+    dataset: Any
+    preparing: Any
+    collecting: Any
+    whole_aggregation: Any
+    sequences: Any
+    local_relation: Any
+    query_stage: Any
+
+
+def _spark(session: SparkSession) -> _Spark:
+    return _found(session._jvm)  # noqa: SLF001
+
+
+@lru_cache(maxsize=1)
+def _found(jvm: Any) -> _Spark:
+    sql = jvm.org.apache.spark.sql
+    return _Spark(
+        none=_singleton(jvm, "scala.None$"),
+        nil=_singleton(jvm, "scala.collection.immutable.Nil$"),
+        dataset=_singleton(jvm, "org.apache.spark.sql.classic.Dataset$"),
+        preparing=_singleton(jvm, "org.apache.spark.sql.execution.QueryExecution$"),
+        collecting=_singleton(jvm, "org.apache.spark.sql.execution.CollectMetricsExec$"),
+        whole_aggregation=_singleton(jvm, "org.apache.spark.sql.execution.CombineAdjacentAggregation$"),
+        sequences=jvm.PythonUtils,
+        local_relation=sql.catalyst.plans.logical.LocalRelation,
+        query_stage=sql.execution.adaptive.LogicalQueryStage,
+    )
+
+
+def _singleton(jvm: Any, name: str) -> Any:
     return jvm.java.lang.Class.forName(name).getField("MODULE$").get(None)
