@@ -54,7 +54,7 @@ class HashPair:
 
     @cached_property
     def arrays(self) -> RouteArrays:
-        """The exported form, made once: 1 ms for a table of 50 keys, 5 ms for 4,096."""
+        """The exported form, made once: in 0.2 ms for a table of 50 keys, 1 ms for 4,096."""
         return route_arrays(self.keys, self.targets, self.ring.cells, self.channels)
 
     def route(self, hashes: Hashes) -> Channels:
