@@ -84,13 +84,9 @@ def test_copies_are_counted_as_they_are_made():
 @given(st.integers(1, 60), st.floats(0, 100), st.floats(0, 100))
 def test_the_chosen_grid_has_the_fewest_copies(channels, left, right):
     left += not left + right
-    cost = [
-        left * g.left_copies + right * g.right_copies
-        for c in range(channels)
-        for g in [Grid(channels, c + 1)]
-    ]
-    chosen = grid_for(channels, left, right)
-    assert left * chosen.left_copies + right * chosen.right_copies == pytest.approx(min(cost))
+    chosen, *others = grid_for(channels, left, right), *(Grid(channels, c + 1) for c in range(channels))
+    costs = [left * grid.left_copies + right * grid.right_copies for grid in (chosen, *others)]
+    assert costs[0] == pytest.approx(min(costs))
 
 
 @pytest.mark.parametrize(("channels", "columns"), [(0, 1), (4, 0), (4, 5), (1 << 20, 4)])

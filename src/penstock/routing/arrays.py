@@ -22,7 +22,7 @@ __all__ = ["CHANNEL_BITS", "Exported", "RouteArrays", "route_arrays"]
 
 CHANNEL_BITS = 32
 _LEAST_CELLS = 1024  # of a ring under a table
-_CHUNK = 16_384  # hashes at a time: the five arrays of a chunk stay in the second-level cache
+_CHUNK = 8192  # hashes at a time: what a chunk needs stays in the cache, and its arrays on the heap
 
 
 class Exported(Router, Protocol):
@@ -91,7 +91,11 @@ class RouteArrays:
         entries >>= CHANNEL_BITS
         entries ^= probe(hashes, self.fold, self.slots)
         found = self._keys.take(entries, mode="clip") == hashes
-        np.copyto(routes, self._targets.take(entries, mode="clip"), where=found)
+        # Adding what the table changes beats a masked copy, which would guess a branch for every hash.
+        change = self._targets.take(entries, mode="clip")
+        change -= routes
+        change *= found
+        routes += change
 
     @cached_property
     def _keys(self) -> Hashes:

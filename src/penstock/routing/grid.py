@@ -7,7 +7,6 @@ sqrt(N) channels. For N = M * M this is the grid of (002, section III.D.2), M ro
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,13 +107,7 @@ def grid_for(channels: int, left: float = 1.0, right: float = 1.0) -> Grid:
         raise BadRouting(f"rates are {left} and {right}; give finite rates of 0 or more, not both 0")
     if channels < 1:
         raise BadRouting(f"channels is {channels}; give at least 1")
-    return min(
-        (Grid(channels, columns) for columns in _candidates(channels, left / (left + right))),
-        key=lambda grid: left * grid.left_copies + right * grid.right_copies,
-    )
-
-
-def _candidates(channels: int, share: float) -> range:
-    """Numbers of columns around sqrt(N * left / right), the best real one; copies grow on both sides."""
-    best = channels if share >= 1 else min(channels, isqrt(int(channels * share / (1 - share))))
-    return range(max(1, best - 2), min(channels, best + 2) + 1)
+    columns = np.arange(1, channels + 1)
+    least, more = np.divmod(channels, columns)
+    left_copies = (more * (least + 1) ** 2 + (columns - more) * least**2) / channels
+    return Grid(channels, int(np.argmin(left * left_copies + right * columns)) + 1)

@@ -10,7 +10,7 @@ its occurrences in a window less one, and the item leaves when the slack is back
 on its own, and its slack after the last window is its highest gain from any of its windows on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Self
 
@@ -27,7 +27,7 @@ Hashes = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
 _LEAST_EPSILON = 1e-7  # a window of 80 MB
-_BLOCK = 32_768  # items that are worked on at once, unless one window has more
+_BLOCK = 24_576  # items that are worked on at once, unless one window has more
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,8 @@ def _union(one: Memory, other: Memory) -> Memory:
 def _close(memory: Memory, windows: NDArray[np.uint64]) -> Memory:
     """The memory after some more windows, one in each row."""
     fresh, times, number = _occurrences(windows)
-    number += memory.closed + 1
+    lasting = _may_last(fresh, times, memory.hashes)
+    fresh, times, number = fresh[lasting], times[lasting], number[lasting] + memory.closed + 1
     hashes = np.concatenate([memory.hashes, fresh])
     counts = np.concatenate([memory.counts, times])
     errors = np.concatenate([memory.errors, number - 1])
@@ -149,6 +150,8 @@ def _close(memory: Memory, windows: NDArray[np.uint64]) -> Memory:
     gains = np.concatenate([memory.counts + memory.errors - memory.closed + 1, times])
     number = np.concatenate([np.full(len(memory.hashes), memory.closed), number])
     closed = memory.closed + len(windows)
+    if not len(hashes):
+        return replace(memory, closed=closed)
 
     order = np.argsort(hashes, kind="stable")  # merges sorted runs: linear for one window
     hashes = hashes[order]
@@ -181,6 +184,21 @@ def _occurrences(windows: NDArray[np.uint64]) -> tuple[Hashes, Ints, Ints]:
     changes[::width] = True
     at = np.flatnonzero(changes)
     return flat[at], np.diff(at, append=len(flat)), at // width
+
+
+def _may_last(hashes: Hashes, times: Ints, known: Hashes) -> NDArray[np.bool_]:
+    """Whether an occurrence may outlive its window; those that cannot are most of a skewed stream.
+
+    An item that occurs once in a window leaves with it, unless it was in memory before: from earlier, or
+    because it occurs more than once in one of these windows. Both are looked up by the low bits of the
+    hash alone, which errs on the safe side.
+    """
+    repeated = times > 1
+    mask = np.uint64((1 << (4 * len(hashes)).bit_length()) - 1)
+    marked = np.zeros(int(mask) + 1, np.bool_)
+    marked[(known & mask).view(np.int64)] = True
+    marked[(hashes[repeated] & mask).view(np.int64)] = True
+    return repeated | marked[(hashes & mask).view(np.int64)]
 
 
 def _changes(values: Hashes) -> NDArray[np.bool_]:
