@@ -186,19 +186,19 @@ def _occurrences(windows: NDArray[np.uint64]) -> tuple[Hashes, Ints, Ints]:
     return flat[at], np.diff(at, append=len(flat)), at // width
 
 
-def _may_last(hashes: Hashes, times: Ints, known: Hashes) -> NDArray[np.bool_]:
-    """Whether an occurrence may outlive its window; those that cannot are most of a skewed stream.
+def _may_last(hashes: Hashes, times: Ints, known: Hashes) -> Ints:
+    """The occurrences that may outlive their window; those that cannot are most of a skewed stream.
 
     An item that occurs once in a window leaves with it, unless it was in memory before: from earlier, or
     because it occurs more than once in one of these windows. Both are looked up by the low bits of the
     hash alone, which errs on the safe side.
     """
-    repeated = times > 1
+    repeated = np.flatnonzero(times > 1)
     mask = np.uint64((1 << (4 * len(hashes)).bit_length()) - 1)
     marked = np.zeros(int(mask) + 1, np.bool_)
     marked[(known & mask).view(np.int64)] = True
     marked[(hashes[repeated] & mask).view(np.int64)] = True
-    return repeated | marked[(hashes & mask).view(np.int64)]
+    return np.flatnonzero(marked[(hashes & mask).view(np.int64)])
 
 
 def _changes(values: Hashes) -> NDArray[np.bool_]:
