@@ -63,32 +63,35 @@ class LossyCounting:
         self.window = ceil(1 / epsilon)
         none = np.zeros(0, np.int64)
         self.memory = Memory(0, none.view(np.uint64), none, none)
-        self.open: list[Hashes] = [none.view(np.uint64)]  # the window that is not full yet
+        self._window: Hashes = np.empty(self.window, np.uint64)  # filled up to `_filled`
+        self._filled = 0
 
     @property
     def total(self) -> int:
         """How many items were seen."""
-        return self.memory.closed * self.window + sum(map(len, self.open))
+        return self.memory.closed * self.window + self._filled
+
+    @property
+    def open(self) -> Hashes:
+        """The items of the window that is not full yet."""
+        return self._window[: self._filled]
 
     def update(self, hashes: Hashes) -> None:
         """Take in items, in their order."""
-        missing = self.window - sum(map(len, self.open))
-        if len(hashes) < missing:
-            self.open.append(hashes.copy())
-            return
-        first = np.concatenate([*self.open, hashes[:missing]])
-        self.memory = _close(self.memory, first[None, :])
-        end = missing + (len(hashes) - missing) // self.window * self.window
-        windows = hashes[missing:end].reshape(-1, self.window)
+        missing = (self.window - self._filled) % self.window
+        start = min(missing, len(hashes))
+        self._fill(hashes[:start])
+        end = start + (len(hashes) - start) // self.window * self.window
+        windows = hashes[start:end].reshape(-1, self.window)
         step = max(1, _BLOCK // self.window)
         for number in range(0, len(windows), step):
             self.memory = _close(self.memory, windows[number : number + step])
-        self.open = [hashes[end:].copy()]
+        self._fill(hashes[end:])
 
     def items(self) -> Counted:
         """Everything in memory, with the window that is not full yet."""
         memory = self.memory
-        fresh, times = np.unique(np.concatenate(self.open), return_counts=True)
+        fresh, times = np.unique(self.open, return_counts=True)
         both = np.concatenate([memory.hashes, fresh])
         hashes, first, place = np.unique(both, return_index=True, return_inverse=True)
         counts = np.bincount(place, np.concatenate([memory.counts, times]), minlength=len(hashes))
@@ -106,22 +109,30 @@ class LossyCounting:
         if other.epsilon != self.epsilon:
             raise BadRouting(f"counters have epsilon {self.epsilon} and {other.epsilon}; make them alike")
         self.memory = _union(self.memory, other.memory)
-        self.update(np.concatenate(other.open))
+        self.update(other.open)
 
     def to_bytes(self) -> bytes:
         """A form to send or to store."""
         memory = self.memory
         numbers = {"epsilon": self.epsilon, "closed": memory.closed}
         kept = [memory.hashes, memory.counts, memory.errors]
-        return pack("lossy-counting", numbers, [*kept, np.concatenate(self.open)])
+        return pack("lossy-counting", numbers, [*kept, self.open])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The counter that `to_bytes` wrote."""
         numbers, (hashes, counts, errors, rest) = unpack("lossy-counting", data)
         counter = cls(numbers["epsilon"])
-        counter.memory, counter.open = Memory(numbers["closed"], hashes, counts, errors), [rest]
+        counter.memory = Memory(numbers["closed"], hashes, counts, errors)
+        counter.update(rest)
         return counter
+
+    def _fill(self, hashes: Hashes) -> None:
+        """Take in items that the open window has room for, and close it when it is full."""
+        self._window[self._filled : self._filled + len(hashes)] = hashes
+        self._filled += len(hashes)
+        if self._filled == self.window:
+            self.memory, self._filled = _close(self.memory, self._window[None, :]), 0
 
 
 def _union(one: Memory, other: Memory) -> Memory:
