@@ -45,6 +45,14 @@ def test_a_reply_is_the_true_cost_less_the_estimate():
     assert SyncReply(channel=1, round=7, drift=1.0 + 2.0 + 3.0 + 5.0 + 6.0 - 10.0) in replies
 
 
+def test_a_barrier_starts_the_sum_anew_but_not_the_count():
+    operator = OperatorState(0, SETTINGS)
+    operator.execute(ITEMS[:3], COSTS[:3])
+    operator.barrier()
+    replies = operator.execute(ITEMS[:1], COSTS[:1], [SyncRequest(0, 1, ordinal=4, estimate=0.0)])
+    assert replies == [SyncReply(0, 1, drift=1.0)]
+
+
 @given(st.lists(st.integers(0, 15), max_size=6))
 def test_messages_do_not_depend_on_how_tuples_are_cut(cuts):
     rng = np.random.default_rng(7)

@@ -91,6 +91,18 @@ def test_a_whole_epoch_can_be_placed_longest_first():
     assert scheduler.submit(epoch).channels.tolist() == [1] * 10 + [0]
 
 
+@pytest.mark.parametrize("sent", [1, 2])
+def test_a_barrier_evens_the_work_and_voids_replies_from_before(sent):
+    scheduler = running()
+    scheduler.receive(report(0))
+    requests = scheduler.submit(items(DEAR, CHEAP)[:sent]).requests
+    scheduler.barrier()
+    for request in requests:
+        scheduler.receive(SyncReply(request.channel, request.round, drift=99.0))
+    assert scheduler.work.tolist() == [0.0, 0.0]
+    assert scheduler.phase is (SchedulerPhase.RUN if sent == 2 else SchedulerPhase.SEND_ALL)
+
+
 def test_no_tuples_change_nothing():
     scheduler = running()
     assert len(scheduler.submit(items()).channels) == 0

@@ -44,7 +44,11 @@ def longest_first_unlike(table: Costs, items: NDArray[np.intp], loads: Costs) ->
     >>> longest_first_unlike(table, np.array([0, 0, 0, 1]), np.zeros(2)).channels.tolist()
     [1, 1, 1, 0]
     """
-    order = np.argsort(-table.mean(axis=0)[items], kind="stable")
+    # Ranks by cost keep like items together, so each kind is dealt evenly even where its cost is wrong.
+    kinds = np.argsort(-table.mean(axis=0), kind="stable")
+    ranks = np.empty_like(kinds)
+    ranks[kinds] = np.arange(len(kinds))
+    order = np.argsort(ranks[items], kind="stable")
     placed = greedy_unlike(table, items[order], loads)
     channels = np.empty_like(placed.channels)
     channels[order] = placed.channels

@@ -61,6 +61,10 @@ class OperatorState:
         self.busy += float(costs.sum())
         return [message for _, message in sorted(answers + sent, key=lambda pair: pair[0])]
 
+    def barrier(self) -> None:
+        """All work is done, as at the end of an epoch; the scheduler counts from zero again too."""
+        self.busy = 0.0
+
     def _answers(
         self, costs: Costs, requests: Iterable[SyncRequest]
     ) -> list[tuple[int, Matrices | SyncReply]]:

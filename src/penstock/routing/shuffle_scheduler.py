@@ -93,13 +93,28 @@ class SchedulerState:
             self._drifts[message.channel] = message.drift
             self._correct()
 
+    def barrier(self) -> None:
+        """Every channel has done all its work, as at the end of an epoch: from here on none is ahead.
+
+        The operators must pass the same barrier, since drifts compare their sums with ours.
+        """
+        self.work = np.zeros(self.channels)
+        if self.phase is SchedulerPhase.WAIT_ALL:
+            self.round += 1
+            self.phase = SchedulerPhase.RUN
+        elif self.phase is SchedulerPhase.SEND_ALL:
+            self._begin_round()
+
     def _learn(self, message: Matrices) -> None:
         self._reports[message.channel] = message
         if len(self._reports) == self.channels:
-            self.phase = SchedulerPhase.SEND_ALL
-            self.round += 1
-            self._asked = 0
-            self._drifts = {}
+            self._begin_round()
+
+    def _begin_round(self) -> None:
+        self.phase = SchedulerPhase.SEND_ALL
+        self.round += 1
+        self._asked = 0
+        self._drifts = {}
 
     def _ask(self, table: Costs, items: NDArray[np.intp]) -> tuple[Channels, tuple[SyncRequest, ...]]:
         """Send the requests that are due with the next tuples, one to each channel in turn."""
