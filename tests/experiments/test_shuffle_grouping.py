@@ -1,10 +1,12 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.experiments.shuffle_cluster import Cluster, completion_times, zipf_tuples
-from penstock.experiments.shuffle_epochs import epoch_checks, measure_epochs
+from penstock.experiments.shuffle_epochs import epoch_checks, epoch_rows, measure_epochs
 from penstock.experiments.shuffle_grouping import SHUFFLE_GROUPING
 from penstock.routing.shuffle_messages import ShuffleSettings
 from penstock.routing.shuffle_scheduler import SchedulerPhase
@@ -29,7 +31,9 @@ def test_a_cluster_is_the_same_every_time():
 
 
 def test_the_published_shapes_hold_over_epochs():
-    assert [check for check in epoch_checks(measure_epochs([7], 40)) if not check.ok] == []
+    epochs = measure_epochs([7], 40)
+    assert [check for check in epoch_checks(epochs) if not check.ok] == []
+    json.dumps([epoch_rows(epochs), [check.as_dict() for check in epoch_checks(epochs)]])
 
 
 @pytest.mark.soak

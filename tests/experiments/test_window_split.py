@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -17,4 +19,6 @@ def test_the_published_shapes_hold():
     outcome = WINDOW_SPLIT.run(True, 7)
     timed = "Figure 6"  # a busy machine may bend a measured curve; the command decides about those
     assert [check for check in outcome.checks if not check.ok and timed not in check.source] == []
+    json.dumps([check.as_dict() for check in outcome.checks])
+    json.dumps(outcome.rows)
     assert set(outcome.figures) == {"004-fig-6", "004-fig-7"}

@@ -63,7 +63,7 @@ def epoch_rows(epochs: Epochs) -> list[Row]:
             name,
             f"epoch of {size}, k = {width}",
             measure,
-            100 * (each.mean() - 1),
+            100 * float(each.mean() - 1),
             None,
             _note(name),
         )

@@ -44,6 +44,7 @@ def draw_shuffle(
     epochs.set_xticks(list(sizes), [f"{size:,}" for size in sizes])
     epochs.minorticks_off()
     epochs.set_yscale("symlog", linthresh=0.1)
+    epochs.set_ylim(0, 400)  # room for the legend
     epochs.set_yticks([0, 0.1, 1, 10], ["0", "0.1", "1", "10"])
     epochs.set_xlabel("tuples in an epoch")
     epochs.set_ylabel("% above the least possible makespan")

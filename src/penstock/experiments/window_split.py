@@ -153,8 +153,8 @@ def _batch_choice() -> tuple[list[Row], list[Check]]:
     fits = choose_batch(model, period=10, bound=100)
     crowded = replace(model, rate=45_000, updates=printed_updates)
     least = choose_batch(crowded, period=10, bound=100)
-    below, chosen = model.excess(np.array([fits.batch - 1, fits.batch])) * 10
-    nearby = crowded.excess(np.arange(1, 4_097))
+    below, chosen = (model.excess(np.array([fits.batch - 1, fits.batch])) * 10).tolist()
+    lowest = float(crowded.excess(np.arange(1, 4_097)).min())
     rows = [
         row("Eq. 3", "batches", "12,000 t/s, nodes: 4", "B within the bound", fits.batch, None, "smallest"),
         row(
@@ -170,7 +170,7 @@ def _batch_choice() -> tuple[list[Row], list[Check]]:
     checks = [
         Check("backlog of the chosen batch over its bound", chosen / 100, "004 Equation 3", ceiling=1.0),
         Check("backlog of the next smaller over the bound", below / 100, "004 Equation 3", floor=1.0),
-        Check("no solution: f(B) above its minimum", least.excess - nearby.min(), "004 Eq. 1-3", ceiling=0.0),
+        Check("no solution: f(B) above its minimum", least.excess - lowest, "004 Eq. 1-3", ceiling=0.0),
         Check("no solution: B lies inside, not at 1", float(least.batch), "004 Eq. 1-3", floor=2.0),
         Check(
             "no solution: B lies inside, not at the limit", float(least.batch), "004 Eq. 1-3", ceiling=4_095.0
