@@ -4,6 +4,7 @@ from penstock.routing.arrays import Exported, RouteArrays
 from penstock.routing.batch_size import BatchModel, TupleCosts, choose_batch
 from penstock.routing.batch_windows import batch_shape, pane_shape
 from penstock.routing.greedy import Schedule, greedy
+from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.longest_first import longest_first
 from penstock.routing.ring import Ring
@@ -20,8 +21,10 @@ from penstock.routing.window_split import copies, deliveries
 __all__ = [
     "BatchModel",
     "Channels",
+    "Copies",
     "Costs",
     "Exported",
+    "Grid",
     "HashPair",
     "Hashes",
     "Moves",
@@ -42,6 +45,7 @@ __all__ = [
     "count_marks",
     "deliveries",
     "greedy",
+    "grid_for",
     "longest_first",
     "moves",
     "pane_shape",

@@ -14,11 +14,11 @@ from penstock.errors import BadRouting
 from penstock.routing.router import Channels
 from penstock.routing.window_ids import Ids, Marks
 
-__all__ = ["Copies", "copies", "deliveries", "partition_channel"]
+__all__ = ["PartitionCopies", "copies", "deliveries", "partition_channel"]
 
 
 @dataclass(frozen=True)
-class Copies:
+class PartitionCopies:
     """What the split sends: which tuple, for which partition, to which channel; tuples in their order."""
 
     tuples: NDArray[np.int64]
@@ -33,7 +33,7 @@ def partition_channel(partitions: Ids, channels: int) -> Channels:
     return (partitions % channels).astype(np.int32)
 
 
-def copies(marks: Marks, channels: int) -> Copies:
+def copies(marks: Marks, channels: int) -> PartitionCopies:
     """One copy of each tuple for each partition that it is in.
 
     >>> from penstock.panes import WindowShape
@@ -45,7 +45,7 @@ def copies(marks: Marks, channels: int) -> Copies:
     return _expand(marks.first, marks.last - marks.first + 1, channels)
 
 
-def deliveries(marks: Marks, channels: int) -> Copies:
+def deliveries(marks: Marks, channels: int) -> PartitionCopies:
     """One copy of each tuple for each channel that needs it, named by the first partition there.
 
     >>> from penstock.panes import WindowShape
@@ -58,8 +58,8 @@ def deliveries(marks: Marks, channels: int) -> Copies:
     return _expand(marks.first, np.minimum(marks.last - marks.first + 1, channels), channels)
 
 
-def _expand(first: Ids, counts: NDArray[np.int64], channels: int) -> Copies:
+def _expand(first: Ids, counts: NDArray[np.int64], channels: int) -> PartitionCopies:
     ends = np.cumsum(counts)
     tuples = np.repeat(np.arange(len(first)), counts)
     partitions = np.arange(len(tuples)) + np.repeat(first - (ends - counts), counts)
-    return Copies(tuples, partitions, partition_channel(partitions, channels))
+    return PartitionCopies(tuples, partitions, partition_channel(partitions, channels))
