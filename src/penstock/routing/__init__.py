@@ -1,14 +1,25 @@
 """Where a tuple goes: pure algorithms on numpy arrays, without I/O, Spark or a clock."""
 
 from penstock.routing.arrays import Exported, RouteArrays
+from penstock.routing.batch_size import BatchModel, TupleCosts, choose_batch
+from penstock.routing.batch_windows import batch_shape, pane_shape
+from penstock.routing.greedy import Schedule, greedy
 from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair
+from penstock.routing.longest_first import longest_first
 from penstock.routing.ring import Ring
 from penstock.routing.round_robin import RoundRobin
 from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves
+from penstock.routing.shuffle_messages import ShuffleSettings
+from penstock.routing.shuffle_operator import OperatorState
+from penstock.routing.shuffle_scheduler import SchedulerState
 from penstock.routing.uniform import UniformHash
+from penstock.routing.window_ids import count_marks, time_marks
+from penstock.routing.window_ring import WindowRing
+from penstock.routing.window_split import copies, deliveries
 
 __all__ = [
+    "BatchModel",
     "Channels",
     "Copies",
     "Costs",
@@ -17,11 +28,26 @@ __all__ = [
     "HashPair",
     "Hashes",
     "Moves",
+    "OperatorState",
     "Ring",
     "RoundRobin",
     "RouteArrays",
     "Router",
+    "Schedule",
+    "SchedulerState",
+    "ShuffleSettings",
+    "TupleCosts",
     "UniformHash",
+    "WindowRing",
+    "batch_shape",
+    "choose_batch",
+    "copies",
+    "count_marks",
+    "deliveries",
+    "greedy",
     "grid_for",
+    "longest_first",
     "moves",
+    "pane_shape",
+    "time_marks",
 ]

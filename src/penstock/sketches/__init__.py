@@ -4,6 +4,7 @@ from penstock.sketches.count_min import CountMin
 from penstock.sketches.counted import Counted
 from penstock.sketches.heavy_hitters import HeavyHitters
 from penstock.sketches.lossy_counting import LossyCounting
+from penstock.sketches.mean_cost import MeanCost
 from penstock.sketches.sliding_counting import SlidingCounting
 
-__all__ = ["CountMin", "Counted", "HeavyHitters", "LossyCounting", "SlidingCounting"]
+__all__ = ["CountMin", "Counted", "HeavyHitters", "LossyCounting", "MeanCost", "SlidingCounting"]

@@ -69,6 +69,11 @@ class CountMin:
             np.minimum(estimates, row[columns], out=estimates)
         return estimates
 
+    def cells(self, hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Of each row, the cells of these items; the least of an item's cells is its estimate."""
+        columns = self._columns(hashes)
+        return np.stack([row[at] for row, at in zip(self.matrix, columns, strict=True)])
+
     def merge(self, other: "CountMin") -> None:
         """Take in all that another sketch with the same parameters has seen; bounds stay as they are."""
         mine, theirs = ((each.epsilon, each.delta, each.seed) for each in (self, other))
