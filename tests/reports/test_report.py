@@ -1,6 +1,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from penstock.reports.report import Check, Machine, Report
@@ -46,3 +47,10 @@ def test_one_broken_check_breaks_the_status():
     good, bad = Check("a", 1, "x", floor=1), Check("b", 2, "x", ceiling=1)
     assert report(good).status == 0
     assert report(good, bad).status == 1
+
+
+def test_a_value_of_numpy_is_a_number_like_any_other():
+    check = Check("ratio", np.float64(2.5), source="here", floor=2)
+    assert json.dumps(check.as_dict()) == json.dumps(
+        {"name": "ratio", "value": 2.5, "floor": 2, "ok": True, "source": "here"}
+    )

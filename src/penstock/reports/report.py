@@ -48,13 +48,13 @@ class Check:
         if self.value is None or not math.isfinite(self.value):
             return False
         if self.floor is not None:
-            return self.value >= self.floor
-        return self.ceiling is not None and self.value <= self.ceiling
+            return bool(self.value >= self.floor)
+        return self.ceiling is not None and bool(self.value <= self.ceiling)
 
     def as_dict(self) -> dict[str, Value | bool]:
         """The JSON form, with only the bound that was given."""
         bound = {"floor": self.floor} if self.floor is not None else {"ceiling": self.ceiling}
-        value = self.value if self.value is not None and math.isfinite(self.value) else None
+        value = float(self.value) if self.value is not None and math.isfinite(self.value) else None
         return {"name": self.name, "value": value, **bound, "ok": self.ok, "source": self.source}
 
 
