@@ -36,7 +36,7 @@ _PER_EPOCH = {
     "spark.sql.codegen.aggregate.map.twolevel.partialOnly": "false",
     # A limit on bytes makes Spark measure the batch after every row; the limit on rows is enough.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    # Room for the groups of a large epoch in that map: 2 of 3 rows of 10 s panes missed the default of 16 bits.
+    # Room in that map for the groups of a large epoch; the default of 16 bits costs a tenth more.
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
     # Sketches and collected lists would fall back to sorting after 128 keys.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
