@@ -1,1 +1,23 @@
 """Where a tuple goes: pure algorithms on numpy arrays, without I/O, Spark or a clock."""
+
+from penstock.routing.arrays import Exported, RouteArrays
+from penstock.routing.hash_pair import HashPair
+from penstock.routing.ring import Ring
+from penstock.routing.round_robin import RoundRobin
+from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves
+from penstock.routing.uniform import UniformHash
+
+__all__ = [
+    "Channels",
+    "Costs",
+    "Exported",
+    "HashPair",
+    "Hashes",
+    "Moves",
+    "Ring",
+    "RoundRobin",
+    "RouteArrays",
+    "Router",
+    "UniformHash",
+    "moves",
+]

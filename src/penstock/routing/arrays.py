@@ -1,0 +1,123 @@
+"""The exported form of a router: two small arrays, from which numpy and Spark evaluate it alike in O(1).
+
+`ring` has an entry for each cell of the hash space, found by the top bits of a hash: the channel of the
+cell in the low 32 bits, and above them the displacement that leads to the one slot of `table` where a
+hash of that cell can be. `table` has the keys of the slots in its first half and their channels in the
+second. So a route is one access to the ring and one to the table, present or not (003, section 4.1.1).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import BadRouting
+from penstock.routing.displacement import displace, probe
+from penstock.routing.router import Channels, Hashes, Router
+from penstock.sketches.wire import pack, unpack
+
+__all__ = ["CHANNEL_BITS", "Exported", "RouteArrays", "route_arrays"]
+
+CHANNEL_BITS = 32
+_CHUNK = 16_384  # hashes at a time: the five arrays of a chunk stay in the second-level cache
+
+
+class Exported(Router, Protocol):
+    """A router that is nothing but its arrays."""
+
+    @property
+    def arrays(self) -> "RouteArrays":
+        """What Spark needs to evaluate the same function."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RouteArrays:
+    """A router as data: `channels`, the arrays `table` and `ring`, and the `fold` of the table's probe.
+
+    >>> arrays = route_arrays(np.array([7], np.uint64), np.array([2], np.int32), np.array([0, 1]), 3)
+    >>> arrays.route(np.array([7, 8, 2**63], np.uint64)).tolist()
+    [2, 0, 1]
+    """
+
+    channels: int
+    table: NDArray[np.int64]
+    ring: NDArray[np.int64]
+    fold: int = 32
+
+    @property
+    def shift(self) -> int:
+        """How far to shift a hash to the right to have its cell; 64 if there is only one cell."""
+        return 65 - len(self.ring).bit_length()
+
+    @property
+    def slots(self) -> int:
+        """Places in the table, a power of two; 0 without a table."""
+        return len(self.table) // 2
+
+    def route(self, hashes: Hashes) -> Channels:
+        """The channel of every hash."""
+        routes = np.empty(len(hashes), np.int32)
+        for start in range(0, len(hashes), _CHUNK):
+            piece = slice(start, start + _CHUNK)
+            self._route_chunk(hashes[piece], routes[piece])
+        return routes
+
+    def to_bytes(self) -> bytes:
+        """A form to send or to store."""
+        numbers = {"channels": self.channels, "fold": self.fold}
+        return pack("route-arrays", numbers, [self.table, self.ring])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The arrays that `to_bytes` wrote."""
+        numbers, (table, ring) = unpack("route-arrays", data)
+        return cls(numbers["channels"], table, ring, numbers["fold"])
+
+    def _route_chunk(self, hashes: Hashes, routes: Channels) -> None:
+        # Every index is in range by construction; "clip" only spares numpy the buffer that "raise" needs.
+        cells = (
+            (hashes >> np.uint64(self.shift)).view(np.int64)
+            if len(self.ring) > 1
+            else 0 * hashes.view(np.int64)
+        )
+        entries = self.ring.take(cells, mode="clip")
+        routes[:] = entries  # keeps the low 32 bits, which are the channel
+        if not self.slots:
+            return
+        entries >>= CHANNEL_BITS
+        entries ^= probe(hashes, self.fold, self.slots)
+        found = self._keys.take(entries, mode="clip") == hashes
+        np.copyto(routes, self._targets.take(entries, mode="clip"), where=found)
+
+    @cached_property
+    def _keys(self) -> Hashes:
+        return self.table[: self.slots].view(np.uint64)
+
+    @cached_property
+    def _targets(self) -> Channels:
+        return self.table[self.slots :].astype(np.int32)
+
+
+def route_arrays(keys: Hashes, targets: Channels, cells: NDArray[np.integer], channels: int) -> RouteArrays:
+    """The arrays of an explicit table of keys over a ring of cells; the number of cells is a power of two.
+
+    The table takes 32 to 64 bytes for each key, the ring 8 for each cell.
+    """
+    if not len(cells) or len(cells) & (len(cells) - 1):
+        raise BadRouting(f"a ring has {len(cells)} cells; give a power of two")
+    ring = cells.astype(np.int64)
+    if not len(keys):
+        return RouteArrays(channels, np.zeros(0, np.int64), ring)
+    bits = len(cells).bit_length() - 1
+    groups = (keys >> np.uint64(64 - bits)).view(np.int64) if bits else np.zeros(len(keys), np.int64)
+    placed = displace(keys, groups, len(cells))
+    slots = probe(keys, placed.fold, placed.slots) ^ placed.displacements[groups]
+    # Empty slots hold the first key, which is looked for in its own slot only.
+    table = np.full((2, placed.slots), keys.view(np.int64)[0], np.int64)
+    table[0, slots], table[1, slots] = keys.view(np.int64), targets
+    return RouteArrays(
+        channels, table.reshape(-1), ring | (placed.displacements << CHANNEL_BITS), placed.fold
+    )
