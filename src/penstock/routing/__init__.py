@@ -2,9 +2,12 @@
 
 from penstock.routing.arrays import Exported, RouteArrays
 from penstock.routing.hash_pair import HashPair
+from penstock.routing.pane_shares import PaneHistory, split_panes
+from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
 from penstock.routing.ring import Ring
 from penstock.routing.round_robin import RoundRobin
 from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves
+from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.uniform import UniformHash
 
 __all__ = [
@@ -14,10 +17,17 @@ __all__ = [
     "HashPair",
     "Hashes",
     "Moves",
+    "PaneHistory",
+    "PlainPanes",
+    "RatePanes",
     "Ring",
     "RoundRobin",
     "RouteArrays",
     "Router",
+    "SubKeys",
     "UniformHash",
     "moves",
+    "plan_panes",
+    "split_hot_keys",
+    "split_panes",
 ]
