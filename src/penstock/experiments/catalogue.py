@@ -1,7 +1,10 @@
 """Every experiment that `penstock reproduce` knows, in the order in which `all` runs them."""
 
 from penstock.experiments.experiment import Experiment
+from penstock.experiments.hot_keys import HOT_KEYS
+from penstock.experiments.rate_aware_panes import RATE_AWARE_PANES
+from penstock.experiments.relocation import RELOCATION
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENTS: tuple[Experiment, ...] = (RATE_AWARE_PANES, RELOCATION, HOT_KEYS)
