@@ -1,6 +1,7 @@
 """Where a tuple goes: pure algorithms on numpy arrays, without I/O, Spark or a clock."""
 
 from penstock.routing.arrays import Exported, RouteArrays
+from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.pane_shares import PaneHistory, split_panes
 from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
@@ -12,8 +13,10 @@ from penstock.routing.uniform import UniformHash
 
 __all__ = [
     "Channels",
+    "Copies",
     "Costs",
     "Exported",
+    "Grid",
     "HashPair",
     "Hashes",
     "Moves",
@@ -26,6 +29,7 @@ __all__ = [
     "Router",
     "SubKeys",
     "UniformHash",
+    "grid_for",
     "moves",
     "plan_panes",
     "split_hot_keys",
