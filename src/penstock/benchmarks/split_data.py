@@ -17,7 +17,7 @@ _FILE = 500_000  # rows
 
 @dataclass(frozen=True)
 class SplitData:
-    """`rows` rows of (time, key, value); 16,384 keys of Zipf(1.0), 200 s with bursts of five times the rate."""
+    """`rows` rows of (time, key, value): 16,384 keys of Zipf(1.0), 200 s with bursts to 5 times the rate."""
 
     rows: int
     seed: int
@@ -28,7 +28,8 @@ class SplitData:
         rng = np.random.default_rng(self.seed)
         rate = rng.uniform(18, 22, _SECONDS) * np.where(rng.random(_SECONDS) < 0.1, 5, 1)
         ends = np.rint(rate.cumsum() / rate.sum() * self.rows).astype(np.int64)
-        return np.diff(ends, prepend=0)
+        sizes: NDArray[np.int64] = np.diff(ends, prepend=0)
+        return sizes
 
     @property
     def frequencies(self) -> NDArray[np.float64]:

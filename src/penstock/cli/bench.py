@@ -105,7 +105,7 @@ def growth(  # noqa: PLR0913 -- each is one option of the command
 def splits(
     *,
     rows: Rows = 10_000_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Rounds; their median counts.")] = 7,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; their median counts.")] = 5,
     seed: Seed = 7,
     quick: Quick = False,
     json: Json = False,
