@@ -15,6 +15,7 @@ COMMANDS = [
     ["bench", "latency"],
     ["bench", "growth"],
     ["bench", "routing"],
+    ["bench", "splits"],
 ]
 
 

@@ -2,13 +2,36 @@
 
 import numpy as np
 
-from penstock.routing import HashPair, Ring, RoundRobin, UniformHash
+from penstock.routing import HashPair, Ring, RoundRobin, SubKeys, UniformHash, plan_panes
 
 HOT = np.random.default_rng(5).integers(0, 2**64, 300, dtype=np.uint64)
 
 
 def hash_pair(channels):
     return HashPair(HOT, (np.arange(len(HOT)) % channels).astype(np.int32), Ring(channels))
+
+
+class Dealt:
+    """A split that takes a running number of tuples, here simply their order."""
+
+    def __init__(self, split):
+        self.split, self.channels = split, split.channels
+
+    def route(self, hashes):
+        return self.split.route(hashes, np.arange(len(hashes)))
+
+
+class DealtPanes(Dealt):
+    def route(self, hashes):
+        return super().route((hashes % np.uint64(200)).view(np.int64))
+
+
+def sub_keys(channels):
+    return Dealt(SubKeys(HOT, np.arange(len(HOT)) % 5 + 1, Ring(channels)))
+
+
+def rate_panes(channels):
+    return DealtPanes(plan_panes(50, np.random.default_rng(6).integers(0, 3, (100, channels)).astype(float)))
 
 
 # Their route depends on the key alone, and they export arrays.
@@ -20,4 +43,4 @@ KEYED = {
 }
 # Those of them that move keys to a new channel only, when one is added.
 CONSISTENT = ["ring", "empty hash pair"]
-ROUTERS = KEYED | {"round robin": RoundRobin}
+ROUTERS = KEYED | {"round robin": RoundRobin, "sub-keys": sub_keys, "rate-aware panes": rate_panes}

@@ -117,3 +117,21 @@ def routing(
     from penstock.benchmarks.routing import routing as measure  # noqa: PLC0415 -- numpy is slow to import
 
     deliver(measure(items=items, repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def splits(
+    *,
+    rows: Rows = 10_000_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; their median counts.")] = 5,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what skew-proof splits cost a tuple more than plain routing.
+
+    Example: [bold]penstock bench splits --quick --json > splits.json[/]
+    """
+    from penstock.benchmarks.splits import splits as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(rows=rows, repeats=repeats, seed=seed, quick=quick), json=json)

@@ -7,12 +7,15 @@ from penstock.routing.greedy import Schedule, greedy
 from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.longest_first import longest_first
+from penstock.routing.pane_shares import PaneHistory, split_panes
+from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
 from penstock.routing.ring import Ring
 from penstock.routing.round_robin import RoundRobin
 from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves
 from penstock.routing.shuffle_messages import ShuffleSettings
 from penstock.routing.shuffle_operator import OperatorState
 from penstock.routing.shuffle_scheduler import SchedulerState
+from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.uniform import UniformHash
 from penstock.routing.window_ids import count_marks, time_marks
 from penstock.routing.window_ring import WindowRing
@@ -29,6 +32,9 @@ __all__ = [
     "Hashes",
     "Moves",
     "OperatorState",
+    "PaneHistory",
+    "PlainPanes",
+    "RatePanes",
     "Ring",
     "RoundRobin",
     "RouteArrays",
@@ -36,6 +42,7 @@ __all__ = [
     "Schedule",
     "SchedulerState",
     "ShuffleSettings",
+    "SubKeys",
     "TupleCosts",
     "UniformHash",
     "WindowRing",
@@ -49,5 +56,8 @@ __all__ = [
     "longest_first",
     "moves",
     "pane_shape",
+    "plan_panes",
+    "split_hot_keys",
+    "split_panes",
     "time_marks",
 ]
