@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from penstock.routing.adaptation import Adaptation, adaptation
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
-from penstock.routing.router import Channels
 from penstock.routing.threshold import Goal
 from penstock.routing.utilities import Utility, utility
 
@@ -38,94 +37,92 @@ def readjust(before: HashPair, known: Frequencies, channels: int, goal: Goal, *,
 
 
 @dataclass(frozen=True)
-class _Options:
-    """Readjustments side by side: `first` goes to channel `to`, `second` comes back, or none (-1) does."""
+class _Swap:
+    """Two keys that change places, what that moves, and what it gains per volume."""
 
-    first: Ints
-    second: Ints
-    to: Ints
+    first: int
+    second: int
+    migration: float
+    gain: float
 
 
 class _Search:
-    """The search from one placement to another; every step must lower the balance penalty."""
+    """The search from one placement to another; every step must lower the balance penalty.
+
+    Each channel also holds a key that costs nothing, so that a move is a swap with it. These stand behind
+    the tracked keys, in the order of the channels, and never leave.
+    """
 
     def __init__(self, start: Adaptation, utility: Utility, limit: int) -> None:
         self.start, self.utility, self.limit = start, utility, limit
         self.means = start.loads.sum(axis=1) / start.channels
-        # One more key that costs nothing stands for "none", at index -1.
-        self.costs = np.pad(start.loads, ((0, 0), (0, 1)))
-        self.state = np.pad(start.state, (0, 1))
-        self.shares = np.pad(start.tracked.shares, (0, 1))
-        self.homes = np.pad(start.homes, (0, 1), constant_values=-1)
+        nothing = (0, start.channels)
+        self.costs = np.pad(start.loads, ((0, 0), nothing))
+        self.state = np.pad(start.state, nothing)
+        self.shares = np.pad(start.tracked.shares, nothing)
+        self.homes = np.pad(start.homes, nothing, constant_values=-1)
 
-    def run(self, places: Ints) -> Channels:
-        """Take the readjustment with the greatest gain until none evens the load."""
-        counts = np.zeros(len(places), np.intp)
-        load = np.array([np.bincount(places, row, self.start.channels) for row in self.start.loads])
-        moved = self.start.carried + float(self.start.state[places != self.start.homes].sum())
-        while True:
-            options = self._options(places, load, counts < self.limit)
-            best = self._best(options, places, load, moved)
-            if best is None:
-                return places.astype(np.int32)
-            first, second, to = best
-            origin = int(places[first])
+    def run(self, tracked: Ints) -> Ints:
+        """Take the swap with the greatest gain until none evens the load."""
+        size = len(tracked)
+        places = np.concatenate([tracked, np.arange(self.start.channels)])
+        turns = np.zeros(len(places), np.intp)
+        load = np.array([np.bincount(places, row, self.start.channels) for row in self.costs])
+        moved = self.start.carried + float(self.start.state[tracked != self.start.homes].sum())
+        while (swap := self._best(places, load, moved, turns < self.limit)) is not None:
+            first, second = swap.first, swap.second
+            origin, to = places[first], places[second]
             delta = self.costs[:, first] - self.costs[:, second]
             load[:, origin] -= delta
             load[:, to] += delta
-            moved += float(self._migration(np.array([first]), np.array([second]), origin, to)[0])
-            places[first], counts[first] = to, counts[first] + 1
-            if second >= 0:
-                places[second], counts[second] = origin, counts[second] + 1
+            moved += swap.migration
+            for key, place in ((first, to), (second, origin)):
+                if key < size:
+                    places[key], turns[key] = place, turns[key] + 1
+        return places[:size]
 
-    def _options(self, places: Ints, load: Floats, free: NDArray[np.bool_]) -> _Options:
-        """All moves and swaps that touch the most or least loaded channel of a resource; no other helps."""
-        extreme = np.zeros(self.start.channels, bool)
-        extreme[load.argmax(axis=1)] = extreme[load.argmin(axis=1)] = True
-        items = np.flatnonzero(free)
-        touching = items[extreme[places[items]]]
-        a, b = np.meshgrid(touching, items, indexing="ij")
-        # A swap of two keys in extreme channels would come twice: keep the one whose first key is heavier.
-        keep = (places[a] != places[b]) & (~extreme[places[b]] | (a < b))
-        item, to = np.meshgrid(items, np.arange(self.start.channels), indexing="ij")
-        moves = (places[item] != to) & (extreme[to] | extreme[places[item]])
-        none = np.full(int(moves.sum()), -1)
-        return _Options(
-            np.concatenate([a[keep], item[moves]]),
-            np.concatenate([b[keep], none]),
-            np.concatenate([places[b[keep]], to[moves]]),
-        )
+    def _best(self, places: Ints, load: Floats, moved: float, free: NDArray[np.bool_]) -> _Swap | None:
+        """No load is evened without the most or least loaded channel of some resource: try only these."""
+        extremes = {*load.argmax(axis=1).tolist(), *load.argmin(axis=1).tolist()}
+        now = [(row.max() - row.min()) / mean for row, mean in zip(load, self.means, strict=True)]
+        penalty = float(self.start.penalty.of_spreads([np.array(spread) for spread in now]))
+        best = None
+        for channel in sorted(extremes):
+            mine = np.flatnonzero(free & (places == channel))
+            rest = np.flatnonzero(free & (places != channel))
+            balance = self._penalties(channel, mine, rest, places, load)
+            # The margin keeps rounding from looking like an improvement.
+            at, other = np.nonzero(balance < penalty * (1 - 1e-9))
+            if len(at):
+                swap = self._greatest(mine[at], rest[other], balance[at, other], places, moved, penalty)
+                best = swap if best is None or swap.gain > best.gain else best
+        return best
 
-    def _best(
-        self, options: _Options, places: Ints, load: Floats, moved: float
-    ) -> tuple[int, int, int] | None:
-        origin, to = places[options.first], options.to
-        spreads, current = [], []
+    def _penalties(self, channel: int, mine: Ints, rest: Ints, places: Ints, load: Floats) -> Floats:
+        """The balance penalty after each swap of a key of this channel with one of another channel."""
+        spreads = []
         for row, costs, mean in zip(load, self.costs, self.means, strict=True):
-            delta = costs[options.first] - costs[options.second]
-            at_origin, at_to = row[origin] - delta, row[to] + delta
-            most, least = _others(row)
-            pair = origin * len(row) + to
-            high = np.maximum(np.maximum(at_origin, at_to), most[pair])
-            low = np.minimum(np.minimum(at_origin, at_to), least[pair])
-            spreads.append((high - low) / mean)
-            current.append(np.array((row.max() - row.min()) / mean))
-        penalty = self.start.penalty
-        balance, now = penalty.of_spreads(spreads), float(penalty.of_spreads(current))
-        # The margin keeps rounding from looking like an improvement.
-        better = np.flatnonzero(balance < now * (1 - 1e-9))
-        if not len(better):
-            return None
-        first, second = options.first[better], options.second[better]
-        after = moved + self._migration(first, second, origin[better], to[better])
-        values = self.utility(balance[better], after / self.start.ideal)
-        here = self.utility(now, moved / self.start.ideal)
-        gains = (here - values) / np.abs(self.shares[first] - self.shares[second])
-        best = int(gains.argmax())
-        return int(first[best]), int(second[best]), int(to[better[best]])
+            most, least = _others(row, channel)
+            delta = costs[mine][:, None] - costs[rest]
+            here, there = row[channel] - delta, row[places[rest]] + delta
+            high = np.maximum(np.maximum(here, there), most[places[rest]])
+            spreads.append((high - np.minimum(np.minimum(here, there), least[places[rest]])) / mean)
+        return self.start.penalty.of_spreads(spreads)
 
-    def _migration(self, first: Ints, second: Ints, origin: Ints | int, to: Ints | int) -> Floats:
-        """State that moves on account of a readjustment; less than 0 if keys come home (Eq. 22)."""
+    def _greatest(  # noqa: PLR0913, PLR0917 -- the swaps with their penalties, and where the search stands
+        self, first: Ints, second: Ints, balance: Floats, places: Ints, moved: float, penalty: float
+    ) -> _Swap:
+        """The swap with the greatest fall in utility per volume."""
+        migration = self._migration(first, second, places)
+        values = self.utility(balance, (moved + migration) / self.start.ideal)
+        now = self.utility(penalty, moved / self.start.ideal)
+        gains = (now - values) / np.abs(self.shares[first] - self.shares[second])
+        best = int(gains.argmax())
+        return _Swap(int(first[best]), int(second[best]), float(migration[best]), float(gains[best]))
+
+    def _migration(self, first: Ints, second: Ints, places: Ints) -> Floats:
+        """State that moves on account of a swap; less than 0 if keys come home (Eq. 22)."""
+        origin, to = places[first], places[second]
         home, back = self.homes[first], self.homes[second]
         outward = self.state[first] * ((home == origin).astype(float) - (home == to))
         inward = self.state[second] * ((back == to).astype(float) - (back == origin))
@@ -133,17 +130,12 @@ class _Search:
         return both
 
 
-def _others(row: Floats) -> tuple[Floats, Floats]:
-    """For each pair of channels, flat, the most and the least load of all others; O(N²)."""
-    count = len(row)
-    order = np.argsort(row, kind="stable")
-    first, second = np.divmod(np.arange(count * count), count)
-    most, least = np.full(count * count, -np.inf), np.full(count * count, np.inf)
-    # Of the three greatest at least one is not in the pair; with two channels there is no other.
-    for channel in order[-3:]:
-        free = (first != channel) & (second != channel)
-        most[free] = np.maximum(most[free], row[channel])
-    for channel in order[:3]:
-        free = (first != channel) & (second != channel)
-        least[free] = np.minimum(least[free], row[channel])
+def _others(row: Floats, channel: int) -> tuple[Floats, Floats]:
+    """For each channel the most and the least load of all but itself and the given one."""
+    most, least = np.full(len(row), -np.inf), np.full(len(row), np.inf)
+    order = [each for each in np.argsort(row, kind="stable").tolist() if each != channel]
+    if order:
+        most[:], least[:] = row[order[-1]], row[order[0]]
+        most[order[-1]] = row[order[-2]] if len(order) > 1 else -np.inf
+        least[order[0]] = row[order[1]] if len(order) > 1 else np.inf
     return most, least
