@@ -1,1 +1,9 @@
 """Small summaries of long streams, with stated error bounds: pure algorithms on numpy arrays."""
+
+from penstock.sketches.count_min import CountMin
+from penstock.sketches.counted import Counted
+from penstock.sketches.heavy_hitters import HeavyHitters
+from penstock.sketches.lossy_counting import LossyCounting
+from penstock.sketches.sliding_counting import SlidingCounting
+
+__all__ = ["CountMin", "Counted", "HeavyHitters", "LossyCounting", "SlidingCounting"]

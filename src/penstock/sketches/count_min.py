@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import BadRouting
 from penstock.sketches.splitmix import splitmix64
+from penstock.sketches.weights import check_weights
 from penstock.sketches.wire import pack, unpack
 
 __all__ = ["CountMin"]
@@ -53,7 +54,7 @@ class CountMin:
 
     def update(self, hashes: NDArray[np.uint64], weights: NDArray[np.float64] | None = None) -> None:
         """Take in one item for each hash, each with its weight, or each once."""
-        _check_weights(len(hashes), weights)
+        check_weights(len(hashes), weights)
         for start in range(0, len(hashes), _CHUNK):
             piece = slice(start, start + _CHUNK)
             weight = None if weights is None else weights[piece]
@@ -101,12 +102,3 @@ class CountMin:
         for a, b, c in self._coefficients:
             word = (high * a + low * b + c) >> _HALF
             yield ((word * np.uint64(self.columns)) >> _HALF).view(np.int64)
-
-
-def _check_weights(items: int, weights: NDArray[np.float64] | None) -> None:
-    if weights is None:
-        return
-    if len(weights) != items:
-        raise BadRouting(f"{items} hashes have {len(weights)} weights; give one weight for each hash")
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise BadRouting("a weight is negative or not finite; give weights of 0 or more, as sums only grow")

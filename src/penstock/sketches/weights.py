@@ -1,0 +1,18 @@
+"""What weights of items may be: as many as items, finite and not negative, since sketches only add up."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import BadRouting
+
+__all__ = ["check_weights"]
+
+
+def check_weights(items: int, weights: NDArray[np.float64] | None) -> None:
+    """Refuse weights that would spoil a sketch for good; None stands for weight 1 each."""
+    if weights is None:
+        return
+    if len(weights) != items:
+        raise BadRouting(f"{items} hashes have {len(weights)} weights; give one weight for each hash")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise BadRouting("a weight is negative or not finite; give weights of 0 or more")
