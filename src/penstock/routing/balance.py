@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.routing.resources import Growth, Resources
-from penstock.routing.router import Channels, Costs
+from penstock.routing.router import Costs
 from penstock.routing.threshold import allowance
 
 __all__ = ["Balance", "Penalty", "balance", "loads"]
@@ -29,7 +29,7 @@ class Balance:
         return math.cbrt(self.state * self.computation * self.communication)
 
 
-def loads(routes: Channels, costs: Costs, channels: int) -> Costs:
+def loads(routes: NDArray[np.integer], costs: Costs, channels: int) -> Costs:
     """The load of each channel: the sum of the costs that are routed to it."""
     return np.bincount(routes, weights=costs, minlength=channels).astype(np.float64)
 
