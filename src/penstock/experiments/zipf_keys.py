@@ -21,6 +21,8 @@ __all__ = ["CELLS", "Population", "zipf_keys"]
 CELLS = 16_384
 _NAMED = 20_000
 _CHUNK = 1 << 20
+# Rings place replicas by the same hash; with the same seed, replica k of channel 0 would lie on key k.
+_APART = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def zipf_keys(domain: int, skew: float, seed: int) -> Population:
     sums = {growth: np.zeros(CELLS) for growth in Growth}
     names, shares = [], []
     for ranks in _ranks(domain):
-        hashes = splitmix64(ranks.astype(np.uint64), seed)
+        hashes = splitmix64(ranks.astype(np.uint64), seed + _APART)
         frequencies = ranks**-skew / norm
         rare = ranks > _NAMED
         names.append(hashes[~rare])

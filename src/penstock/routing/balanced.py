@@ -5,6 +5,7 @@ counter holds but the table does not are known to weigh on their cell of the rin
 go where load is wanting. The table has the same keys as theirs, and the ring the same number of cells.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,10 +20,11 @@ from penstock.routing.feeding import feed
 from penstock.routing.filling import Filling, fill
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
+from penstock.routing.redistribute import redistribute
 from penstock.routing.resources import Growth
 from penstock.routing.ring import Ring
 from penstock.routing.router import Channels
-from penstock.routing.threshold import Goal, table_threshold
+from penstock.routing.threshold import Goal, counter_threshold, table_threshold
 from penstock.routing.water_level import water_level
 
 __all__ = ["balanced"]
@@ -31,23 +33,24 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 # Frequencies have errors, and a budget that is met on paper may be missed by them.
-_CAUTION = 0.99
+_CAUTION = 0.015
+_STAY = 0.05
 # Keys down to this part of the table's threshold count for their cells; rarer ones are lost in the crowd.
 _LIGHT = 0.1
 # A placement that leaves less freedom to later changes must be better by this, in log of b, times 3.
 _MARGIN = 0.06
-# An imbalance (log of b, times 3) that is not worth a move while the number of channels stays.
-_CONTENT = 0.03
 
 
 def balanced(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> HashPair:
     """The successor of `before` on `channels` channels; `known` may hold keys far rarer than the table's.
 
+    While the number of channels stays and the imbalance is tolerated, nothing moves.
+
     >>> one = HashPair(np.empty(0, np.uint64), np.empty(0, np.int32), Ring(1))
     >>> known = Frequencies(np.arange(4, dtype=np.uint64) << np.uint64(60), np.array([0.3, 0.2, 0.1, 0.1]))
     >>> two = balanced(one, known, 2, Goal(domain=1000))
     >>> two.targets.tolist(), (np.bincount(two.ring.cells) / 16_384).round(1).tolist()
-    ([1, 0, 0, 0], [0.3, 0.7])
+    ([1, 0, 0, 0], [0.5, 0.5])
     """
     if channels < 1:
         raise BadRouting(f"channels is {channels}; give 1 or more")
@@ -55,14 +58,16 @@ def balanced(before: HashPair, known: Frequencies, channels: int, goal: Goal) ->
     budget = _budget(before, stock, channels)
     weights = dict(Counter(goal.resources.growths))
     best: tuple[Ints, Filling] | None = None
-    for places in _placements(stock, before.channels, channels, weights):
+    for places in _placements(stock, before, channels, goal, budget):
         filling = stock.fill(places, channels, weights, budget)
         if best is None or (filling.imbalance < best[1].imbalance - _MARGIN):
             best = places, filling
     assert best is not None
     if channels == before.channels:
         now = stock.fill(stock.homes, channels, weights, 0.0)
-        best = (stock.homes, now) if now.imbalance <= best[1].imbalance + _CONTENT else best
+        tolerated = math.log(math.prod(goal.resources.tolerances))
+        if now.imbalance <= max(tolerated, best[1].imbalance + _MARGIN):
+            best = stock.homes, now
     return _pair(before, stock, channels, *best)
 
 
@@ -92,14 +97,15 @@ class _Stock:
         fixed = {growth: loads(places, self.costs[growth], channels) for growth in Growth}
         plain = max(self.plain[self.state], 1e-300)
         filling = fill(fixed, self.plain, weights, self.shares, (budget - moved) / plain)
-        over = moved + filling.moved * plain > budget * (1 + 1e-9)
+        over = moved + filling.moved * plain > budget + 1e-9 * self.total
         # A placement over budget only counts if there is none within.
         return Filling(filling.shares, filling.moved, filling.imbalance + (1e6 if over else 0.0))
 
 
 def _stock(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> _Stock:
     cells = before.ring.cells
-    threshold = table_threshold(goal, channels, known.shares)
+    counted = known.at_least(counter_threshold(goal, channels))
+    threshold = table_threshold(goal, channels, counted.shares)
     tracked = known.at_least(threshold)
     light = known.at_least(threshold * _LIGHT)
     light = Frequencies(light.hashes[len(tracked) :], light.shares[len(tracked) :])
@@ -149,36 +155,55 @@ def _budget(before: HashPair, stock: _Stock, channels: int) -> float:
         return lost + 0.1 * fair
     ring = Ring(channels, replicas=before.ring.replicas, buckets=before.ring.buckets, seed=before.ring.seed)
     taken = float((ring.cells >= before.channels).mean())
-    return _CAUTION * min(taken * stock.total, new * fair)
+    # With redist tracked keys may stay while the ring moves its share of the others: allow a little less.
+    # With few channels the new one's load is all that decides on the balance, so that caution has a price.
+    stay = min(float(stock.tracked.shares.sum()), _STAY) * (1 - 2 / channels)
+    return (1 - _CAUTION * (1 - 1 / channels) - stay) * min(taken * stock.total, new * fair)
 
 
-def _placements(stock: _Stock, old: int, channels: int, weights: dict[Growth, int]) -> Iterator[Ints]:
+def _placements(stock: _Stock, before: HashPair, channels: int, goal: Goal, budget: float) -> Iterator[Ints]:
     """Some ways to place the units, the one that leaves most freedom to later changes first."""
     size, homes, linear = len(stock.tracked), stock.homes, stock.costs[Growth.LINEAR]
-    if Growth.QUADRATIC in weights:
-        # Squares are all in the table, so that its keys even them, and cells then even the volume.
-        squares = stock.costs[Growth.QUADRATIC][:size]
-        table = feed(squares, homes[:size], channels, level=_fair_level(squares, channels))
-        yield _with_cells(stock, table, channels)
+    new = channels - before.channels
+    short = 1 / channels - budget / new if new > 0 and stock.state is Growth.LINEAR else 0.0
+    if Growth.QUADRATIC in goal.resources.growths:
+        yield from _by_squares(stock, before, channels, goal)
     else:
-        yield feed(linear, homes, channels, level=_fair_level(linear, channels))
+        # What the budget denies a new channel it goes without in keys, so that it gets cells like others.
+        level = _fair_level(linear, channels)
+        yield feed(linear, homes, channels, level=level, cap=level - short)
     if stock.state is Growth.CONSTANT:
         # A key costs no more to move than any other: place the whole table anew, the heaviest first.
-        yield _with_cells(
-            stock, feed(linear[:size], homes[:size] + channels, channels, level=np.inf), channels
-        )
+        table = feed(linear[:size], homes[:size] + channels, channels, level=np.inf)
+        yield _with_cells(stock, table, homes[size:], channels)
     # Old channels give to new ones only, and what is uneven among the old ones stays.
-    closed = np.where(np.arange(channels) < old, np.inf, 0.0)
+    closed = np.where(np.arange(channels) < before.channels, np.inf, 0.0)
     yield feed(linear, homes, channels, base=closed, level=_fair_level(linear, channels))
     yield feed(linear, homes, channels, level=np.inf)
 
 
-def _with_cells(stock: _Stock, table: Ints, channels: int) -> Ints:
-    """This placement of the table, with heavy cells fed to even the volume of both."""
+def _by_squares(stock: _Stock, before: HashPair, channels: int, goal: Goal) -> Iterator[Ints]:
+    """Placements for a quadratic resource: all units even the squares, unless one key rules that out."""
+    size, homes, squares = len(stock.tracked), stock.homes, stock.costs[Growth.QUADRATIC]
+    even = feed(squares, homes, channels, level=_fair_level(squares, channels))
+    if squares.max(initial=0.0) > squares.sum() / channels:
+        # Squares cannot be even, and where they are fewer volume would pile up: cells even the volume.
+        yield _with_cells(stock, even[:size], even[size:], channels)
+        yield _with_cells(stock, even[:size], homes[size:], channels)
+        return
+    mixed = redistribute(before, stock.tracked, channels, goal).targets.astype(np.intp)
+    yield even
+    yield np.concatenate([mixed, even[size:]])
+    yield _with_cells(stock, even[:size], homes[size:], channels)
+    yield _with_cells(stock, mixed, homes[size:], channels)
+
+
+def _with_cells(stock: _Stock, table: Ints, cells: Ints, channels: int) -> Ints:
+    """This placement of the table, with heavy cells fed from these places to even the volume of both."""
     size, linear = len(table), stock.costs[Growth.LINEAR]
     under = loads(table, linear[:size], channels)
     level = water_level(under, float(linear[size:].sum()))
-    return np.concatenate([table, feed(linear[size:], stock.homes[size:], channels, base=under, level=level)])
+    return np.concatenate([table, feed(linear[size:], cells, channels, base=under, level=level)])
 
 
 def _fair_level(costs: Floats, channels: int) -> float:

@@ -13,10 +13,19 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 
-def feed(costs: Floats, places: Ints, channels: int, *, base: Floats | None = None, level: float) -> Ints:
+def feed(  # noqa: PLR0913 -- each is one number of the rule
+    costs: Floats,
+    places: Ints,
+    channels: int,
+    *,
+    base: Floats | None = None,
+    level: float,
+    cap: float = np.inf,
+) -> Ints:
     """New places of units with these costs; a place at or above `channels` is a channel that goes.
 
-    `base` is what channels carry beside: it makes them no giver, but it does fill a taker.
+    `base` is what channels carry beside: it makes them no giver, but it does fill a taker. Takers stop at
+    `cap` if that is below the level.
 
     >>> feed(np.array([5.0, 3.0, 2.0, 1.0]), np.array([0, 0, 1, 1]), 3, level=4.0).tolist()
     [0, 2, 1, 1]
@@ -33,7 +42,7 @@ def feed(costs: Floats, places: Ints, channels: int, *, base: Floats | None = No
         excess = np.where(giving, load - level, -np.inf)
         giver, taker = int(excess.argmax()), int((load + base).argmin())
         # The margin lets a unit through that fits exactly.
-        room = min(excess[giver], level - load[taker] - base[taker]) * (1 + 1e-9)
+        room = min(excess[giver], min(level, cap) - load[taker] - base[taker]) * (1 + 1e-9)
         if room <= 0:
             return places
         mine = np.flatnonzero(places == giver)
