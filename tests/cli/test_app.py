@@ -7,7 +7,15 @@ from typer.testing import CliRunner
 from penstock.cli import main
 from penstock.cli.app import app
 
-COMMANDS = [[], ["demo"], ["bench"], ["bench", "windows"], ["bench", "latency"], ["bench", "growth"]]
+COMMANDS = [
+    [],
+    ["demo"],
+    ["bench"],
+    ["bench", "windows"],
+    ["bench", "latency"],
+    ["bench", "growth"],
+    ["bench", "routing"],
+]
 
 
 def plain(text):

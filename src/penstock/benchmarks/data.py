@@ -51,7 +51,7 @@ class DataSet:
         return pa.table(
             [
                 pa.array(time, SCHEMA.field("time").type),
-                pa.array(_zipf(rng, self.rows, self.keys)),
+                pa.array(zipf(rng, self.rows, self.keys)),
                 pa.array(rng.integers(0, 128 * 128, self.rows) / 128),
             ],
             schema=SCHEMA,
@@ -93,7 +93,8 @@ def first_files(folder: Path, files: int) -> Path:
     return target
 
 
-def _zipf(rng: np.random.Generator, rows: int, keys: int) -> NDArray[np.int64]:
+def zipf(rng: np.random.Generator, rows: int, keys: int) -> NDArray[np.int64]:
+    """Keys below `keys` by Zipf(1.0): the i-th most frequent one has a share in proportion to 1/i."""
     cumulative = np.cumsum(1.0 / np.arange(1, keys + 1))
     drawn = rng.random(rows) * cumulative[-1]  # may round up to the last sum, hence [:-1]
     rank = np.searchsorted(cumulative[:-1], drawn, side="right")

@@ -99,3 +99,21 @@ def growth(  # noqa: PLR0913 -- each is one option of the command
 
     report = measure(rows=rows, epochs=epochs, data_dir=data_dir, plot=plot, seed=seed, quick=quick)
     deliver(report, json=json)
+
+
+@bench.command()
+def routing(
+    *,
+    items: Annotated[int, typer.Option(min=1, help="Items to route and to count.")] = 2_000_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each; the best one counts.")] = 15,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure routers and sketches on one core, without Spark.
+
+    Example: [bold]penstock bench routing --json > routing.json[/]
+    """
+    from penstock.benchmarks.routing import routing as measure  # noqa: PLC0415 -- numpy is slow to import
+
+    deliver(measure(items=items, repeats=repeats, seed=seed, quick=quick), json=json)

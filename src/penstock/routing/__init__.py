@@ -1,6 +1,7 @@
 """Where a tuple goes: pure algorithms on numpy arrays, without I/O, Spark or a clock."""
 
 from penstock.routing.arrays import Exported, RouteArrays
+from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.ring import Ring
 from penstock.routing.round_robin import RoundRobin
@@ -9,8 +10,10 @@ from penstock.routing.uniform import UniformHash
 
 __all__ = [
     "Channels",
+    "Copies",
     "Costs",
     "Exported",
+    "Grid",
     "HashPair",
     "Hashes",
     "Moves",
@@ -19,5 +22,6 @@ __all__ = [
     "RouteArrays",
     "Router",
     "UniformHash",
+    "grid_for",
     "moves",
 ]

@@ -21,7 +21,8 @@ from penstock.sketches.wire import pack, unpack
 __all__ = ["CHANNEL_BITS", "Exported", "RouteArrays", "route_arrays"]
 
 CHANNEL_BITS = 32
-_CHUNK = 16_384  # hashes at a time: the five arrays of a chunk stay in the second-level cache
+_LEAST_CELLS = 1024  # of a ring under a table
+_CHUNK = 8192  # hashes at a time: what a chunk needs stays in the cache, and its arrays on the heap
 
 
 class Exported(Router, Protocol):
@@ -90,7 +91,11 @@ class RouteArrays:
         entries >>= CHANNEL_BITS
         entries ^= probe(hashes, self.fold, self.slots)
         found = self._keys.take(entries, mode="clip") == hashes
-        np.copyto(routes, self._targets.take(entries, mode="clip"), where=found)
+        # Adding what the table changes beats a masked copy, which would guess a branch for every hash.
+        change = self._targets.take(entries, mode="clip")
+        change -= routes
+        change *= found
+        routes += change
 
     @cached_property
     def _keys(self) -> Hashes:
@@ -104,16 +109,19 @@ class RouteArrays:
 def route_arrays(keys: Hashes, targets: Channels, cells: NDArray[np.integer], channels: int) -> RouteArrays:
     """The arrays of an explicit table of keys over a ring of cells; the number of cells is a power of two.
 
-    The table takes 32 to 64 bytes for each key, the ring 8 for each cell.
+    The table takes 32 to 64 bytes for each key, the ring 8 for each cell. Cells are cut until there are at
+    least two for each key.
     """
     if not len(cells) or len(cells) & (len(cells) - 1):
         raise BadRouting(f"a ring has {len(cells)} cells; give a power of two")
     ring = cells.astype(np.int64)
     if not len(keys):
         return RouteArrays(channels, np.zeros(0, np.int64), ring)
-    bits = len(cells).bit_length() - 1
-    groups = (keys >> np.uint64(64 - bits)).view(np.int64) if bits else np.zeros(len(keys), np.int64)
-    placed = displace(keys, groups, len(cells))
+    # Finer cells have fewer keys each, which then find their slots at once.
+    wanted = max(_LEAST_CELLS, 1 << (2 * len(keys) - 1).bit_length())
+    ring = np.repeat(ring, max(1, wanted // len(ring)))
+    groups = (keys >> np.uint64(65 - len(ring).bit_length())).view(np.int64)
+    placed = displace(keys, groups, len(ring))
     slots = probe(keys, placed.fold, placed.slots) ^ placed.displacements[groups]
     # Empty slots hold the first key, which is looked for in its own slot only.
     table = np.full((2, placed.slots), keys.view(np.int64)[0], np.int64)

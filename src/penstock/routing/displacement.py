@@ -18,7 +18,7 @@ __all__ = ["Displacement", "displace", "probe"]
 
 Ints = NDArray[np.int64]
 
-_MOST_SLOTS = 1 << 24
+_DOUBLINGS = 6
 _ROUNDS = 64
 
 
@@ -42,7 +42,7 @@ def displace(keys: Hashes, groups: Ints, group_count: int) -> Displacement:
     Expected linear time for keys that are hashes; the slots are doubled until it works out.
     """
     slots = max(8, 1 << (2 * len(keys) - 1).bit_length())
-    while slots <= _MOST_SLOTS:
+    for _ in range(_DOUBLINGS):
         for fold in (32, 24, 40, 16, 48, *range(1, 64)):
             probes = probe(keys, fold, slots)
             if _distinct(groups, probes):
@@ -52,7 +52,7 @@ def displace(keys: Hashes, groups: Ints, group_count: int) -> Displacement:
                 break
         slots *= 2
     raise BadRouting(
-        f"no perfect table was found for {len(keys)} keys in {_MOST_SLOTS} slots; "
+        f"no perfect table was found for {len(keys)} keys in {slots // 2} slots; "
         "give 64-bit hashes of the keys (xxhash64), not the keys themselves"
     )
 

@@ -10,7 +10,7 @@ its occurrences in a window less one, and the item leaves when the slack is back
 on its own, and its slack after the last window is its highest gain from any of its windows on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Self
 
@@ -27,7 +27,7 @@ Hashes = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
 _LEAST_EPSILON = 1e-7  # a window of 80 MB
-_BLOCK = 32_768  # items that are worked on at once, unless one window has more
+_BLOCK = 24_576  # items that are worked on at once, unless one window has more
 
 
 @dataclass(frozen=True)
@@ -63,32 +63,35 @@ class LossyCounting:
         self.window = ceil(1 / epsilon)
         none = np.zeros(0, np.int64)
         self.memory = Memory(0, none.view(np.uint64), none, none)
-        self.open: list[Hashes] = [none.view(np.uint64)]  # the window that is not full yet
+        self._window: Hashes = np.empty(self.window, np.uint64)  # filled up to `_filled`
+        self._filled = 0
 
     @property
     def total(self) -> int:
         """How many items were seen."""
-        return self.memory.closed * self.window + sum(map(len, self.open))
+        return self.memory.closed * self.window + self._filled
+
+    @property
+    def open(self) -> Hashes:
+        """The items of the window that is not full yet."""
+        return self._window[: self._filled]
 
     def update(self, hashes: Hashes) -> None:
         """Take in items, in their order."""
-        missing = self.window - sum(map(len, self.open))
-        if len(hashes) < missing:
-            self.open.append(hashes.copy())
-            return
-        first = np.concatenate([*self.open, hashes[:missing]])
-        self.memory = _close(self.memory, first[None, :])
-        end = missing + (len(hashes) - missing) // self.window * self.window
-        windows = hashes[missing:end].reshape(-1, self.window)
+        missing = (self.window - self._filled) % self.window
+        start = min(missing, len(hashes))
+        self._fill(hashes[:start])
+        end = start + (len(hashes) - start) // self.window * self.window
+        windows = hashes[start:end].reshape(-1, self.window)
         step = max(1, _BLOCK // self.window)
         for number in range(0, len(windows), step):
             self.memory = _close(self.memory, windows[number : number + step])
-        self.open = [hashes[end:].copy()]
+        self._fill(hashes[end:])
 
     def items(self) -> Counted:
         """Everything in memory, with the window that is not full yet."""
         memory = self.memory
-        fresh, times = np.unique(np.concatenate(self.open), return_counts=True)
+        fresh, times = np.unique(self.open, return_counts=True)
         both = np.concatenate([memory.hashes, fresh])
         hashes, first, place = np.unique(both, return_index=True, return_inverse=True)
         counts = np.bincount(place, np.concatenate([memory.counts, times]), minlength=len(hashes))
@@ -106,22 +109,30 @@ class LossyCounting:
         if other.epsilon != self.epsilon:
             raise BadRouting(f"counters have epsilon {self.epsilon} and {other.epsilon}; make them alike")
         self.memory = _union(self.memory, other.memory)
-        self.update(np.concatenate(other.open))
+        self.update(other.open)
 
     def to_bytes(self) -> bytes:
         """A form to send or to store."""
         memory = self.memory
         numbers = {"epsilon": self.epsilon, "closed": memory.closed}
         kept = [memory.hashes, memory.counts, memory.errors]
-        return pack("lossy-counting", numbers, [*kept, np.concatenate(self.open)])
+        return pack("lossy-counting", numbers, [*kept, self.open])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The counter that `to_bytes` wrote."""
         numbers, (hashes, counts, errors, rest) = unpack("lossy-counting", data)
         counter = cls(numbers["epsilon"])
-        counter.memory, counter.open = Memory(numbers["closed"], hashes, counts, errors), [rest]
+        counter.memory = Memory(numbers["closed"], hashes, counts, errors)
+        counter.update(rest)
         return counter
+
+    def _fill(self, hashes: Hashes) -> None:
+        """Take in items that the open window has room for, and close it when it is full."""
+        self._window[self._filled : self._filled + len(hashes)] = hashes
+        self._filled += len(hashes)
+        if self._filled == self.window:
+            self.memory, self._filled = _close(self.memory, self._window[None, :]), 0
 
 
 def _union(one: Memory, other: Memory) -> Memory:
@@ -141,7 +152,8 @@ def _union(one: Memory, other: Memory) -> Memory:
 def _close(memory: Memory, windows: NDArray[np.uint64]) -> Memory:
     """The memory after some more windows, one in each row."""
     fresh, times, number = _occurrences(windows)
-    number += memory.closed + 1
+    lasting = _may_last(fresh, times, memory.hashes)
+    fresh, times, number = fresh[lasting], times[lasting], number[lasting] + memory.closed + 1
     hashes = np.concatenate([memory.hashes, fresh])
     counts = np.concatenate([memory.counts, times])
     errors = np.concatenate([memory.errors, number - 1])
@@ -149,6 +161,8 @@ def _close(memory: Memory, windows: NDArray[np.uint64]) -> Memory:
     gains = np.concatenate([memory.counts + memory.errors - memory.closed + 1, times])
     number = np.concatenate([np.full(len(memory.hashes), memory.closed), number])
     closed = memory.closed + len(windows)
+    if not len(hashes):
+        return replace(memory, closed=closed)
 
     order = np.argsort(hashes, kind="stable")  # merges sorted runs: linear for one window
     hashes = hashes[order]
@@ -181,6 +195,21 @@ def _occurrences(windows: NDArray[np.uint64]) -> tuple[Hashes, Ints, Ints]:
     changes[::width] = True
     at = np.flatnonzero(changes)
     return flat[at], np.diff(at, append=len(flat)), at // width
+
+
+def _may_last(hashes: Hashes, times: Ints, known: Hashes) -> Ints:
+    """The occurrences that may outlive their window; those that cannot are most of a skewed stream.
+
+    An item that occurs once in a window leaves with it, unless it was in memory before: from earlier, or
+    because it occurs more than once in one of these windows. Both are looked up by the low bits of the
+    hash alone, which errs on the safe side.
+    """
+    repeated = np.flatnonzero(times > 1)
+    mask = np.uint64((1 << (4 * len(hashes)).bit_length()) - 1)
+    marked = np.zeros(int(mask) + 1, np.bool_)
+    marked[(known & mask).view(np.int64)] = True
+    marked[(hashes[repeated] & mask).view(np.int64)] = True
+    return np.flatnonzero(marked[(hashes & mask).view(np.int64)])
 
 
 def _changes(values: Hashes) -> NDArray[np.bool_]:

@@ -1,0 +1,27 @@
+import time
+
+import numpy as np
+
+from penstock.benchmarks.routing import routing, zipf_hashes
+from penstock.benchmarks.timing import best_seconds
+
+
+def test_a_report_has_every_case_and_a_check_for_each_floor():
+    report = routing(items=20_000, repeats=1)
+    cases = [row["case"] for row in report.rows]
+    assert any("table of 4,096" in case and "ring of 16,384" in case for case in cases)
+    assert [check.name for check in report.checks] == [
+        "route, hashes a second",
+        "lossy counting, items a second",
+    ]
+    assert all(row["items_per_s"] > 0 for row in report.rows)
+
+
+def test_the_hottest_keys_are_most_of_the_stream():
+    _, counts = np.unique(zipf_hashes(200_000, seed=1), return_counts=True)
+    assert 0.55 < np.sort(counts)[-4096:].sum() / 200_000 < 0.75
+
+
+def test_the_best_run_counts():
+    pauses = iter([0.0, 0.03, 0.001, 0.03])
+    assert best_seconds(lambda: time.sleep(next(pauses)), repeats=3) < 0.02
