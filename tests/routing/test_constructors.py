@@ -80,11 +80,10 @@ def test_channels_come_and_go(construct, letters):
         assert set(pair.route(known.hashes).tolist()) == set(range(channels))
 
 
-@pytest.mark.parametrize("construct", [readjust, balanced])
-def test_nothing_moves_if_nothing_changed(construct):
+def test_readjust_moves_nothing_if_nothing_changed():
     known, goal = zipf(200, 0.6), Goal(domain=200)
-    pair = grown(construct, known, 4, goal)
-    again = construct(pair, known, 4, goal)
+    pair = grown(readjust, known, 4, goal)
+    again = readjust(pair, known, 4, goal)
     assert np.array_equal(pair.route(known.hashes), again.route(known.hashes))
 
 

@@ -121,19 +121,18 @@ def _uniform(goal: Goal, skew: float, channels: int) -> Measured:
     Only that gives its migration (22 times ideal at N = 32 instead of 31, falling with smaller domains), as
     the most frequent keys then have low numbers and stay.
     """
-    ranks = np.arange(goal.domain, dtype=np.uint64) % np.uint64(_POSITIONS)
-    hashes = ranks << np.uint64(44)
-    before, after = (
-        UniformHash(count, buckets=_POSITIONS).route(hashes) for count in (channels - 1, channels)
-    )
-    frequencies = np.arange(1, goal.domain + 1, dtype=np.float64) ** -skew
-    frequencies /= frequencies.sum()
-    load: dict[Growth, Costs] = {
-        growth: loads(after, growth.costs(frequencies), channels) for growth in Growth
-    }
-    state = goal.resources.state.costs(frequencies)
-    moved = float(state[before != after].sum()) * channels / float(state.sum())
-    return Measured(balance(goal.resources, load), moved, 0)
+    routers = [UniformHash(count, buckets=_POSITIONS) for count in (channels - 1, channels)]
+    load: dict[Growth, Costs] = {growth: np.zeros(channels) for growth in Growth}
+    moved = 0.0
+    for start in range(0, goal.domain, _POSITIONS):
+        numbers = np.arange(min(_POSITIONS, goal.domain - start), dtype=np.uint64)
+        frequencies = (start + 1.0 + numbers.astype(np.float64)) ** -skew
+        before, after = (router.route(numbers << np.uint64(44)) for router in routers)
+        for growth in Growth:
+            load[growth] += loads(after, growth.costs(frequencies), channels)
+        moved += float(goal.resources.state.costs(frequencies)[before != after].sum())
+    total = float(load[goal.resources.state].sum())
+    return Measured(balance(goal.resources, load), moved * channels / total, 0)
 
 
 @cache

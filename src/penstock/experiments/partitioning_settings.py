@@ -89,6 +89,11 @@ class Runs:
         return fmean(run.migration for run in self.runs)
 
     @property
+    def paired(self) -> "Runs":
+        """Of several rings a run only the first, which is the one that constructors have, too."""
+        return Runs(self.runs[::_RINGS])
+
+    @property
     def each(self) -> tuple[float, float, float]:
         """Relative imbalance of state, computation and communication."""
         balances = [run.balance for run in self.runs]

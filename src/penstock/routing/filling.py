@@ -52,7 +52,7 @@ def fill(
     moved = np.maximum(filled - shares, 0).sum(axis=1)
     if shares.sum() > 1 - 1e-9 and budget > 0:
         # A box beyond the budget still shows the way: go as far towards it as the budget lasts.
-        reach = np.minimum(budget / np.maximum(moved, 1e-300), 1.0)
+        reach = budget / np.maximum(moved, budget)
         filled, moved = shares + (filled - shares) * reach[:, None], moved * reach
     imbalance = np.zeros(len(filled))
     with np.errstate(divide="ignore", invalid="ignore"):
