@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from penstock.experiments.experiment import Outcome
 from penstock.experiments.partitioning_growth import ALGORITHMS
-from penstock.experiments.partitioning_plots import lines
+from penstock.experiments.partitioning_plots import bars, lines
 from penstock.experiments.partitioning_settings import Extent, Runs, Setting, run_growth, run_setting
 from penstock.reports import Check, Value
 
@@ -197,7 +197,10 @@ def _dominance(points: Mapping[Setting, Points]) -> list[Check]:
 
 
 def _figures(points: Mapping[Setting, Points], extent: Extent) -> dict[str, Figure]:
-    figures = {}
+    defaults = _panels([points[Setting(letters)] for letters in _LETTERS])
+    figures = {
+        "003-fig-3": bars("Resource functions, N = 10, z = 1", _LETTERS, defaults, log=tuple(defaults))
+    }
     for letters in _LETTERS:
         skews = sorted(
             s.skew for s in points if s == Setting(letters, s.skew) and not (letters == "LQL" and s.skew == 1)
