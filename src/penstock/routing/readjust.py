@@ -124,8 +124,8 @@ class _Search:
         """State that moves on account of a swap; less than 0 if keys come home (Eq. 22)."""
         origin, to = places[first], places[second]
         home, back = self.homes[first], self.homes[second]
-        outward = self.state[first] * ((home == origin).astype(float) - (home == to))
-        inward = self.state[second] * ((back == to).astype(float) - (back == origin))
+        outward = self.state[first] * ((home == origin).view(np.int8) - (home == to).view(np.int8))
+        inward = self.state[second] * ((back == to).view(np.int8) - (back == origin).view(np.int8))
         both: Floats = outward + inward
         return both
 
