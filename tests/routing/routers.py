@@ -3,6 +3,12 @@
 import numpy as np
 
 from penstock.routing import HashPair, Ring, RoundRobin, SubKeys, UniformHash, plan_panes
+from penstock.routing.balanced import balanced
+from penstock.routing.frequencies import Frequencies
+from penstock.routing.readjust import readjust
+from penstock.routing.redistribute import redistribute
+from penstock.routing.scan import scan
+from penstock.routing.threshold import Goal
 
 HOT = np.random.default_rng(5).integers(0, 2**64, 300, dtype=np.uint64)
 
@@ -34,11 +40,28 @@ def rate_panes(channels):
     return DealtPanes(plan_panes(50, np.random.default_rng(6).integers(0, 3, (100, channels)).astype(float)))
 
 
+def constructed(construct):
+    """A hash pair that a constructor grew one channel at a time from a skewed stream."""
+    known = Frequencies(HOT, 0.9 * (1 / np.arange(1, 301)) / (1 / np.arange(1, 301)).sum())
+
+    def router(channels):
+        pair = HashPair(HOT[:0], np.zeros(0, np.int32), Ring(1))
+        for count in sorted({1, 2, 3, channels - 1, channels} & set(range(1, channels + 1))):
+            pair = construct(pair, known, count, Goal(domain=100_000))
+        return pair
+
+    return router
+
+
 # Their route depends on the key alone, and they export arrays.
 KEYED = {
     "ring": Ring,
     "uniform": UniformHash,
     "hash pair": hash_pair,
+    "scan": constructed(scan),
+    "redist": constructed(redistribute),
+    "readj": constructed(readjust),
+    "balanced": constructed(balanced),
     "empty hash pair": lambda channels: HashPair(HOT[:0], np.zeros(0, np.int32), Ring(channels)),
 }
 # Those of them that move keys to a new channel only, when one is added.

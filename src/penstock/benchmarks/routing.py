@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from penstock.benchmarks.construction import construction
 from penstock.benchmarks.data import zipf
 from penstock.benchmarks.timing import Measured, best_seconds
 from penstock.reports import Check, Report, Value, now, penstock_version, say, this_machine
@@ -35,7 +36,7 @@ def routing(*, items: int = 2_000_000, repeats: int = 15, seed: int = 7, quick: 
     items, repeats = (min(items, 500_000), min(repeats, 5)) if quick else (items, repeats)
     say(f"{items:,} items, Zipf 1.0 over {KEYS:,} keys")
     stream = zipf_hashes(items, seed)
-    parts = [lookup(stream, repeats), counting(stream, repeats)]
+    parts = [lookup(stream, repeats), counting(stream, repeats), construction(seed, repeats)]
     return Report(
         name="routing",
         version=penstock_version(),

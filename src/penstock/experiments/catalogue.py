@@ -2,6 +2,7 @@
 
 from penstock.experiments.experiment import Experiment
 from penstock.experiments.hot_keys import HOT_KEYS
+from penstock.experiments.partitioning import PARTITIONING
 from penstock.experiments.rate_aware_panes import RATE_AWARE_PANES
 from penstock.experiments.relocation import RELOCATION
 from penstock.experiments.shuffle_grouping import SHUFFLE_GROUPING
@@ -10,6 +11,7 @@ from penstock.experiments.window_split import WINDOW_SPLIT
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
+    PARTITIONING,
     RATE_AWARE_PANES,
     RELOCATION,
     HOT_KEYS,

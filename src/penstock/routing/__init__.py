@@ -1,33 +1,50 @@
 """Where a tuple goes: pure algorithms on numpy arrays, without I/O, Spark or a clock."""
 
 from penstock.routing.arrays import Exported, RouteArrays
+from penstock.routing.balance import Balance, balance, loads
+from penstock.routing.balanced import balanced
 from penstock.routing.batch_size import BatchModel, TupleCosts, choose_batch
 from penstock.routing.batch_windows import batch_shape, pane_shape
+from penstock.routing.frequencies import Frequencies
 from penstock.routing.greedy import Schedule, greedy
 from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.longest_first import longest_first
+from penstock.routing.migration import relative_migration
 from penstock.routing.pane_shares import PaneHistory, split_panes
 from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
+from penstock.routing.readjust import readjust
+from penstock.routing.redistribute import redistribute
+from penstock.routing.resources import CCL, LCL, LLL, LQL, Growth, Resources
 from penstock.routing.ring import Ring
 from penstock.routing.round_robin import RoundRobin
 from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves
+from penstock.routing.scan import scan
 from penstock.routing.shuffle_messages import ShuffleSettings
 from penstock.routing.shuffle_operator import OperatorState
 from penstock.routing.shuffle_scheduler import SchedulerState
 from penstock.routing.sub_keys import SubKeys, split_hot_keys
+from penstock.routing.threshold import Goal, counter_threshold, table_threshold
 from penstock.routing.uniform import UniformHash
 from penstock.routing.window_ids import count_marks, time_marks
 from penstock.routing.window_ring import WindowRing
 from penstock.routing.window_split import copies, deliveries
 
 __all__ = [
+    "CCL",
+    "LCL",
+    "LLL",
+    "LQL",
+    "Balance",
     "BatchModel",
     "Channels",
     "Copies",
     "Costs",
     "Exported",
+    "Frequencies",
+    "Goal",
     "Grid",
+    "Growth",
     "HashPair",
     "Hashes",
     "Moves",
@@ -35,6 +52,7 @@ __all__ = [
     "PaneHistory",
     "PlainPanes",
     "RatePanes",
+    "Resources",
     "Ring",
     "RoundRobin",
     "RouteArrays",
@@ -46,18 +64,27 @@ __all__ = [
     "TupleCosts",
     "UniformHash",
     "WindowRing",
+    "balance",
+    "balanced",
     "batch_shape",
     "choose_batch",
     "copies",
     "count_marks",
+    "counter_threshold",
     "deliveries",
     "greedy",
     "grid_for",
+    "loads",
     "longest_first",
     "moves",
     "pane_shape",
     "plan_panes",
+    "readjust",
+    "redistribute",
+    "relative_migration",
+    "scan",
     "split_hot_keys",
     "split_panes",
+    "table_threshold",
     "time_marks",
 ]

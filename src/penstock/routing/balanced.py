@@ -1,0 +1,241 @@
+"""Evens the load of all keys, not of tracked ones alone, and moves no more state than a plain ring would.
+
+Goes beyond the three constructors of (003, section 4.2), which see tracked keys only: here keys that the
+counter holds but the table does not are known to weigh on their cell of the ring, and the cells themselves
+go where load is wanting. The table has the same keys as theirs, and the ring the same number of cells.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import BadRouting
+from penstock.routing.balance import loads
+from penstock.routing.cell_ring import CellRing
+from penstock.routing.feeding import feed
+from penstock.routing.filling import Filling, fill
+from penstock.routing.frequencies import Frequencies
+from penstock.routing.hash_pair import HashPair
+from penstock.routing.redistribute import redistribute
+from penstock.routing.resources import Growth
+from penstock.routing.ring import Ring
+from penstock.routing.router import Channels
+from penstock.routing.threshold import Goal, counter_threshold, table_threshold
+from penstock.routing.water_level import water_level
+
+__all__ = ["balanced"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+# Frequencies have errors, and a budget that is met on paper may be missed by them.
+_CAUTION = 0.015
+_STAY = 0.05
+# Keys down to this part of the table's threshold count for their cells; rarer ones are lost in the crowd.
+_LIGHT = 0.1
+# A placement that leaves less freedom to later changes must be better by this, in log of b, times 3.
+_MARGIN = 0.06
+
+
+def balanced(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> HashPair:
+    """The successor of `before` on `channels` channels; `known` may hold keys far rarer than the table's.
+
+    While the number of channels stays and the imbalance is tolerated, nothing moves.
+
+    >>> one = HashPair(np.empty(0, np.uint64), np.empty(0, np.int32), Ring(1))
+    >>> known = Frequencies(np.arange(4, dtype=np.uint64) << np.uint64(60), np.array([0.3, 0.2, 0.1, 0.1]))
+    >>> two = balanced(one, known, 2, Goal(domain=1000))
+    >>> two.targets.tolist(), (np.bincount(two.ring.cells) / 16_384).round(1).tolist()
+    ([1, 0, 0, 0], [0.5, 0.5])
+    """
+    if channels < 1:
+        raise BadRouting(f"channels is {channels}; give 1 or more")
+    stock = _stock(before, known, channels, goal)
+    budget = _budget(before, stock, channels)
+    weights = dict(Counter(goal.resources.growths))
+    best: tuple[Ints, Filling] | None = None
+    for places in _placements(stock, before, channels, goal, budget):
+        filling = stock.fill(places, channels, weights, budget)
+        if best is None or (filling.imbalance < best[1].imbalance - _MARGIN):
+            best = places, filling
+    assert best is not None
+    if channels == before.channels:
+        now = stock.fill(stock.homes, channels, weights, 0.0)
+        tolerated = math.log(math.prod(goal.resources.tolerances))
+        if now.imbalance <= max(tolerated, best[1].imbalance + _MARGIN):
+            best = stock.homes, now
+    return _pair(before, stock, channels, *best)
+
+
+@dataclass(frozen=True)
+class _Stock:
+    """What there is to place: units (table keys, then heavy cells) and plain cells, with their homes.
+
+    A cell is heavy if it holds a known key. `plain` is what all plain cells together cost.
+    """
+
+    tracked: Frequencies
+    heavy: Ints
+    homes: Ints
+    costs: dict[Growth, Floats]
+    plain: dict[Growth, float]
+    shares: Floats
+    state: Growth
+
+    @property
+    def total(self) -> float:
+        """All state."""
+        return float(self.costs[self.state].sum()) + self.plain[self.state]
+
+    def fill(self, places: Ints, channels: int, weights: dict[Growth, int], budget: float) -> Filling:
+        """The evenest use of plain cells when units lie so, within what they leave of the budget."""
+        moved = float(self.costs[self.state][places != self.homes].sum())
+        fixed = {growth: loads(places, self.costs[growth], channels) for growth in Growth}
+        plain = max(self.plain[self.state], 1e-300)
+        filling = fill(fixed, self.plain, weights, self.shares, (budget - moved) / plain)
+        over = moved + filling.moved * plain > budget + 1e-9 * self.total
+        # A placement over budget only counts if there is none within.
+        return Filling(filling.shares, filling.moved, filling.imbalance + (1e6 if over else 0.0))
+
+
+def _stock(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> _Stock:
+    cells = before.ring.cells
+    counted = known.at_least(counter_threshold(goal, channels))
+    threshold = table_threshold(goal, channels, counted.shares)
+    tracked = known.at_least(threshold)
+    light = known.at_least(threshold * _LIGHT)
+    light = Frequencies(light.hashes[len(tracked) :], light.shares[len(tracked) :])
+    rest = max(goal.domain - len(tracked) - len(light), 1)
+    mass = max(1.0 - float(tracked.shares.sum() + light.shares.sum()), 1e-12)
+    # Unknown keys are taken to be alike: right for their number and volume, and low for their squares.
+    each = {
+        Growth.CONSTANT: rest / len(cells),
+        Growth.LINEAR: mass / len(cells),
+        Growth.QUADRATIC: mass**2 / rest / len(cells),
+    }
+    heavy, at = np.unique(_cells(light.hashes, len(cells)), return_inverse=True)
+    costs = {
+        growth: np.concatenate(
+            [
+                growth.costs(tracked.shares),
+                each[growth] + np.bincount(at, growth.costs(light.shares), len(heavy)),
+            ]
+        )
+        for growth in Growth
+    }
+    plain = np.delete(cells, heavy)
+    return _Stock(
+        tracked=tracked,
+        heavy=heavy,
+        homes=np.concatenate([before.route(tracked.hashes), cells[heavy]]).astype(np.intp),
+        costs=costs,
+        plain={growth: cost * max(len(plain), 1) for growth, cost in each.items()},
+        shares=np.bincount(plain[plain < channels], minlength=channels) / max(len(plain), 1),
+        state=goal.resources.state,
+    )
+
+
+def _cells(hashes: NDArray[np.uint64], buckets: int) -> Ints:
+    if buckets == 1:
+        return np.zeros(len(hashes), np.intp)
+    return (hashes >> np.uint64(65 - buckets.bit_length())).astype(np.intp)
+
+
+def _budget(before: HashPair, stock: _Stock, channels: int) -> float:
+    """The state that may move: on growth what the plain ring of the paper moves, and no more than ideal."""
+    fair = stock.total / channels
+    new = channels - before.channels
+    if new <= 0:
+        lost = float(stock.costs[stock.state][stock.homes >= channels].sum())
+        lost += (1 - float(stock.shares.sum())) * stock.plain[stock.state]
+        return lost + 0.1 * fair
+    ring = Ring(channels, replicas=before.ring.replicas, buckets=before.ring.buckets, seed=before.ring.seed)
+    taken = float((ring.cells >= before.channels).mean())
+    # With redist tracked keys may stay while the ring moves its share of the others: allow a little less.
+    # With few channels the new one's load is all that decides on the balance, so that caution has a price.
+    stay = min(float(stock.tracked.shares.sum()), _STAY) * (1 - 2 / channels)
+    return (1 - _CAUTION * (1 - 1 / channels) - stay) * min(taken * stock.total, new * fair)
+
+
+def _placements(stock: _Stock, before: HashPair, channels: int, goal: Goal, budget: float) -> Iterator[Ints]:
+    """Some ways to place the units, the one that leaves most freedom to later changes first."""
+    size, homes, linear = len(stock.tracked), stock.homes, stock.costs[Growth.LINEAR]
+    new = channels - before.channels
+    short = 1 / channels - budget / new if new > 0 and stock.state is Growth.LINEAR else 0.0
+    if Growth.QUADRATIC in goal.resources.growths:
+        yield from _by_squares(stock, before, channels, goal)
+    else:
+        # What the budget denies a new channel it goes without in keys, so that it gets cells like others.
+        level = _fair_level(linear, channels)
+        yield feed(linear, homes, channels, level=level, cap=level - short)
+    if stock.state is Growth.CONSTANT:
+        # A key costs no more to move than any other: place the whole table anew, the heaviest first.
+        table = feed(linear[:size], homes[:size] + channels, channels, level=np.inf)
+        yield _with_cells(stock, table, homes[size:], channels)
+    # Old channels give to new ones only, and what is uneven among the old ones stays.
+    closed = np.where(np.arange(channels) < before.channels, np.inf, 0.0)
+    yield feed(linear, homes, channels, base=closed, level=_fair_level(linear, channels))
+    yield feed(linear, homes, channels, level=np.inf)
+
+
+def _by_squares(stock: _Stock, before: HashPair, channels: int, goal: Goal) -> Iterator[Ints]:
+    """Placements for a quadratic resource: all units even the squares, unless one key rules that out."""
+    size, homes, squares = len(stock.tracked), stock.homes, stock.costs[Growth.QUADRATIC]
+    even = feed(squares, homes, channels, level=_fair_level(squares, channels))
+    if squares.max(initial=0.0) > squares.sum() / channels:
+        # Squares cannot be even, and where they are fewer volume would pile up: cells even the volume.
+        yield _with_cells(stock, even[:size], even[size:], channels)
+        yield _with_cells(stock, even[:size], homes[size:], channels)
+        return
+    mixed = redistribute(before, stock.tracked, channels, goal).targets.astype(np.intp)
+    yield even
+    yield np.concatenate([mixed, even[size:]])
+    yield _with_cells(stock, even[:size], homes[size:], channels)
+    yield _with_cells(stock, mixed, homes[size:], channels)
+
+
+def _with_cells(stock: _Stock, table: Ints, cells: Ints, channels: int) -> Ints:
+    """This placement of the table, with heavy cells fed from these places to even the volume of both."""
+    size, linear = len(table), stock.costs[Growth.LINEAR]
+    under = loads(table, linear[:size], channels)
+    level = water_level(under, float(linear[size:].sum()))
+    return np.concatenate([table, feed(linear[size:], cells, channels, base=under, level=level)])
+
+
+def _fair_level(costs: Floats, channels: int) -> float:
+    """The mean load of channels, without those that one key alone lifts above the mean of the others."""
+    total = float(costs.sum())
+    for cost in np.sort(costs)[::-1]:
+        if channels == 1 or cost <= total / channels:
+            break
+        total -= float(cost)
+        channels -= 1
+    return total / channels
+
+
+def _pair(before: HashPair, stock: _Stock, channels: int, places: Ints, filling: Filling) -> HashPair:
+    cells = before.ring.cells.astype(np.int32)
+    size = len(stock.tracked)
+    cells[stock.heavy] = places[size:]
+    plain = np.delete(np.arange(len(cells)), stock.heavy)
+    cells[plain] = _hand_over(cells[plain], filling.shares)
+    ring = CellRing.over(before.ring, cells, channels)
+    return HashPair(stock.tracked.hashes, places[:size].astype(np.int32), ring)
+
+
+def _hand_over(owners: Channels, shares: Floats) -> Channels:
+    """Owners with these shares, by moving as few cells as that takes."""
+    wanted = np.floor(shares * len(owners)).astype(np.intp)
+    rounded = np.argsort(wanted - shares * len(owners), kind="stable")[: len(owners) - int(wanted.sum())]
+    wanted[rounded] += 1
+    owners = owners.copy()
+    have = np.bincount(owners, minlength=len(shares))
+    rich = np.flatnonzero(have[: len(shares)] > wanted)
+    given = [np.flatnonzero(owners == channel)[wanted[channel] :] for channel in rich]
+    free = np.concatenate([np.flatnonzero(owners >= len(shares)), *given])
+    owners[free] = np.repeat(np.arange(len(shares)), np.maximum(wanted - have[: len(shares)], 0))[: len(free)]
+    return owners

@@ -1,0 +1,48 @@
+"""A ring whose cells were given to channels one by one, for constructors that weigh channels."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from penstock.errors import BadRouting
+from penstock.routing.ring import Ring
+from penstock.routing.router import Channels
+
+__all__ = ["CellRing"]
+
+
+@dataclass(frozen=True, eq=False)
+class CellRing(Ring):
+    """A ring with its owners written down; routes and exports like any other ring.
+
+    Replicas and seed are those of the ring that it descends from.
+
+    >>> ring = CellRing.over(Ring(2), np.array([0, 1, 2, 0], np.int32), 3)
+    >>> ring.route(np.array([2**63], np.uint64)).tolist()
+    [2]
+    """
+
+    owners: Channels = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.owners) != self.buckets:
+            raise BadRouting(f"{len(self.owners)} owners for {self.buckets} cells; give one for each cell")
+        if not 0 <= self.owners.min() <= self.owners.max() < self.channels:
+            raise BadRouting(
+                f"owners go from {self.owners.min()} to {self.owners.max()}; "
+                f"with {self.channels} channels give 0 to {self.channels - 1}"
+            )
+
+    @classmethod
+    def over(cls, ring: Ring, owners: Channels, channels: int) -> "CellRing":
+        """A ring of these owners that descends from `ring`."""
+        return cls(channels, replicas=ring.replicas, buckets=len(owners), seed=ring.seed, owners=owners)
+
+    @cached_property
+    def cells(self) -> Channels:
+        """The channel of every cell."""
+        owners = self.owners.astype(np.int32)
+        owners.flags.writeable = False
+        return owners
