@@ -10,11 +10,13 @@ def test_a_report_has_every_case_and_a_check_for_each_floor():
     report = routing(items=20_000, repeats=1)
     cases = [row["case"] for row in report.rows]
     assert any("table of 4,096" in case and "ring of 16,384" in case for case in cases)
-    assert [check.name for check in report.checks] == [
+    assert [check.name for check in report.checks[:2]] == [
         "route, hashes a second",
         "lossy counting, items a second",
     ]
-    assert all(row["items_per_s"] > 0 for row in report.rows)
+    timed = [check.name for check in report.checks[2:]]
+    assert all(name.endswith("seconds") for name in timed)
+    assert {name.split(",")[0] for name in timed} >= {"scan", "redist", "readj"}
 
 
 def test_the_hottest_keys_are_most_of_the_stream():
