@@ -23,6 +23,9 @@ bench: $(READY)
 	$(BIN)/penstock bench windows
 	$(BIN)/penstock bench latency
 	$(BIN)/penstock bench growth --plot docs/growth.png
+	$(BIN)/penstock bench routing
+	$(BIN)/penstock bench splits
+	$(BIN)/penstock reproduce all --plots docs/figures
 
 soak: $(READY)
 	$(BIN)/pytest -m soak -s

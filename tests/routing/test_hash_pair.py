@@ -30,3 +30,8 @@ def test_the_table_comes_first_and_the_ring_decides_the_rest():
 def test_tables_that_cannot_be_are_refused(keys, targets, message):
     with pytest.raises(BadRouting, match=message):
         pair(keys, targets)
+
+
+def test_keys_that_are_no_hashes_are_refused():
+    with pytest.raises(BadRouting, match="keys are int64"):
+        HashPair(np.array([1, 2]), np.zeros(2, np.int32), Ring(2))
