@@ -1,8 +1,9 @@
-"""Pairs that match: candidate pairs as they are, or those for which a condition is true.
+"""Pairs that match: candidate pairs for which a condition is true.
 
-Where the candidates are most of a block of rows by rows, DuckDB compares all of the block in a nested loop
-or, if the condition is an inequality, by a merge, without forming a pair that fails. Where they are few
-they are formed first and filtered.
+Wide spans are compared by DuckDB rows by rows, in a nested loop or, if the condition is an inequality, by a
+merge, without forming a pair that fails. Neighbouring probes share most of a wide span, and what they all
+share is compared without looking at the bound; only at the fringes it is a part of the condition. Narrow
+spans are formed first and then filtered.
 """
 
 from collections.abc import Iterator
@@ -14,15 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.joins.join import Condition
-from penstock.joins.spans import BLOCK, Rows, Spans
+from penstock.joins.spans import BLOCK, Rows, Spans, joined
 
 __all__ = ["Matcher"]
 
-_ROW, _LOW, _COUNT, _PLACE = "_ps_row", "_ps_low", "_ps_count", "_ps_place"
-# Probing rows of one block: a vector of DuckDB.
-_PROBES = 2048
+_ROW, _LOW, _LAST, _PLACE = "_ps_row", "_ps_low", "_ps_last", "_ps_place"
+# A group has at most a vector of DuckDB, and so few probes that its fringes are small beside what it shares.
+_MOST_PROBES, _LEAST_PROBES = 2048, 64
+_GROUP_PAIRS = 1 << 25
 # To form a pair and then filter it costs about as much as to compare this many in the nested loop.
-_FORMING = 6
+_FORMING = 8
+# A query costs about as much as comparing this many pairs.
+_QUERY = 1 << 19
 
 
 class Matcher:
@@ -48,13 +52,14 @@ class Matcher:
 
     def pairs(self, spans: Spans, *, left_probes: bool) -> Iterator[tuple[Rows, Rows]]:
         """Blocks of (left rows, right rows) that match."""
-        for first in range(0, len(spans.probe), _PROBES):
-            part = spans.part(first, first + _PROBES)
-            reach = int(part.high.max() - part.low.min())
-            if part.pairs * _FORMING < len(part.probe) * reach:
-                yield from self._filtered(part, left_probes=left_probes)
+        narrow = []
+        for piece in _pieces(spans):
+            if piece.pairs * _FORMING > max(piece.area, _QUERY):
+                yield from self._compared(piece, left_probes=left_probes)
             else:
-                yield from self._compared(part, left_probes=left_probes)
+                narrow.append(piece)
+        if narrow:
+            yield from self._filtered(joined(narrow), left_probes=left_probes)
 
     def _filtered(self, spans: Spans, *, left_probes: bool) -> Iterator[tuple[Rows, Rows]]:
         for probe, build in spans.blocks():
@@ -73,25 +78,40 @@ class Matcher:
     def _compared(self, spans: Spans, *, left_probes: bool) -> Iterator[tuple[Rows, Rows]]:
         low, high = int(spans.low.min()), int(spans.high.max())
         probing, building = (self._left, self._right) if left_probes else (self._right, self._left)
+        p, b = ("l", "r") if left_probes else ("r", "l")
         probe = _numbered(probing, spans.probe)
         build = _numbered(building, spans.order[low:high])
         bound = ""
-        if (spans.low > low).any() or (spans.high < high).any():
-            probe = probe.append_column(_LOW, pa.array(spans.low))
-            probe = probe.append_column(_COUNT, pa.array(spans.high - spans.low))
-            build = build.append_column(_PLACE, pa.array(np.arange(low, high)))
-            p, b = ("l", "r") if left_probes else ("r", "l")
-            # A difference, because two plain inequalities make DuckDB sort by them and look at the condition
-            # last, ten times slower.
-            bound = f" AND {b}.{_PLACE} - {p}.{_LOW} BETWEEN 0 AND {p}.{_COUNT} - 1"
-        left, right = (probe, build) if left_probes else (build, probe)
-        self._engine.register("_ps_left", left)
-        self._engine.register("_ps_right", right)
+        if spans.pairs < spans.area:
+            probe = probe.append_column(_LOW, pa.array(spans.low - low))
+            probe = probe.append_column(_LAST, pa.array(spans.high - spans.low - 1))
+            build = build.append_column(_PLACE, pa.array(np.arange(high - low)))
+            # A difference, because from two plain inequalities DuckDB makes a merge join that looks at the
+            # condition last and is ten times slower.
+            bound = f" AND {b}.{_PLACE} - {p}.{_LOW} BETWEEN 0 AND {p}.{_LAST}"
+        self._engine.register("_ps_l", probe if left_probes else build)
+        self._engine.register("_ps_r", build if left_probes else probe)
         found = self._engine.sql(
-            f"SELECT l.{_ROW} AS a, r.{_ROW} AS b FROM _ps_left l, _ps_right r WHERE ({self._sql}){bound}"
+            f"SELECT l.{_ROW} AS a, r.{_ROW} AS b FROM _ps_l AS l, _ps_r AS r WHERE ({self._sql}){bound}"
         )
         for batch in found.to_arrow_reader(BLOCK):
             yield batch["a"].to_numpy(), batch["b"].to_numpy()
+
+
+def _pieces(spans: Spans) -> Iterator[Spans]:
+    """Groups of probes; where they share most of their spans, what is shared and the fringes apart."""
+    probes = max(_LEAST_PROBES, min(_MOST_PROBES, _GROUP_PAIRS * len(spans.probe) // max(spans.pairs, 1)))
+    for first in range(0, len(spans.probe), probes):
+        group = spans.part(first, first + probes)
+        low, high = int(group.low.max()), int(group.high.min())
+        if (high - low) * len(group.probe) * 2 > group.pairs:
+            yield from (
+                group.spanning(low, high),
+                group.spanning(group.low, low),
+                group.spanning(high, group.high),
+            )
+        else:
+            yield group
 
 
 def _numbered(table: Any, rows: Rows) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK", "Rows", "Spans"]
+__all__ = ["BLOCK", "Rows", "Spans", "joined"]
 
 Rows = NDArray[np.int64]
 
@@ -37,6 +37,11 @@ class Spans:
         """How many pairs there are."""
         return int((self.high - self.low).sum())
 
+    @property
+    def area(self) -> int:
+        """How many pairs all probes form with all that any of them spans."""
+        return len(self.probe) * int(self.high.max() - self.low.min()) if len(self.probe) else 0
+
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[Rows, Rows]]:
         """All pairs, at most `size` at once; a block may begin and end inside of a span."""
         counts = self.high - self.low
@@ -54,3 +59,16 @@ class Spans:
     def part(self, first: int, last: int) -> "Spans":
         """The spans of some neighbouring probes."""
         return Spans(self.probe[first:last], self.order, self.low[first:last], self.high[first:last])
+
+    def spanning(self, low: Rows | int, high: Rows | int) -> "Spans":
+        """The same probes with other ends."""
+        ends = np.empty((2, len(self.probe)), np.int64)
+        ends[0], ends[1] = low, high
+        return Spans(self.probe, self.order, ends[0], ends[1])
+
+
+def joined(parts: list[Spans]) -> Spans:
+    """Spans over one order, put together."""
+    low = np.concatenate([part.low for part in parts])
+    high = np.concatenate([part.high for part in parts])
+    return Spans(np.concatenate([part.probe for part in parts]), parts[0].order, low, high)
