@@ -45,6 +45,12 @@ def test_a_row_without_a_time_is_refused():
         stepped(Join(named("a"), named("b"), Within(1)), rows, rows)
 
 
+def test_times_of_another_unit_are_refused():
+    rows = pa.table({"t": pa.array([1], pa.timestamp("ms")), "v": [1]})
+    with pytest.raises(BadJoin, match="give microseconds"):
+        stepped(Join(named("a"), named("b"), Within(1)), rows, rows)
+
+
 def test_an_unmatched_row_is_delivered_when_its_last_partner_can_come_no_more():
     # left   5
     # right      frontier 7: one at 7 may come;  frontier 8: none within 2 any more

@@ -36,6 +36,10 @@ class Input:
             raise BadJoin(
                 f"{column.null_count} rows of a join have no {side.time!r}; reject rows without a time before"
             )
+        if column.type != pa.int64() and not (
+            pa.types.is_timestamp(column.type) and column.type.unit == "us"
+        ):
+            raise BadJoin(f"{side.time!r} is {column.type}; give microseconds, as timestamps or as int64")
         time = column.cast(pa.int64()).to_numpy()
         if len(time) and not -REACH < time.min() <= time.max() < REACH:
             raise BadJoin(f"{side.time!r} has values beyond 2**61; give times in microseconds")

@@ -31,6 +31,9 @@ class Held:
     rows: Any
     matched: Mask
 
+    def __post_init__(self) -> None:
+        assert len(self.matched) == self.rows.num_rows
+
     @classmethod
     def nothing(cls, schema: Any) -> "Held":
         """Before the first epoch."""
