@@ -37,9 +37,9 @@ class Last:
 
     Rows precede each other in event order: by time, then by the tie columns of their side, then left before
     right. It depends on nothing else, so channels, epochs and arrival order do not change the result. The
-    window is counted per key because a channel sees all rows of its keys but not all rows of a stream. Without
-    keys it is counted over the rows that the channel gets: all rows in a single channel, a part of them on a
-    grid. A side keeps up to `rows` rows of every key that it has seen, for as long as the run lasts.
+    window is counted per key because a channel sees all rows of its keys but not all rows of a stream.
+    Without keys it is counted over the rows that the channel gets: all of them in a single channel, a part
+    on a grid. A side keeps up to `rows` rows of every key that it has seen, for as long as the run lasts.
     """
 
     rows: int
