@@ -10,6 +10,7 @@ __all__ = [
     "BadAggregate",
     "BadDuration",
     "BadExpression",
+    "BadJoin",
     "BadName",
     "BadRouting",
     "BadSchema",
@@ -85,6 +86,10 @@ class BadSink(QueryError):
 
 class BadAggregate(QueryError):
     """An aggregate is called or defined in a way that cannot be computed."""
+
+
+class BadJoin(QueryError):
+    """A join is stated in a way that cannot be computed, or is given rows that it cannot take."""
 
 
 class BadName(QueryError):
