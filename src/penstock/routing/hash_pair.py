@@ -34,9 +34,7 @@ class HashPair:
 
     def __post_init__(self) -> None:
         if self.keys.dtype != np.uint64:
-            raise BadRouting(
-                f"keys are {self.keys.dtype}; give 64-bit hashes of them, as uint64"
-            )
+            raise BadRouting(f"keys are {self.keys.dtype}; give 64-bit hashes of them, as uint64")
         if len(self.keys) != len(self.targets):
             raise BadRouting(
                 f"{len(self.keys)} keys have {len(self.targets)} targets; give one target for each key"
