@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.compile import Combining, WindowPlan
+from penstock.compile import ROWS, Combining, WindowPlan
 from penstock.panes import Closed, close_windows
 from penstock.panes.nodes import Extent, completed, cover, lengths
 from penstock.runtime.compaction import to_merge
@@ -37,6 +37,7 @@ class Receipt:
     segments: tuple[Segment, ...]
     outputs: tuple[Output, ...]
     received: int
+    tuples: int
     newest: int | None
 
     def to_json(self) -> str:
@@ -52,6 +53,7 @@ class Receipt:
             segments=tuple(Segment(**each) for each in value["segments"]),
             outputs=tuple(Output(**each) for each in value["outputs"]),
             received=value["received"],
+            tuples=value["tuples"],
             newest=value["newest"],
         )
 
@@ -89,11 +91,18 @@ class ChannelTask:
             segments=tuple(self._compacted(channel, segments)),
             outputs=outputs,
             received=0 if new is None else new.num_rows,
+            tuples=self._tuples(new),
             newest=None if new is None else int(new[PANE].to_numpy().max()),
         )
         yield pa.RecordBatch.from_arrays(
             [pa.array([channel], pa.int32()), pa.array([receipt.to_json()])], names=["channel", "receipt"]
         )
+
+    def _tuples(self, new: Any) -> int:
+        """How many tuples the new rows stand for."""
+        if new is None:
+            return 0
+        return int(new[ROWS].to_numpy().sum()) if self.combining == "map" else int(new.num_rows)
 
     def _needed(self, segment: Segment) -> bool:
         return self.opened is None or segment.end > self.plan.shape.kept_from(self.opened)

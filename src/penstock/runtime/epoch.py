@@ -22,7 +22,7 @@ from penstock.runtime.aside import Aside
 from penstock.runtime.channel import ChannelTask, Receipt
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.failures import translated
-from penstock.runtime.pane_query import EMPTY, PaneQuery
+from penstock.runtime.pane_query import EMPTY, MapSide, PaneQuery
 from penstock.runtime.progress import EpochProgress, instant
 from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment
 from penstock.runtime.segments import Segment
@@ -104,19 +104,15 @@ class Epochs:
         frontier = before.frontier.advance(side.seen, now=plan.now, delay=stream.delay, idle=stream.idle)
         opens = self._opens(before, frontier.value, drain=drain)
         rows = side.shuffled.rows if side.shuffled else _no_rows(frame.sparkSession, plan.channels)
-        idle = not side.partials and opens == before.first_open
+        idle = not side.taken and opens == before.first_open
         receipts = _unchanged(before, plan) if idle else self._channels(moment, plan, before, opens, rows)
         phases.ends("channels")
-        aside = self._set_aside(moment, frame, before, side.counts)
+        aside = self._set_aside(moment, frame, before, side)
         outputs = [(receipt.channel, output) for receipt in receipts for output in receipt.outputs]
         self.delivery.deliver(moment, outputs)
         phases.ends("deliver")
-        counts = replace(aside, rows=side.counts.rows, results=sum(output.rows for _, output in outputs))
         manifest = replace(
-            self._manifest(before, moment, plan, receipts, counts),
-            frontier=frontier,
-            first_open=opens,
-            shrinkage=side.shrinkage or before.shrinkage,
+            self._manifest(before, moment, plan, receipts, aside), frontier=frontier, first_open=opens
         )
         self.checkpoint.commit(manifest)
         self.last = manifest
@@ -174,20 +170,24 @@ class Epochs:
         found = rows.mapInArrow(_Kernel(task), _RECEIPT).collect()
         return sorted((Receipt.from_json(row["receipt"]) for row in found), key=lambda each: each.channel)
 
-    def _set_aside(self, moment: Moment, frame: DataFrame, before: Manifest, seen: Counts) -> Counts:
+    def _set_aside(self, moment: Moment, frame: DataFrame, before: Manifest, side: MapSide) -> Counts:
         """Late tuples and rejects to their own outputs; the count is of what was written."""
         late = rejected = 0
-        if seen.late:
+        if side.may_be_late:
             late = self.late.write(moment, self.panes.late(frame, before.first_open))
-        if seen.rejected:
+        if side.rejected:
             rejected = self.rejects.write(moment, self.panes.rejected(frame))
         return Counts(late=late, rejected=rejected)
 
     def _manifest(
-        self, before: Manifest, moment: Moment, plan: EpochPlan, receipts: list[Receipt], counts: Counts
+        self, before: Manifest, moment: Moment, plan: EpochPlan, receipts: list[Receipt], aside: Counts
     ) -> Manifest:
         newest = [each.newest for each in receipts if each.newest is not None]
         newest += [before.newest] if before.newest is not None else []
+        tuples = sum(receipt.tuples for receipt in receipts)
+        received = sum(receipt.received for receipt in receipts)
+        results = sum(output.rows for receipt in receipts for output in receipt.outputs)
+        counts = replace(aside, rows=tuples + aside.late + aside.rejected, results=results)
         return Manifest(
             moment=moment,
             plan=plan,
@@ -195,6 +195,7 @@ class Epochs:
             channels=tuple(receipt.segments for receipt in receipts),
             counts=counts,
             total=before.total + counts,
+            shrinkage=tuples / received if received and plan.combining == "map" else before.shrinkage,
         )
 
     def _progress(self, manifest: Manifest, phases: "_Phases") -> EpochProgress:
@@ -253,4 +254,6 @@ def _no_rows(session: SparkSession, channels: int) -> DataFrame:
 
 def _unchanged(before: Manifest, plan: EpochPlan) -> list[Receipt]:
     """What channels that have nothing to do would hand back."""
-    return [Receipt(channel, segments, (), 0, None) for channel, segments in enumerate(_state(before, plan))]
+    return [
+        Receipt(channel, segments, (), 0, 0, None) for channel, segments in enumerate(_state(before, plan))
+    ]

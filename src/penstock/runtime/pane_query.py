@@ -12,11 +12,11 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.compile import ROWS, WindowPlan
+from penstock.compile import WindowPlan
 from penstock.query import Query
 from penstock.runtime.keyed import KEY
 from penstock.runtime.prefix import REJECT, REJECTED
-from penstock.runtime.records import Counts, EpochPlan
+from penstock.runtime.records import EpochPlan
 from penstock.runtime.segments import PANE
 from penstock.runtime.stages import Shuffled, run_map_side
 
@@ -25,17 +25,22 @@ __all__ = ["EMPTY", "MapSide", "PaneQuery"]
 _LATEST = "_ps_latest"
 _METRICS = "penstock"
 _VIEW = "_ps_rows"
+# Evaluated for every row that is about to be shuffled, so no more than what decides on the epoch: the latest
+# event time, and between which panes the rows lie. Tuples are counted by who takes or sets them aside.
+_OBSERVED = f"""struct(
+  max(CASE WHEN `{PANE}` <> {REJECTED}L THEN `{_LATEST}` END), min(`{PANE}`), max(`{PANE}`)
+)"""
 
 
 @dataclass(frozen=True)
 class MapSide:
-    """What the map side of an epoch gave: routed rows, counts, the latest time of each stream."""
+    """What the map side of an epoch gave: routed rows, the latest time of each stream, what to look for."""
 
     shuffled: Shuffled | None = None
-    counts: Counts = field(default_factory=Counts)
     seen: Mapping[str, int] = field(default_factory=dict)
-    partials: int = 0
-    shrinkage: float | None = None
+    taken: bool = False
+    may_be_late: bool = False
+    rejected: bool = False
 
 
 EMPTY = MapSide()
@@ -51,23 +56,24 @@ class PaneQuery:
     def run(self, frame: DataFrame, plan: EpochPlan, first_open: int | None) -> MapSide:
         """Run the map side of an epoch."""
         combining = plan.combining == "map"
-        rows, form, columns = self._combined if combining else self._raw
+        form, columns = self._combined if combining else self._raw
         closed = self._closed_below(first_open)
-        metrics = F.expr(f"struct({', '.join(_metrics(rows, closed))})")
-        observed = _sql(frame, form).observe(_METRICS, metrics.alias("seen"))
+        observed = _sql(frame, form).observe(_METRICS, F.expr(_OBSERVED).alias("seen"))
         taking = _sql(observed, f"SELECT {columns} FROM {_VIEW} WHERE `{PANE}` >= {closed}L")
         routed = taking.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
         shuffled = run_map_side(routed, _METRICS, combining=combining)
         if shuffled is None:
             return EMPTY
-        taken, late, rejected, latest, partials = (value or 0 for value in shuffled.observed)
-        seen = self._seen(frame, latest) if taken or late else {}
+        latest, lowest, highest = shuffled.observed
+        if lowest is None or highest is None:
+            return MapSide(shuffled)
         return MapSide(
             shuffled=shuffled,
-            counts=Counts(rows=taken + late + rejected, late=late, rejected=rejected),
-            seen=seen,
-            partials=partials,
-            shrinkage=taken / partials if partials and combining else None,
+            seen={} if latest is None else self._seen(frame, latest),
+            taken=highest >= closed,
+            # Rejects hide whether the pane after them is late; the late output finds out.
+            may_be_late=lowest < closed and latest is not None and first_open is not None,
+            rejected=lowest == REJECTED,
         )
 
     def late(self, frame: DataFrame, first_open: int | None) -> DataFrame:
@@ -83,7 +89,7 @@ class PaneQuery:
         return [KEY.format(place) for place in range(len(self.plan.keys))]
 
     @cached_property
-    def _combined(self) -> tuple[str, str, str]:
+    def _combined(self) -> tuple[str, str]:
         """Partials of each partition, by Spark SQL."""
         aggregates = [
             f"{sql} AS `{name}`"
@@ -93,16 +99,16 @@ class PaneQuery:
         by = ", ".join([*self._keys, PANE])
         selected = ", ".join([by, *aggregates, f"max({self.plan.time}) AS `{_LATEST}`"])
         wire = [f"`{name}`" for partial in self.plan.partials for name in partial.wire]
-        return f"`{ROWS}`", f"SELECT {selected} FROM {_VIEW} GROUP BY {by}", ", ".join([by, *wire])
+        return f"SELECT {selected} FROM {_VIEW} GROUP BY {by}", ", ".join([by, *wire])
 
     @cached_property
-    def _raw(self) -> tuple[str, str, str]:
+    def _raw(self) -> tuple[str, str]:
         """The rows themselves, reduced to what partials are formed from."""
         placed = [*self._keys, PANE]
         inputs = [f"{each.sql} AS `{each.name}`" for each in self.plan.inputs]
         selected = ", ".join([*placed, *inputs, f"{self.plan.time} AS `{_LATEST}`"])
         names = [f"`{each.name}`" for each in self.plan.inputs]
-        return "1L", f"SELECT {selected} FROM {_VIEW}", ", ".join([*placed, *names])
+        return f"SELECT {selected} FROM {_VIEW}", ", ".join([*placed, *names])
 
     def _closed_below(self, first_open: int | None) -> int:
         """The pane below which tuples are late."""
@@ -126,15 +132,3 @@ def _sql(frame: DataFrame, text: str) -> DataFrame:
     """A query over a frame; a text is one call to the JVM, a list of columns one for every part."""
     frame.createOrReplaceTempView(_VIEW)
     return frame.sparkSession.sql(text)
-
-
-def _metrics(rows: str, closed: int) -> list[str]:
-    """Tuples taken, late and rejected, the latest event time, and the rows that go to channels."""
-    rejected, late = f"`{PANE}` = {REJECTED}L", f"`{PANE}` < {closed}L"
-    return [
-        f"sum(CASE WHEN NOT {late} THEN {rows} END) AS taken",
-        f"sum(CASE WHEN {late} AND NOT {rejected} THEN {rows} END) AS late",
-        f"sum(CASE WHEN {rejected} THEN {rows} END) AS rejected",
-        f"max(CASE WHEN NOT {rejected} THEN `{_LATEST}` END) AS latest",
-        f"count(CASE WHEN NOT {late} THEN 1 END) AS partials",
-    ]
