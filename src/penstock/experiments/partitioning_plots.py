@@ -70,5 +70,6 @@ def bars(
         panel.set_title(measure, fontsize=10)
         panel.spines[["top", "right"]].set_visible(False)
         if place == 1:
-            panel.legend(fontsize=8, frameon=False, ncols=2)
+            # Below the panels, where no bar can lie behind it.
+            figure.legend(loc="outside lower center", fontsize=8, frameon=False, ncols=len(series))
     return figure
