@@ -25,7 +25,7 @@ bench: $(READY)
 	$(BIN)/penstock bench growth --plot docs/growth.png
 	$(BIN)/penstock bench routing
 	$(BIN)/penstock bench splits
-	$(BIN)/penstock reproduce all --plots docs/figures
+	$(BIN)/penstock reproduce all --plots figures
 
 soak: $(READY)
 	$(BIN)/pytest -m soak -s

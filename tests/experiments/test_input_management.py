@@ -2,27 +2,28 @@ import numpy as np
 import pytest
 
 from penstock.experiments.hot_keys import HOT_KEYS
-from penstock.experiments.rate_aware_panes import RATE_AWARE_PANES, bursty_rate, pane_sizes
+from penstock.experiments.rate_aware_panes import RATE_AWARE_PANES, pane_sizes
 from penstock.experiments.relocation import RELOCATION, Plain, channel_counts, relocated, sub_keys
 from penstock.experiments.skewed_keys import SkewedKeys
+from penstock.workloads import bursty_rate
 
 
 @pytest.mark.parametrize("experiment", [RATE_AWARE_PANES, RELOCATION, HOT_KEYS], ids=lambda each: each.id)
 def test_every_shape_of_the_paper_holds(experiment):
-    outcome = experiment.run(True, 7)
+    outcome = experiment.run(quick=True, seed=7)
     assert [check for check in outcome.checks if not check.ok] == []
     assert len(outcome.figures) == 1
 
 
 def test_bursts_are_rare_and_five_times_the_rate():
-    rate = bursty_rate(20_000, np.random.default_rng(1))
+    rate = bursty_rate(np.random.default_rng(1), 20_000)
     assert ((rate < 22_000) | (rate > 90_000)).all()
     assert (rate > 90_000).mean() == pytest.approx(0.1, abs=0.01)
 
 
 @pytest.mark.parametrize("length", [0.5, 1, 2])
 def test_panes_hold_every_tuple(length):
-    rate = bursty_rate(100, np.random.default_rng(1))
+    rate = bursty_rate(np.random.default_rng(1), 100)
     assert pane_sizes(rate, length).sum() == pytest.approx(rate.sum())
     assert len(pane_sizes(rate, length)) == 100 / length
 

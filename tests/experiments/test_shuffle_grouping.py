@@ -38,4 +38,4 @@ def test_the_published_shapes_hold_over_epochs():
 
 @pytest.mark.soak
 def test_the_published_shapes_hold():
-    assert [check for check in SHUFFLE_GROUPING.run(True, 7).checks if not check.ok] == []
+    assert [check for check in SHUFFLE_GROUPING.run(quick=True, seed=7).checks if not check.ok] == []

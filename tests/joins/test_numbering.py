@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from penstock.joins.numbering import key_columns, number_keys
+from penstock.joins.numbering import key_columns, number_by_new
 
 KEYS = {
     "bigint": (pa.int64(), [1, 2, None]),
@@ -27,7 +27,7 @@ def test_every_type_of_key_is_numbered(kind):
     new = pa.table({"k": pa.array(values, type_)})
     kept = pa.table({"k": pa.array(values[::-1], type_)})
     columns = [key_columns(table, ("k",), (type_,)) for table in (new, kept)]
-    ((ours,), (theirs,)) = number_keys(columns[:1], columns[1:])
+    ((ours,), (theirs,)) = number_by_new(columns[:1], columns[1:])
     assert ours.tolist() == [*range(len(values) - 1), -1]
     assert theirs.tolist() == ours.tolist()[::-1]
 
@@ -35,14 +35,14 @@ def test_every_type_of_key_is_numbered(kind):
 def test_keys_of_different_types_meet_in_the_common_one():
     one = key_columns(pa.table({"k": pa.array([7], pa.int32())}), ("k",), (pa.int64(),))
     other = key_columns(pa.table({"k": pa.array([7], pa.int64())}), ("k",), (pa.int64(),))
-    assert number_keys([one], [other])[1][0].tolist() == [0]
+    assert number_by_new([one], [other])[1][0].tolist() == [0]
 
 
 def test_both_zeros_are_one_key():
     zeros = key_columns(pa.table({"k": [0.0, -0.0]}), ("k",), (pa.float64(),))
-    assert number_keys([zeros], [])[0][0].tolist() == [0, 0]
+    assert number_by_new([zeros], [])[0][0].tolist() == [0, 0]
 
 
 def test_a_null_in_one_of_many_columns_matches_nothing():
     columns = [pa.chunked_array([[1, 1, None]]), pa.chunked_array([["a", None, "a"]])]
-    assert number_keys([columns], [])[0][0].tolist() == [0, -1, -1]
+    assert number_by_new([columns], [])[0][0].tolist() == [0, -1, -1]

@@ -6,19 +6,17 @@ import numpy as np
 
 from penstock.benchmarks.timing import Measured, best_seconds
 from penstock.reports import Check, Value, say
-from penstock.routing.balanced import balanced
+from penstock.routing.constructors import CONSTRUCTORS
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
-from penstock.routing.readjust import readjust
-from penstock.routing.redistribute import redistribute
 from penstock.routing.ring import Ring
 from penstock.routing.scan import scan
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
 from penstock.sketches.splitmix import splitmix64
+from penstock.workloads import zipf_shares
 
 __all__ = ["construction"]
 
-CONSTRUCTORS = {"scan": scan, "redist": redistribute, "readj": readjust, "balanced": balanced}
 SOURCE = "promised for one core"
 _PAPER = {("readj", 0.1): 0.05, ("readj", 0.008): 10.0, ("redist", 0.008): 0.5}
 _CEILINGS = {
@@ -85,6 +83,5 @@ def _many_channels(seed: int) -> tuple[float, int]:
 
 
 def _known(domain: int, skew: float, seed: int) -> Frequencies:
-    shares = np.arange(1, domain + 1, dtype=np.float64) ** -skew
     ranks = np.arange(min(domain, 50_000), dtype=np.uint64)
-    return Frequencies(splitmix64(ranks, seed + (1 << 40)), (shares / shares.sum())[: len(ranks)])
+    return Frequencies(splitmix64(ranks, seed + (1 << 40)), zipf_shares(domain, skew)[: len(ranks)])

@@ -13,9 +13,7 @@ from penstock.benchmarks.data import DataSet
 from penstock.benchmarks.engines import PENSTOCK, Job, WindowSpan, measure, start_penstock
 from penstock.benchmarks.growth_plot import EpochRecord, draw
 from penstock.benchmarks.session import measuring_session
-from penstock.reports.machine import penstock_version, this_machine
-from penstock.reports.report import Check, Report, Value, now
-from penstock.reports.tables import say
+from penstock.reports import Check, Report, Value, report_here, say
 
 OVERLAPS = (1, 10, 100, 1000)
 KEYS = (1_000, 10_000, 100_000, 1_000_000)
@@ -78,7 +76,7 @@ def growth(  # noqa: PLR0913  each is one option of the command
     if plot is not None:
         draw(plot, _rates(overlaps), _rates(keys), records)
     table = (*overlaps.values(), *keys.values(), *_epoch_rows(records))
-    return Report("growth", penstock_version(), now(), this_machine(), seed, table, checks(records))
+    return report_here("growth", seed, table, checks(records))
 
 
 def over_overlap(bench: Bench, rows: int, factor: int) -> dict[str, Value]:

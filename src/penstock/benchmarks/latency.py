@@ -22,9 +22,7 @@ from penstock.benchmarks.data import DDL, SECOND_US
 from penstock.benchmarks.memory import Usage
 from penstock.benchmarks.session import measuring_session
 from penstock.benchmarks.steady import Rate, SteadySource
-from penstock.reports.machine import cores, penstock_version, this_machine
-from penstock.reports.report import Check, Report, Value, now
-from penstock.reports.tables import say
+from penstock.reports import Check, Report, Value, cores, report_here, say
 
 WARM_UP_S = 10
 WARM_UP_EPOCHS = 5
@@ -83,7 +81,7 @@ def latency(
         "peak_mb": round(usage.peak_mb),
     }
     checks = _checks(measured, expected=seconds - WARM_UP_S)
-    return Report("latency", penstock_version(), now(), this_machine(), seed, (row,), checks)
+    return report_here("latency", seed, [row], checks)
 
 
 def _query(spark: SparkSession, rate: Rate) -> ps.Query:

@@ -13,7 +13,7 @@ import numpy as np
 from penstock.benchmarks.construction import construction
 from penstock.benchmarks.data import zipf
 from penstock.benchmarks.timing import Measured, best_seconds
-from penstock.reports import Check, Report, Value, now, penstock_version, say, this_machine
+from penstock.reports import Check, Report, Value, report_here, say
 from penstock.routing import HashPair, Ring
 from penstock.routing.router import Hashes
 from penstock.sketches import CountMin, HeavyHitters, LossyCounting
@@ -37,15 +37,8 @@ def routing(*, items: int = 2_000_000, repeats: int = 15, seed: int = 7, quick: 
     say(f"{items:,} items, Zipf 1.0 over {KEYS:,} keys")
     stream = zipf_hashes(items, seed)
     parts = [lookup(stream, repeats), counting(stream, repeats), construction(seed, repeats)]
-    return Report(
-        name="routing",
-        version=penstock_version(),
-        date=now(),
-        machine=this_machine(),
-        seed=seed,
-        rows=tuple(row for part in parts for row in part.rows),
-        checks=tuple(check for part in parts for check in part.checks),
-    )
+    rows = [row for part in parts for row in part.rows]
+    return report_here("routing", seed, rows, [check for part in parts for check in part.checks])
 
 
 def zipf_hashes(items: int, seed: int) -> Hashes:

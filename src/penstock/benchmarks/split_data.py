@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from penstock.workloads import bursty_rate, draw, zipf_shares
+
 __all__ = ["PANE", "SplitData"]
 
 PANE = 1_000_000  # microseconds
@@ -25,8 +27,7 @@ class SplitData:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """The rows of every second."""
-        rng = np.random.default_rng(self.seed)
-        rate = rng.uniform(18, 22, _SECONDS) * np.where(rng.random(_SECONDS) < 0.1, 5, 1)
+        rate = bursty_rate(np.random.default_rng(self.seed), _SECONDS)
         ends = np.rint(rate.cumsum() / rate.sum() * self.rows).astype(np.int64)
         sizes: NDArray[np.int64] = np.diff(ends, prepend=0)
         return sizes
@@ -34,22 +35,18 @@ class SplitData:
     @property
     def frequencies(self) -> NDArray[np.float64]:
         """The part of all rows that key 0, 1, 2 and so on has."""
-        weights = 1 / np.arange(1, 16_385)
-        shares: NDArray[np.float64] = weights / weights.sum()
-        return shares
+        return zipf_shares(16_384, 1.0)
 
     def write(self, folder: Path) -> Path:
         """Parquet files in the order of time; returns the folder."""
         folder.mkdir(parents=True, exist_ok=True)
         rng = np.random.default_rng(self.seed + 1)
         time = np.repeat(np.arange(_SECONDS) * PANE, self.sizes)
-        steps = self.frequencies.cumsum()
         for number, start in enumerate(range(0, self.rows, _FILE)):
             times = time[start : start + _FILE]
-            keys = np.searchsorted(steps / steps[-1], rng.random(len(times)), side="right")
             columns = {
                 "time": np.sort(times + rng.integers(0, PANE, len(times))),
-                "key": keys.astype(np.int64),
+                "key": draw(rng, self.frequencies, len(times)),
                 "value": rng.random(len(times)),
             }
             pq.write_table(pa.table(columns), folder / f"part-{number:04}.parquet")

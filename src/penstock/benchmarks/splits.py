@@ -10,6 +10,7 @@ statistics; here the statistics are not part of the stage.
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -20,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that Spark users 
 from penstock.benchmarks.session import measuring_session
 from penstock.benchmarks.split_data import PANE, SplitData
 from penstock.benchmarks.task_time import TaskTime, task_time
-from penstock.reports import Check, Report, Value, now, penstock_version, say, this_machine
+from penstock.reports import Check, Report, Value, report_here, say
 from penstock.routing import PaneHistory, PlainPanes, Ring, plan_panes, split_hot_keys, split_panes
 from penstock.routing.router import Hashes
 from penstock.runtime.route_column import route_column
@@ -61,7 +62,7 @@ def splits(*, rows: int = 10_000_000, repeats: int = 5, seed: int = 7, quick: bo
                 if measure == STAGE:
                     checks.append(_check(split, plain, aware))
         frame.unpersist()
-    return Report("splits", penstock_version(), now(), this_machine(), seed, tuple(table), tuple(checks))
+    return report_here("splits", seed, table, checks)
 
 
 def _by_key(spark: SparkSession, data: SplitData) -> Split:
@@ -116,7 +117,7 @@ def _take_turns(
         order = (0, 1) if turn % 2 else (1, 0)
         for way in order:
             column = (split.plain, split.aware)[way]
-            cost = task_time(spark, lambda column=column: job(frame, column))  # type: ignore[misc]
+            cost = task_time(spark, partial(job, frame, column))
             if turn >= 0:
                 taken[way].append(cost)
     return taken

@@ -34,9 +34,9 @@ def task_time(spark: SparkSession, run: Callable[[], Any]) -> TaskTime:
         wall = time.perf_counter() - start
     finally:
         # Read from the status that Spark keeps of finished stages, which arrives a little later.
-        java: Any = context._jsc.sc()  # noqa: SLF001
+        java: Any = context._jsc.sc()  # noqa: SLF001 -- PySpark does not show processor times
         java.listenerBus().waitUntilEmpty()
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        java.clearJobGroup()
     status = context.statusTracker()
     jobs = [status.getJobInfo(job) for job in status.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}

@@ -28,9 +28,7 @@ from penstock.benchmarks.engines import (
     measure,
 )
 from penstock.benchmarks.session import measuring_session
-from penstock.reports.machine import penstock_version, this_machine
-from penstock.reports.report import Check, Report, Value, now
-from penstock.reports.tables import say
+from penstock.reports import Check, Report, Value, report_here, say
 
 QUICK_ROWS = 2_000_000
 QUICK_FILES_PER_EPOCH = 5
@@ -124,7 +122,7 @@ def windows(  # noqa: PLR0913  each is one option of the command
             timings = time_case(bench, case, repeats)
             table.extend(_row(case, engine, timings[engine.name]) for engine in ENGINES)
             checks.append(_ratio(case, timings))
-    return Report("windows", penstock_version(), now(), this_machine(), seed, tuple(table), tuple(checks))
+    return report_here("windows", seed, table, checks)
 
 
 def agreement(bench: Bench, case: Case) -> list[Check]:
@@ -173,7 +171,9 @@ def _compare(case: Case, outputs: dict[str, Path]) -> list[Check]:
     source = "every engine gives the same windows over the same rows"
     expected = results.delivered(outputs[SPARK_WINDOW.name], until)
     checks = [Check(f"rows compared, {case.name}", expected.rows, source, floor=1)]
-    for engine in (PENSTOCK, SPARK_CHAINED):
+    for engine in ENGINES:
+        if engine is SPARK_WINDOW:
+            continue
         got = results.delivered(outputs[engine.name], until)
         versus = f"{engine.name} and {SPARK_WINDOW.name}, {case.name}"
         checks.append(

@@ -25,8 +25,10 @@ def reproduce(
 
     Example: [bold]penstock reproduce 003 000/12 --quick --plots figures[/]
     """
-    from penstock.experiments import run_experiments  # noqa: PLC0415 -- matplotlib is slow to import
-    from penstock.experiments.catalogue import EXPERIMENTS  # noqa: PLC0415
+    from penstock.experiments import (  # noqa: PLC0415 -- matplotlib is slow to import
+        EXPERIMENTS,
+        run_experiments,
+    )
 
     known = {experiment.id: experiment for experiment in EXPERIMENTS}
     wanted = list(known) if ids == ["all"] else ids

@@ -1,12 +1,13 @@
 """What an experiment is, and how several of them make one report with plots."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from matplotlib.figure import Figure
 
-from penstock.reports import Check, Report, Value, now, penstock_version, say, this_machine
+from penstock.reports import Check, Report, Value, report_here, say
 
 __all__ = ["Experiment", "Outcome", "run_experiments"]
 
@@ -20,13 +21,21 @@ class Outcome:
     figures: Mapping[str, Figure] = field(default_factory=dict)
 
 
+class Run(Protocol):
+    """Measures an experiment anew; `quick` takes under a minute."""
+
+    def __call__(self, *, quick: bool, seed: int) -> Outcome:
+        """The outcome; the seed draws data and choices."""
+        ...
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """One published experiment: `run(quick, seed)` measures it anew; `--quick` takes under a minute."""
+    """One published experiment."""
 
     id: str
     title: str
-    run: Callable[[bool, int], Outcome]
+    run: Run
 
 
 def run_experiments(
@@ -37,20 +46,12 @@ def run_experiments(
     checks: list[Check] = []
     for experiment in experiments:
         say(f"{experiment.id}: {experiment.title}")
-        outcome = experiment.run(quick, seed)
+        outcome = experiment.run(quick=quick, seed=seed)
         rows += [{"experiment": experiment.id, **row} for row in outcome.rows]
         checks += outcome.checks
         if plots is not None:
             _save(outcome.figures, plots)
-    return Report(
-        name="reproduce",
-        version=penstock_version(),
-        date=now(),
-        machine=this_machine(),
-        seed=seed,
-        rows=tuple(rows),
-        checks=tuple(checks),
-    )
+    return report_here("reproduce", seed, rows, checks)
 
 
 def _save(figures: Mapping[str, Figure], folder: Path) -> None:

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 
 from penstock.experiments.experiment import Experiment, Outcome
 from penstock.experiments.load_ratio import load_ratio
+from penstock.experiments.rows import Row, row
 from penstock.experiments.skewed_keys import SkewedKeys
-from penstock.reports import Check, Value, say
+from penstock.reports import Check, say
 from penstock.routing import Ring, split_hot_keys
 
 __all__ = ["HOT_KEYS"]
@@ -54,29 +55,22 @@ def curve(keys: SkewedKeys, tuples: int, seed: int) -> dict[int, float]:
     return ratios
 
 
-def run(quick: bool, seed: int) -> Outcome:  # noqa: FBT001 -- the shape of every experiment
+def run(*, quick: bool, seed: int) -> Outcome:
     """The curve for every skew, and the limit."""
     curves: dict[float, Curve] = {}
     for skew in SKEWS:
         say(f"Zipf {skew}")
         curves[skew] = curve(SkewedKeys(KEYS, skew), 300_000 if quick else 2_000_000, seed)
     least = limit()
-    rows = [_row(skew, hot, ratio) for skew, each in curves.items() for hot, ratio in each.items()]
-    rows.append(_row(0.0, 0, least) | {"setting": "all keys equally frequent", "note": "keys-per-node limit"})
+    rows = [_row(f"Zipf {skew}", hot, ratio) for skew, each in curves.items() for hot, ratio in each.items()]
+    rows.append(_row("all keys equally frequent", 0, least, "keys-per-node limit"))
     return Outcome(tuple(rows), _checks(curves, least), {"000-fig-15": _draw(curves, least)})
 
 
-def _row(skew: float, hot: int, ratio: float) -> dict[str, Value]:
-    paper = {5: "below 0.5", 100: "near the limit", 200: "near the limit"}
-    return {
-        "figure": "15",
-        "setting": f"Zipf {skew}",
-        "algorithm": f"sub-keys, K = {hot}" if hot else "ring alone, K = 0",
-        "measure": "load-balancing ratio",
-        "ours": round(ratio, 4),
-        "paper": paper.get(hot),
-        "note": "",
-    }
+def _row(setting: str, hot: int, ratio: float, note: str = "") -> Row:
+    paper = {5: "below 0.5", 100: "near the limit", 200: "near the limit"}.get(hot)
+    algorithm = f"sub-keys, K = {hot}" if hot else "ring alone, K = 0"
+    return row("15", algorithm, setting, "load-balancing ratio", round(ratio, 4), paper, note)
 
 
 def _checks(curves: Mapping[float, Curve], least: float) -> tuple[Check, ...]:

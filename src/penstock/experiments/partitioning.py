@@ -11,7 +11,7 @@ from penstock.experiments.partitioning_toy import toy_checks, toy_rows
 __all__ = ["PARTITIONING"]
 
 
-def _run(quick: bool, seed: int) -> Outcome:  # noqa: FBT001 -- the signature of every experiment
+def _run(*, quick: bool, seed: int) -> Outcome:
     extent = quick_extent if quick else full_extent
     parts = [
         Outcome(tuple(toy_rows()), tuple(toy_checks())),

@@ -1,6 +1,6 @@
 """How partitionings are measured (003, section 5.1): channels are added one at a time, from 1 up to N."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -8,21 +8,17 @@ import numpy as np
 
 from penstock.experiments.zipf_keys import Population, zipf_keys
 from penstock.routing.balance import Balance, balance, loads
-from penstock.routing.balanced import balanced
+from penstock.routing.constructors import CONSTRUCTORS
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
-from penstock.routing.readjust import readjust
-from penstock.routing.redistribute import redistribute
 from penstock.routing.resources import Growth
 from penstock.routing.ring import Ring
 from penstock.routing.router import Costs, Router
-from penstock.routing.scan import scan
 from penstock.routing.threshold import Goal, counter_threshold
 from penstock.routing.uniform import UniformHash
 
 __all__ = [
     "ALGORITHMS",
-    "CONSTRUCTORS",
     "Case",
     "Measured",
     "counted",
@@ -32,14 +28,6 @@ __all__ = [
     "population",
 ]
 
-Constructor = Callable[[HashPair, Frequencies, int, Goal], HashPair]
-
-CONSTRUCTORS: Mapping[str, Constructor] = {
-    "scan": scan,
-    "redist": redistribute,
-    "readj": readjust,
-    "balanced": balanced,
-}
 ALGORITHMS = ("uniform", "consistent", *CONSTRUCTORS)
 
 # A lossy counter with an error of a tenth of the threshold holds keys down to that (003, section 4.1.2).

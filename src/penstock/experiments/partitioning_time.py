@@ -4,10 +4,11 @@ import time
 from collections.abc import Iterator, Mapping
 
 from penstock.experiments.experiment import Outcome
-from penstock.experiments.partitioning_growth import CONSTRUCTORS, counted, pairs, population
+from penstock.experiments.partitioning_growth import counted, pairs, population
 from penstock.experiments.partitioning_plots import lines
 from penstock.experiments.partitioning_settings import Setting
 from penstock.reports import Check, Value, say
+from penstock.routing.constructors import CONSTRUCTORS
 
 __all__ = ["time_outcome"]
 

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from penstock.experiments.experiment import Experiment, Outcome
 from penstock.experiments.load_ratio import rolling_ratio
-from penstock.reports import Check, Value, say
+from penstock.experiments.rows import Row, row
+from penstock.reports import Check, say
 from penstock.routing import PaneHistory, PlainPanes, split_panes
+from penstock.workloads import bursty_rate
 
 __all__ = ["RATE_AWARE_PANES"]
 
@@ -32,12 +34,6 @@ class Load:
 
     ratio: NDArray[np.float64]
     sub_panes: float
-
-
-def bursty_rate(seconds: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Tuples in every second: 18 to 22 thousand, and with a probability of 0.1 five times as many."""
-    calm = rng.uniform(18_000, 22_000, seconds)
-    return np.where(rng.random(seconds) < 0.1, 5 * calm, calm)
 
 
 def pane_sizes(rate: NDArray[np.float64], length: float) -> NDArray[np.float64]:
@@ -62,16 +58,16 @@ def rate_aware(sizes: NDArray[np.float64]) -> Load:
     return _load(split_panes(PaneHistory.start(CHANNELS), sizes)[0])
 
 
-def run(quick: bool, seed: int) -> Outcome:  # noqa: FBT001 -- the shape of every experiment
+def run(*, quick: bool, seed: int) -> Outcome:
     """Both ways over the same rates, in panes of three lengths."""
     seconds = 3_000 if quick else 20_000
-    rate = bursty_rate(seconds, np.random.default_rng(seed))
+    rate = bursty_rate(np.random.default_rng(seed), seconds)
     loads: dict[float, tuple[Load, Load]] = {}
     for length in LENGTHS:
         say(f"panes of {length:g} s over {seconds:,} s")
         sizes = pane_sizes(rate, length)
         loads[length] = plain(sizes), rate_aware(sizes)
-    rows = [row for length, both in loads.items() for row in _rows(length, *both)]
+    rows = [each for length, both in loads.items() for each in _rows(length, *both)]
     figure = _draw(rate[:SHOWN], *loads[1.0])
     return Outcome(tuple(rows), _checks(loads), {"000-fig-12": figure})
 
@@ -85,28 +81,18 @@ def _settled(load: Load, length: float) -> NDArray[np.float64]:
     return load.ratio[int(WARM_UP / length) - CHANNELS + 1 :]
 
 
-def _rows(length: float, even: Load, aware: Load) -> list[dict[str, Value]]:
+def _rows(length: float, even: Load, aware: Load) -> list[Row]:
     setting = f"panes of {length:g} s"
-    note = "length of a pane and span of the load are not in the paper"
-    rows: list[dict[str, Value]] = []
+    unsaid = "length of a pane and span of the load are not in the paper"
+    rows: list[Row] = []
     for name, load, average, highest in (("plain", even, 0.60, 1.0), ("rate-aware", aware, 0.07, None)):
         settled = _settled(load, length)
-        for measure, ours, paper in (
-            ("average ratio", settled.mean(), average),
-            ("99th percentile of the ratio", np.quantile(settled, 0.99), highest),
-            ("sub-panes a pane", load.sub_panes, None),
+        for measure, ours, paper, note in (
+            ("average ratio", settled.mean(), average, unsaid),
+            ("99th percentile of the ratio", np.quantile(settled, 0.99), highest, ""),
+            ("sub-panes a pane", load.sub_panes, None, ""),
         ):
-            rows.append(
-                {
-                    "figure": "12",
-                    "setting": setting,
-                    "algorithm": name,
-                    "measure": measure,
-                    "ours": round(float(ours), 4),
-                    "paper": paper,
-                    "note": note if measure == "average ratio" else "",
-                }
-            )
+            rows.append(row("12", name, setting, measure, round(float(ours), 4), paper, note))
     return rows
 
 

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from penstock.experiments.experiment import Experiment, Outcome
+from penstock.experiments.rows import Row, row
 from penstock.experiments.skewed_keys import SkewedKeys
-from penstock.reports import Check, Value, say
+from penstock.reports import Check, say
 from penstock.routing import Ring, SubKeys, UniformHash, split_hot_keys
 
 __all__ = ["RELOCATION"]
@@ -93,7 +94,7 @@ def course(routers: Sequence[Plain | SubKeys], tuples: int, seed: int) -> Course
     return Course(moved, np.array(of_windows), np.array(of_panes))
 
 
-def run(quick: bool, seed: int) -> Outcome:  # noqa: FBT001 -- the shape of every experiment
+def run(*, quick: bool, seed: int) -> Outcome:
     """Both algorithms over the same changes and tuples."""
     counts = channel_counts(np.random.default_rng(seed))
     tuples = 5_000 if quick else 50_000
@@ -119,23 +120,16 @@ def _parts_per_key(held: NDArray[np.bool_]) -> float:
     return float(channels.sum() / np.count_nonzero(channels))
 
 
-def _rows(algorithm: str, course: Course) -> list[dict[str, Value]]:
+def _rows(algorithm: str, course: Course) -> list[Row]:
     plain = algorithm == "plain hashing"
     measures = (
         ("keys relocated at a change, average", course.relocated, "almost all" if plain else "far fewer", ""),
         ("parts merged for a window result", course.of_windows[WINDOW:], None if plain else "fewer", ""),
         ("parts merged for a pane result", course.of_panes[WINDOW:], None, "the price of splitting hot keys"),
     )
+    setting = f"{KEYS.count:,} keys, Zipf {KEYS.skew:g}, 4 to 32 channels"
     return [
-        {
-            "figure": "13",
-            "setting": f"{KEYS.count:,} keys, Zipf {KEYS.skew:g}, 4 to 32 channels",
-            "algorithm": algorithm,
-            "measure": measure,
-            "ours": round(float(values.mean()), 4),
-            "paper": paper,
-            "note": note,
-        }
+        row("13", algorithm, setting, measure, round(float(values.mean()), 4), paper, note)
         for measure, values, paper, note in measures
     ]
 

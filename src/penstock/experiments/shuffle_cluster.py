@@ -14,6 +14,7 @@ from penstock.routing.shuffle_messages import ShuffleSettings, SyncReply
 from penstock.routing.shuffle_operator import OperatorState
 from penstock.routing.shuffle_scheduler import Placement, SchedulerPhase, SchedulerState
 from penstock.sketches.splitmix import splitmix64
+from penstock.workloads import zipf_shares
 
 __all__ = ["Cluster", "Tuples", "completion_times", "epoch_makespans", "least_possible", "zipf_tuples"]
 
@@ -39,8 +40,7 @@ class Tuples:
 
 def zipf_tuples(rng: np.random.Generator, count: int, skew: float) -> Tuples:
     """Tuples of 4,096 values that cost 1 to 64 ms each, at random, with Zipf frequencies."""
-    weights = np.arange(1, 4_097) ** -skew
-    values = rng.choice(4_096, count, p=weights / weights.sum())
+    values = rng.choice(4_096, count, p=zipf_shares(4_096, skew))
     costs = rng.integers(1, 65, 4_096) / 1_000
     return Tuples(splitmix64(values.astype(np.uint64), 1), costs[values])
 

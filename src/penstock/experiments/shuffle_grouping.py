@@ -31,7 +31,7 @@ _BUSY = 0.95
 Means = Mapping[str, float]
 
 
-def run(quick: bool, seed: int) -> Outcome:  # noqa: FBT001 -- the signature of every experiment
+def run(*, quick: bool, seed: int) -> Outcome:
     """All of it, as means over several seeds."""
     seeds = range(seed, seed + (2 if quick else 5))
     say("mean completion over skew")

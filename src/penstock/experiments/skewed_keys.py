@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.routing import Hashes
+from penstock.workloads import draw, zipf_shares
 
 __all__ = ["SkewedKeys"]
 
@@ -29,12 +30,8 @@ class SkewedKeys:
     @cached_property
     def frequencies(self) -> NDArray[np.float64]:
         """The part of all tuples that every key has."""
-        weights = np.arange(1, self.count + 1) ** -self.skew
-        shares: NDArray[np.float64] = weights / weights.sum()
-        return shares
+        return zipf_shares(self.count, self.skew)
 
     def draw(self, tuples: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The keys of this many tuples, as places in `hashes`."""
-        steps = self.frequencies.cumsum()
-        drawn = np.searchsorted(steps / steps[-1], rng.random(tuples), side="right")
-        return drawn.astype(np.int64)
+        return draw(rng, self.frequencies, tuples)

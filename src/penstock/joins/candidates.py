@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.joins.inputs import Input
 from penstock.joins.join import END, Frontiers, Last, Within
 from penstock.joins.last import Ordered, in_order, last_rows, preceding
-from penstock.joins.numbering import Numbers, number_keys
+from penstock.joins.numbering import Numbers, number_by_new
 from penstock.joins.spans import Rows, Spans
 from penstock.joins.state import Mask, Pair
 from penstock.joins.within import Timed, near
@@ -118,7 +118,7 @@ def _numbers(left: Input, right: Input, new: Pair[Rows], old: Pair[Rows]) -> Pai
     chosen = [(left, new.left), (right, new.right), (left, old.left), (right, old.right)]
     if left.side.keys:
         columns = [[_at(column, rows) for column in side.keys] for side, rows in chosen]
-        ours, theirs = number_keys(columns[:2], columns[2:])
+        ours, theirs = number_by_new(columns[:2], columns[2:])
         found = [*ours, *theirs]
     else:
         found = [np.zeros(len(rows), np.int64) for _, rows in chosen]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["Numbers", "key_columns", "number_keys"]
+__all__ = ["Numbers", "key_columns", "number_by_new"]
 
 Numbers = NDArray[np.int64]
 
@@ -27,13 +27,13 @@ def _comparable(column: Any, type_: Any) -> Any:
     return pc.add(column, pa.scalar(0, type_)) if pa.types.is_floating(type_) else column
 
 
-def number_keys(new: list[list[Any]], kept: list[list[Any]]) -> tuple[list[Numbers], list[Numbers]]:
+def number_by_new(new: list[list[Any]], kept: list[list[Any]]) -> tuple[list[Numbers], list[Numbers]]:
     """Numbers of the rows of new and of kept tables, each given as its key columns.
 
     A row with a null in its key gets -1.
 
     >>> ab, bc = [pa.chunked_array([["a", "b", None]])], [pa.chunked_array([["b", "c"]])]
-    >>> [each.tolist() for part in number_keys([ab], [bc]) for each in part]
+    >>> [each.tolist() for part in number_by_new([ab], [bc]) for each in part]
     [[0, 1, -1], [1, -1]]
     """
     tables = new + kept

@@ -1,7 +1,8 @@
 """How every measurement speaks: one report, as tables for people or as one JSON object for programs."""
 
-from penstock.reports.machine import cores, penstock_version, this_machine
-from penstock.reports.report import Check, Machine, Report, Value, now
+from penstock.reports.here import report_here
+from penstock.reports.machine import cores, this_machine
+from penstock.reports.report import Check, Machine, Report, Value
 from penstock.reports.tables import emit_json, say, show
 
 __all__ = [
@@ -11,8 +12,7 @@ __all__ = [
     "Value",
     "cores",
     "emit_json",
-    "now",
-    "penstock_version",
+    "report_here",
     "say",
     "show",
     "this_machine",

@@ -1,5 +1,6 @@
 """What scan, redist and readj start from: tracked keys, their homes, the cost so far (003, section 4.2)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from penstock.routing.hash_pair import HashPair
 from penstock.routing.ring import Ring
 from penstock.routing.router import Channels, Costs
 from penstock.routing.threshold import Goal, table_threshold
+from penstock.routing.utilities import Utility
 
 __all__ = ["Adaptation", "adaptation"]
 
@@ -39,9 +41,19 @@ class Adaptation:
         """How many channels the successor has."""
         return self.ring.channels
 
+    def placed(self, by_one_load: "Place", by_all_loads: "Place", utility: Utility) -> HashPair:
+        """The successor by one of two ways to place keys: where keys have one load each there is a faster."""
+        if self.channels == 1:
+            return self.pair(np.zeros(len(self.tracked), np.int32))
+        place = by_one_load if len(self.loads) == 1 else by_all_loads
+        return self.pair(place(self, utility))
+
     def pair(self, targets: Channels) -> HashPair:
         """The successor that places the tracked keys so."""
         return HashPair(self.tracked.hashes, targets.astype(np.int32), self.ring)
+
+
+Place = Callable[[Adaptation, Utility], Channels]
 
 
 def adaptation(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> Adaptation:

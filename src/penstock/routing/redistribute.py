@@ -23,10 +23,7 @@ def redistribute(before: HashPair, known: Frequencies, channels: int, goal: Goal
     [0, 1, 1, 0]
     """
     start = adaptation(before, known, channels, goal)
-    if channels == 1:
-        return start.pair(np.zeros(len(start.tracked), np.int32))
-    place = _by_least_loaded if len(start.loads) == 1 else _by_all_channels
-    return start.pair(place(start, utility(goal.utility)))
+    return start.placed(_by_least_loaded, _by_all_channels, utility(goal.utility))
 
 
 def _by_least_loaded(start: Adaptation, utility: Utility) -> Channels:

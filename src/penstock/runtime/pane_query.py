@@ -2,7 +2,7 @@
 
 Two forms give the channels the same partials: combined on the map side by Spark's generated code, or
 raw rows that the channel combines itself. Both end in an exchange by the route, and what is observed
-on the way there (rows, late rows, rejects, the latest event time) decides the frontier.
+on the way there (the latest event time, the lowest and the highest pane) decides on the epoch.
 """
 
 from collections.abc import Mapping
