@@ -74,7 +74,7 @@ def test_aggregates_read_what_is_in_sight():
 
 def test_where_after_agg_reads_the_results():
     query = windowed().agg(c=ps.count()).where("c > 3 and vehicle is not null")
-    assert str(query.tail[0]) == "where(`c` > 3 AND NOT `vehicle` IS NULL)"
+    assert str(query.operator) == "where(`c` > 3 AND NOT `vehicle` IS NULL)"
     with pytest.raises(UnknownColumn):
         query.where("speed > 3")
 
@@ -88,7 +88,7 @@ def test_where_after_agg_needs_a_condition():
 def test_select_after_agg_keeps_the_bounds_first(names):
     query = windowed().agg(c=ps.count()).select(*names, twice="c * 2")
     assert query.schema.names == ("window_start", "window_end", "vehicle", "twice")
-    assert query.window_schema.names == ("window_start", "window_end", "vehicle", "n", "c")
+    assert query.inputs[0].schema.names == ("window_start", "window_end", "vehicle", "n", "c")
 
 
 def test_select_after_agg_cannot_redefine_a_bound():
@@ -188,19 +188,21 @@ def test_the_installed_engine_gets_the_query_and_all_options():
         def start(self, query, **options):
             return query, options
 
-        def explain(self, query):
+        def explain(self, query, **options):
             return f"plan of {query!r}"
 
     ps.install(Recorder())
     query, options = BASE.start("sink", "state/", late="late", channels=4, name="run")
-    assert query is BASE
+    assert query == ps.query(BASE)
     assert options == {
-        "sink": "sink",
+        "sinks": ("sink",),
         "checkpoint": "state/",
         "late": "late",
         "rejects": None,
         "channels": 4,
         "session": None,
         "name": "run",
+        "strategy": "subquery",
+        "merging": "transparent",
     }
     assert BASE.explain() == f"plan of {BASE!r}"

@@ -138,7 +138,7 @@ def test_the_order_of_the_select_list_is_kept():
 def test_a_key_that_is_not_selected_is_dropped():
     found = sql("SELECT count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY lower(vehicle)")
     assert found.schema.names == ("window_start", "window_end", "c")
-    assert found.keys[0][1].sql == "LOWER(`vehicle`)"
+    assert found.inputs[0].operator.keys[0][1].sql == "LOWER(`vehicle`)"
 
 
 def test_names_of_items_without_alias():
@@ -149,8 +149,8 @@ def test_names_of_items_without_alias():
 def test_a_column_goes_before_an_alias():
     text = "SELECT upper(kind) AS kind, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY kind"
     found = sql(text)
-    assert found.keys[0][1].sql == "`kind`"
-    assert str(found.tail[0].columns[2][1]) == "UPPER(`kind`)"
+    assert found.inputs[0].operator.keys[0][1].sql == "`kind`"
+    assert str(found.operator.columns[2][1]) == "UPPER(`kind`)"
 
 
 def test_a_field_of_a_struct_as_key():

@@ -42,13 +42,13 @@ def test_refuses(change, error, reason):
 def test_where_keeps_the_schema(reports):
     slow = reports.where("speed < 3")
     assert slow.schema == reports.schema
-    assert [str(step) for step in slow.steps] == ["where(`speed` < 3)"]
+    assert str(slow.operator) == "where(`speed` < 3)"
 
 
 def test_steps_do_not_change_what_they_start_from(reports):
     first = reports.where("speed < 3")
     first.where("speed > 1")
-    assert len(first.steps) == 1
+    assert first.inputs == (reports,)
 
 
 def test_select_makes_a_schema(reports):
@@ -57,19 +57,14 @@ def test_select_makes_a_schema(reports):
     assert chosen.schema.column("kmh").type == "double"
 
 
-def test_select_hides_time_and_key_but_carries_them(reports):
+def test_select_hides_the_time_but_carries_it(reports):
     chosen = reports.select("speed")
-    assert chosen.steps[0].hidden == ("Time", "vehicle")
-    assert chosen.window("1 minute").window.time_column == "Time"
+    assert (chosen.time, chosen.time_type) == ("Time", "timestamp")
     with pytest.raises(UnknownColumn):
         chosen.where("time is null")
 
 
-def test_select_with_time_hides_nothing_of_it(reports):
-    assert reports.select("time", "speed").steps[0].hidden == ("vehicle",)
-
-
-@pytest.mark.parametrize("name", ["Time", "time", "vehicle"])
+@pytest.mark.parametrize("name", ["Time", "time"])
 def test_select_cannot_redefine_what_is_carried(reports, name):
     with pytest.raises(BadName, match="carried"):
         reports.select(**{name: "upper(kind)"})

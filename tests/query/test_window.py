@@ -7,7 +7,7 @@ from penstock.query.window import Window, window_of
 
 
 def test_the_slide_defaults_to_the_size():
-    assert window_of("5 minutes", None, None, "t") == Window(300_000_000, 300_000_000, 0, "t")
+    assert window_of("5 minutes", None, None) == Window(300_000_000, 300_000_000, 0)
 
 
 @pytest.mark.parametrize(
@@ -15,18 +15,18 @@ def test_the_slide_defaults_to_the_size():
     [(100, 100, 100), (100, 1, 1), (9, 6, 3), (60, 25, 5)],
 )
 def test_the_pane_is_the_greatest_common_divisor(size, slide, pane):
-    assert Window(size, slide, 0, "t").pane == pane
+    assert Window(size, slide, 0).pane == pane
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(1, 10**6))
 def test_the_offset_is_normalised_into_the_slide(offset, slide):
-    window = Window(slide * 3, slide, offset, "t")
+    window = Window(slide * 3, slide, offset)
     assert 0 <= window.offset < slide
     assert (window.offset - offset) % slide == 0
 
 
 def test_a_negative_offset():
-    assert window_of("1 hour", "1 minute", "-10 seconds", "t").offset == 50_000_000
+    assert window_of("1 hour", "1 minute", "-10 seconds").offset == 50_000_000
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def test_a_negative_offset():
 )
 def test_refuses(size, slide, reason):
     with pytest.raises(BadWindow, match=reason):
-        window_of(size, slide, None, "t")
+        window_of(size, slide, None)
 
 
 def test_refuses_a_negative_size():
     with pytest.raises(BadDuration, match="negative"):
-        window_of("-1 minute", None, None, "t")
+        window_of("-1 minute", None, None)

@@ -18,10 +18,14 @@ from penstock.query.aggregates import (
     top_k,
     var,
 )
+from penstock.query.aggregation import WINDOW_END, WINDOW_START, Aggregation
 from penstock.query.durations import microseconds, words
 from penstock.query.engine import Engine, install, installed
 from penstock.query.expressions import Expression, predicate, scalar
-from penstock.query.query import WINDOW_END, WINDOW_START, Query
+from penstock.query.joining import Join, JoinKey
+from penstock.query.pairs import PairCondition
+from penstock.query.query import Query, query
+from penstock.query.relation import Derived, Grouped, Operator, Relation, Union, Windowed
 from penstock.query.result_types import result_type
 from penstock.query.schema import Column, Schema, quoted
 from penstock.query.sinks import (
@@ -39,8 +43,8 @@ from penstock.query.sinks import (
 )
 from penstock.query.sources import DataFrameSource, FilesSource, RowsSource, Source, dataframe, files, rows
 from penstock.query.sql import sql
-from penstock.query.steps import Select, Step, Where
-from penstock.query.stream import Grouped, Relation, Stream, Windowed, stream
+from penstock.query.steps import Branch, Map, Select, Step, Where
+from penstock.query.stream import Stream, stream
 from penstock.query.types import arrow_type
 from penstock.query.user_aggregates import ArrowAggregate, SqlAggregate, sql_aggregate
 from penstock.query.window import Window
@@ -49,17 +53,25 @@ __all__ = [
     "WINDOW_END",
     "WINDOW_START",
     "Aggregate",
+    "Aggregation",
     "ArrowAggregate",
+    "Branch",
     "Column",
     "ConsoleSink",
     "DataFrameSource",
     "DeltaSink",
+    "Derived",
     "EachSink",
     "Engine",
     "Expression",
     "FilesSource",
     "Grouped",
+    "Join",
+    "JoinKey",
+    "Map",
     "MemorySink",
+    "Operator",
+    "PairCondition",
     "ParquetSink",
     "Query",
     "Relation",
@@ -72,6 +84,7 @@ __all__ = [
     "SqlAggregate",
     "Step",
     "Stream",
+    "Union",
     "Where",
     "Window",
     "Windowed",
@@ -95,6 +108,7 @@ __all__ = [
     "parquet",
     "predicate",
     "quantile",
+    "query",
     "quoted",
     "resolve",
     "result_type",

@@ -17,18 +17,20 @@ class Engine(Protocol):
         self,
         query: "Query",
         *,
-        sink: Any,
+        sinks: tuple[Any, ...],
         checkpoint: Any,
         late: Any,
         rejects: Any,
         channels: Any,
         session: Any,
         name: str | None,
+        strategy: str,
+        merging: str,
     ) -> Any:
         """Run the query and give the handle of the run."""
 
-    def explain(self, query: "Query") -> str:
-        """The plan of the query in words."""
+    def explain(self, query: "Query", *, form: str, strategy: str, channels: int | None) -> str:
+        """The plan of the query as text, as a Mermaid graph or as JSON."""
 
 
 _installed: list[Engine] = []

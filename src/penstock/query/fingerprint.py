@@ -5,39 +5,72 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from penstock.query.aggregation import Aggregation
+from penstock.query.joining import Join
+from penstock.query.steps import Branch, Map, Select, Where
 from penstock.query.user_aggregates import ArrowAggregate, SqlAggregate
 
 if TYPE_CHECKING:
     from penstock.query.query import Query
+    from penstock.query.relation import Operator, Relation
     from penstock.query.resolved import ResolvedAggregate
-    from penstock.query.steps import Step
 
 __all__ = ["digest"]
 
 # Part of every digest: raised whenever the same query text comes to mean other state.
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 def digest(query: "Query") -> str:
     """The hexadecimal SHA-256 of the query's meaning, the same in every process."""
-    stream, window = query.relation.stream, query.window
+    kept = _behind_state(query)
+    number = {relation: place for place, relation in enumerate(kept)}
     meaning = {
         "version": _VERSION,
-        "schema": [[each.name, each.type, each.nullable] for each in stream.schema.columns],
-        "time": stream.time,
-        "key": stream.key,
-        "steps": [_step(each) for each in query.relation.steps],
-        "keys": [[name, each.sql] for name, each in query.keys],
-        "window": [window.size, window.slide, window.offset],
-        "aggregates": [_aggregate(each) for each in query.aggregates],
+        "relations": [[_meaning(each), [number[one] for one in each.inputs]] for each in kept],
     }
     return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
 
 
-def _step(step: "Step") -> list[object]:
-    if hasattr(step, "columns"):
+def _behind_state(query: "Query") -> "list[Relation]":
+    """The relations on which state depends: stateful ones and all that leads to them."""
+    needed: set[Relation] = set(query.streams)
+    for relation in reversed(query.relations):
+        stateful = isinstance(getattr(relation, "operator", None), (Aggregation, Join))
+        if stateful or relation in needed:
+            needed |= {relation, *relation.inputs}
+    return [each for each in query.relations if each in needed]
+
+
+def _meaning(relation: "Relation") -> list[object]:
+    operator = getattr(relation, "operator", None)
+    if operator is None:
+        columns = [[each.name, each.type, each.nullable] for each in relation.schema.columns]
+        return ["stream", columns, relation.time, getattr(relation, "key", None)]
+    if isinstance(operator, Aggregation):
+        window = operator.window
+        keys = [[name, each.sql] for name, each in operator.keys]
+        aggregates = [_aggregate(each) for each in operator.aggregates]
+        return ["aggregation", keys, [window.size, window.slide, window.offset], aggregates]
+    if isinstance(operator, Join):
+        keys = [[key.left, key.right, key.type] for key in operator.keys]
+        condition = operator.condition.sql if operator.condition else None
+        bound = [operator.within, operator.last]
+        return ["join", keys, bound, operator.how, condition, operator.left, operator.right]
+    return _step(operator)
+
+
+def _step(step: "Operator") -> list[object]:
+    if isinstance(step, Select):
         return ["select", [[name, each.sql] for name, each in step.columns]]
-    return ["where", step.expression.sql]
+    if isinstance(step, Where):
+        return ["where", step.expression.sql]
+    if isinstance(step, Branch):
+        return ["where", step.sql]
+    if isinstance(step, Map):
+        made = [[each.name, each.type] for each in step.made.columns]
+        return ["map", getattr(step.function, "__qualname__", type(step.function).__qualname__), made]
+    return [str(step)]
 
 
 def _aggregate(aggregate: "ResolvedAggregate") -> list[object]:

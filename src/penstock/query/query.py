@@ -1,126 +1,114 @@
-"""A whole query: a relation, its keys, a window, aggregates, and what is done with their results."""
+"""A whole query: the relations that are delivered and the graph behind them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import BadAggregate, BadName
-from penstock.query.aggregate_call import Aggregate
+from penstock.errors import BadName, BadSink, QueryError
 from penstock.query.engine import installed
-from penstock.query.expressions import Expression, column, predicate
 from penstock.query.fingerprint import digest
-from penstock.query.resolved import ResolvedAggregate, resolve
-from penstock.query.schema import Column, Schema
-from penstock.query.steps import Select, Step, Where, check_names, named_expressions, schema_of_columns
-from penstock.query.user_aggregates import ArrowAggregate
-from penstock.query.window import Window
 
 if TYPE_CHECKING:
-    from penstock.query.stream import Relation
+    from penstock.query.relation import Relation
+    from penstock.query.stream import Stream
 
-__all__ = ["WINDOW_END", "WINDOW_START", "Query", "query_of"]
-
-WINDOW_START: Final = "window_start"
-WINDOW_END: Final = "window_end"
-_BOUNDS: Final = (WINDOW_START, WINDOW_END)
+__all__ = ["Query", "query"]
 
 
 @dataclass(frozen=True)
 class Query:
-    """A continuous query, ready to start; immutable, each method gives a new one."""
+    """Relations that are delivered, each to a sink of its own; made by ``query`` or by starting a relation."""
 
-    relation: "Relation"
-    keys: tuple[tuple[str, Expression], ...]
-    window: Window
-    aggregates: tuple[ResolvedAggregate, ...]
-    tail: tuple[Step, ...] = ()
+    outputs: "tuple[Relation, ...]"
 
-    @property
-    def schema(self) -> Schema:
-        """The columns of the results; a type of None is settled by Spark."""
-        for step in reversed(self.tail):
-            if isinstance(step, Select):
-                return schema_of_columns(step.columns)
-        return self.window_schema
+    def __post_init__(self) -> None:
+        if not self.outputs:
+            raise QueryError("a query needs at least one relation to deliver")
+        self._check_names()
 
-    @property
-    def window_schema(self) -> Schema:
-        """The columns that the windows give, before the tail."""
-        kind = self.relation.stream.schema.column(self.window.time_column).type
-        bounds = tuple(Column(name, kind, nullable=False) for name in _BOUNDS)
-        keys = tuple(Column(name, each.type, each.nullable) for name, each in self.keys)
-        return Schema(bounds + keys + tuple(_result_column(each) for each in self.aggregates))
+    @cached_property
+    def relations(self) -> "tuple[Relation, ...]":
+        """Every relation of the graph once, each after its inputs; equal ones are one."""
+        found: dict[Relation, Relation] = {}
 
-    def where(self, condition: str) -> "Query":
-        """Keep the results for which the condition is true."""
-        return replace(self, tail=(*self.tail, Where(predicate(condition, self.schema))))
+        def visit(relation: "Relation") -> None:
+            if relation not in found:
+                for each in relation.inputs:
+                    visit(each)
+                found[relation] = relation
 
-    def select(self, *names: str, **expressions: str) -> "Query":
-        """Give these columns and expressions, after window_start and window_end, which always come first."""
-        for name in expressions:
-            if name.lower() in _BOUNDS:
-                raise BadName(f"{name!r} is a column of every result; choose another name")
-        chosen = [name for name in names if name.lower() not in _BOUNDS]
-        bounds = tuple((name, column(name, self.schema)) for name in _BOUNDS)
-        columns = bounds + named_expressions(chosen, expressions, self.schema)
-        return replace(self, tail=(*self.tail, Select(columns)))
+        for output in self.outputs:
+            visit(output)
+        return tuple(found.values())
+
+    @cached_property
+    def streams(self) -> "tuple[Stream, ...]":
+        """The streams that it reads, in the order in which they are first met."""
+        return tuple(each for each in self.relations if not each.inputs)  # type: ignore[misc]
 
     def start(  # noqa: PLR0913 -- each is one documented option
         self,
-        sink: Any,
+        *sinks: Any,
         checkpoint: Any = None,
-        *,
         late: Any = None,
         rejects: Any = None,
         channels: Any = None,
         session: Any = None,
         name: str | None = None,
+        strategy: str = "subquery",
+        merging: str = "transparent",
     ) -> Any:
-        """Run the query into a sink and give the handle of the run."""
+        """Run the query, the first relation into the first sink and so on, and give the handle of the run.
+
+        ``channels`` is the number of channels of each stateful stage, or of all with a mapping;
+        ``strategy`` cuts the query into stages by subquery, operator or query; ``merging`` is
+        transparent (event order decides, waits for the slowest input) or best effort (does not wait:
+        what a slower input brings too late is set aside).
+        """
+        if len(sinks) != len(self.outputs):
+            raise BadSink(f"{len(self.outputs)} relations and {len(sinks)} sinks; give each relation its own")
         return installed().start(
             self,
-            sink=sink,
+            sinks=sinks,
             checkpoint=checkpoint,
             late=late,
             rejects=rejects,
             channels=channels,
             session=session,
             name=name,
+            strategy=strategy,
+            merging=merging,
         )
 
-    def explain(self) -> str:
-        """The plan in words: subqueries, the tools chosen and why."""
-        return installed().explain(self)
+    def explain(self, form: str = "text", *, strategy: str = "subquery", channels: int | None = None) -> str:
+        """The plan: as text, as a Mermaid graph or as JSON."""
+        return installed().explain(self, form=form, strategy=strategy, channels=channels)
 
     def fingerprint(self) -> str:
         """A digest of all that gives the state its meaning.
 
-        The source, the delay, the sink and the tail can change between two runs over one
-        checkpoint; the schema, the steps, the keys, the window and the aggregates cannot.
+        Sources, delays, sinks and what is done with the results of the last stateful operators can
+        change between two runs over one checkpoint; everything before that cannot.
         """
         return digest(self)
 
     def __repr__(self) -> str:
-        keys = f".group_by({', '.join(name for name, _ in self.keys)})" if self.keys else ""
-        aggregates = ", ".join(f"{each.name}={each}" for each in self.aggregates)
-        tail = "".join(f".{step}" for step in self.tail)
-        return f"{self.relation!r}{keys}.window({self.window}).agg({aggregates}){tail}"
+        shown = ", ".join(map(repr, self.outputs))
+        return shown if len(self.outputs) == 1 else f"query({shown})"
+
+    def _check_names(self) -> None:
+        known: dict[str, Stream] = {}
+        for each in self.streams:
+            if known.setdefault(each.name.lower(), each) != each:
+                raise BadName(f"two streams have the name {each.name!r}; declare it once and use it twice")
 
 
-def query_of(
-    relation: "Relation",
-    keys: tuple[tuple[str, Expression], ...],
-    window: Window,
-    aggregates: Mapping[str, Aggregate | ArrowAggregate],
-) -> Query:
-    """The query with these aggregates, all names and types checked."""
-    if not aggregates:
-        raise BadAggregate("agg() needs at least one aggregate, such as reports=ps.count()")
-    check_names([*_BOUNDS, *(name for name, _ in keys), *aggregates])
-    found = tuple(resolve(name, each, relation.schema) for name, each in aggregates.items())
-    return Query(relation, keys, window, found)
+def query(*relations: "Relation") -> Query:
+    """A query that delivers several relations, each to a sink of its own.
 
-
-def _result_column(aggregate: ResolvedAggregate) -> Column:
-    counts = aggregate.function in {"count", "count_distinct"}
-    return Column(aggregate.name, aggregate.type, nullable=not counts)
+    >>> from penstock.query.stream import stream
+    >>> reports = stream("reports", "time timestamp, speed double", time="time")
+    >>> query(*reports.split("speed > 100"))
+    query(reports.split(`speed` > 100)[0], reports.split(`speed` > 100)[1])
+    """
+    return Query(relations)

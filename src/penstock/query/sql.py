@@ -8,12 +8,13 @@ from sqlglot import exp
 
 from penstock.errors import BadExpression, BadName
 from penstock.query.aggregate_call import Aggregate
+from penstock.query.aggregation import WINDOW_END, WINDOW_START
 from penstock.query.parsing import Tree, call_name, parse_scalar, parse_statement, render
-from penstock.query.query import WINDOW_END, WINDOW_START, Query
 from penstock.query.range_clause import cut_range_clause
+from penstock.query.relation import Derived, Relation
 from penstock.query.schema import Schema
 from penstock.query.sql_calls import Definition, aggregate_of, check_definitions, is_aggregate
-from penstock.query.stream import Relation, Stream
+from penstock.query.stream import Stream
 from penstock.query.user_aggregates import ArrowAggregate
 
 __all__ = ["sql"]
@@ -24,7 +25,7 @@ _SPELLED: Final = {"order": "ORDER BY", "joins": "JOIN", "laterals": "LATERAL VI
 _BOUNDS: Final = (WINDOW_START, WINDOW_END)
 
 
-def sql(text: str, *streams: Stream, **definitions: Definition) -> Query:
+def sql(text: str, *streams: Stream, **definitions: Definition) -> Derived:
     """The query that a statement states over one of the streams.
 
     ``[RANGE size SLIDE slide OFFSET offset]`` is the window; without SLIDE windows do not overlap.
@@ -139,8 +140,7 @@ def _relation(statement: exp.Select, streams: tuple[Stream, ...]) -> Relation:
         raise BadName(f"no stream {table.name!r}; the streams are {known}")
     _drop_qualifiers(statement, {table.name.lower(), table.alias_or_name.lower()}, found[0].schema)
     where = statement.args.get("where")
-    relation = found[0].relation()
-    return relation.where(render(where.this)) if where else relation
+    return found[0].where(render(where.this)) if where else found[0]
 
 
 def _drop_qualifiers(statement: exp.Select, qualifiers: set[str], schema: Schema) -> None:
@@ -211,12 +211,12 @@ def _key(node: Tree, items: list[tuple[str, Tree]], schema: Schema) -> Tree:
     return node
 
 
-def _with_tail(query: Query, condition: str | None, columns: dict[str, str]) -> Query:
+def _with_tail(results: Derived, condition: str | None, columns: dict[str, str]) -> Derived:
+    given = [name for name in results.schema.names if name not in _BOUNDS]
     if condition is not None:
-        query = query.where(condition)
-    given = [name for name in query.window_schema.names if name not in _BOUNDS]
+        results = results.where(condition)
     plain = [name for name, text in columns.items() if text == render(exp.column(name, quoted=True))]
-    return query if plain == list(columns) == given else query.select(**columns)
+    return results if plain == list(columns) == given else results.select(**columns)
 
 
 def _has_more(node: Tree, *parts: str) -> bool:

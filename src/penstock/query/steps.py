@@ -1,13 +1,24 @@
-"""The stateless steps before and after the windows, and how names are checked."""
+"""The stateless operators, and how names are checked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.errors import BadName
 from penstock.query.expressions import Expression, column, scalar
 from penstock.query.schema import RESERVED_PREFIX, Column, Schema
 
-__all__ = ["Select", "Step", "Where", "check_names", "named_expressions", "schema_of_columns"]
+__all__ = [
+    "Branch",
+    "Map",
+    "Named",
+    "Select",
+    "Step",
+    "Where",
+    "check_names",
+    "named_expressions",
+    "schema_of_columns",
+]
 
 Named = tuple[tuple[str, Expression], ...]
 
@@ -23,17 +34,53 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """One output of a split: the tuples for which this condition is the first that is true.
+
+    ``place`` counts from 0; the place after the last condition takes the tuples for which none is.
+    """
+
+    conditions: tuple[Expression, ...]
+    place: int
+
+    @property
+    def sql(self) -> str:
+        """The branch as one condition; null is not true, so it falls through."""
+        before = [f"NOT coalesce({each.sql}, false)" for each in self.conditions[: self.place]]
+        own = [f"({each.sql})" for each in self.conditions[self.place : self.place + 1]]
+        return " AND ".join(before + own)
+
+    def __str__(self) -> str:
+        return f"split({', '.join(map(str, self.conditions))})[{self.place}]"
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
-    """Make these columns; ``hidden`` ones are carried on for windows, out of sight of later steps."""
+    """Make these columns."""
 
     columns: Named
-    hidden: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"select({', '.join(name for name, _ in self.columns)})"
 
 
-Step = Where | Select
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Call a function with record batches of ``given`` columns; it makes ``made`` ones, row by row.
+
+    ``kept`` columns pass by unchanged.
+    """
+
+    function: Callable[[Any], Any]
+    given: Schema
+    made: Schema
+    kept: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"map({getattr(self.function, '__name__', type(self.function).__name__)})"
+
+
+Step = Where | Branch | Select | Map
 
 
 def named_expressions(names: Iterable[str], expressions: Mapping[str, str], schema: Schema) -> Named:

@@ -14,14 +14,13 @@ __all__ = ["Window", "window_of"]
 class Window:
     """A window in microseconds; each tuple lies in ceil(size / slide) or one fewer of its windows.
 
-    >>> Window(3_600_000_000, 60_000_000, 0, "time").pane
+    >>> Window(3_600_000_000, 60_000_000, 0).pane
     60000000
     """
 
     size: int
     slide: int
     offset: int
-    time_column: str
 
     def __post_init__(self) -> None:
         if self.size <= 0:
@@ -45,14 +44,11 @@ class Window:
         return f"{words(self.size)} slide {words(self.slide)}{offset}"
 
 
-def window_of(
-    size: str | timedelta, slide: str | timedelta | None, offset: str | timedelta | None, time_column: str
-) -> Window:
+def window_of(size: str | timedelta, slide: str | timedelta | None, offset: str | timedelta | None) -> Window:
     """The window that a user's durations describe; the slide defaults to the size."""
     length = microseconds(size)
     return Window(
         size=length,
         slide=length if slide is None else microseconds(slide),
         offset=0 if offset is None else signed_microseconds(offset),
-        time_column=time_column,
     )

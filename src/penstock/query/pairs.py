@@ -1,0 +1,81 @@
+"""Conditions over a pair of tuples: ``l`` is the left one, ``r`` the right one."""
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from penstock.errors import BadExpression, UnknownColumn, WrongType
+from penstock.query.expressions import of_tree
+from penstock.query.parsing import Tree, parse_scalar, render
+from penstock.query.schema import Schema
+
+__all__ = ["LEFT", "RIGHT", "PairCondition", "pair_condition"]
+
+LEFT, RIGHT = "l", "r"
+
+
+@dataclass(frozen=True, slots=True)
+class PairCondition:
+    """A condition as Spark SQL over the rows ``l`` and ``r``, and the columns that it reads of each."""
+
+    sql: str
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+def pair_condition(text: str, left: Schema, right: Schema) -> PairCondition:
+    """Read a condition over a pair; a name without ``l.`` or ``r.`` has to be of one side only.
+
+    >>> calls = Schema.parse("start timestamp, x double")
+    >>> pair_condition("l.x < r.x and abs(l.x - r.x) > 3", calls, calls)
+    PairCondition(sql='`l`.`x` < `r`.`x` AND ABS(`l`.`x` - `r`.`x`) > 3', left=('x',), right=('x',))
+    """
+    named = parse_scalar(text).transform(lambda node: _sided(node, left, right))
+    flat = Schema(
+        tuple(replace(each, name=f"{LEFT}_{each.name}") for each in left.columns)
+        + tuple(replace(each, name=f"{RIGHT}_{each.name}") for each in right.columns)
+    )
+    found = of_tree(named.copy().transform(_flattened), flat)
+    if found.type not in {None, "boolean"}:
+        raise WrongType(
+            f"a condition is needed, got {text!r} of type {found.type}; compare it with something"
+        )
+    read = [name.split("_", 1) for name in found.columns]
+    return PairCondition(
+        render(named),
+        tuple(name for side, name in read if side == LEFT),
+        tuple(name for side, name in read if side == RIGHT),
+    )
+
+
+def _sided(node: Tree, left: Schema, right: Schema) -> Tree:
+    if not isinstance(node, exp.Column):
+        return node
+    parts = [each.name for each in node.parts]
+    sides = {LEFT: left, RIGHT: right}
+    if parts[0].lower() in sides and len(parts) > 1:
+        side, names = parts[0].lower(), parts[1:]
+    else:
+        holding = [side for side, schema in sides.items() if parts[0] in schema]
+        if not holding:
+            known = [f"{side}.{name}" for side, schema in sides.items() for name in schema.names]
+            raise UnknownColumn.among(".".join(parts), known)
+        if len(holding) > 1:
+            raise BadExpression(f"{parts[0]!r} is a column of both sides; write l.{parts[0]} or r.{parts[0]}")
+        side, names = holding[0], parts
+    names = [side, sides[side].column(names[0]).name, *names[1:]]
+    keys = ("this", "table", "db", "catalog")
+    quoted = [exp.to_identifier(each, quoted=True) for each in names]
+    return exp.Column(**dict(zip(keys, reversed(quoted), strict=False)))
+
+
+def _flattened(node: Tree) -> Tree:
+    if not isinstance(node, exp.Column):
+        return node
+    side, name, *fields = [each.name for each in node.parts]
+    keys = ("this", "table", "db", "catalog")
+    quoted = [exp.to_identifier(each, quoted=True) for each in (f"{side}_{name}", *fields)]
+    return exp.Column(**dict(zip(keys, reversed(quoted), strict=False)))
