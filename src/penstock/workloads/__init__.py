@@ -1,6 +1,7 @@
-"""Synthetic streams that benchmarks and experiments share: skewed keys and bursty rates."""
+"""Synthetic streams that benchmarks, experiments and examples share: skewed keys, bursty rates, calls."""
 
 from penstock.workloads.bursts import bursty_rate
+from penstock.workloads.calls import CallRecords
 from penstock.workloads.zipf import draw, zipf_shares
 
-__all__ = ["bursty_rate", "draw", "zipf_shares"]
+__all__ = ["CallRecords", "bursty_rate", "draw", "zipf_shares"]
