@@ -47,6 +47,14 @@ def pairs_delivered(folder: Path, until: int | None) -> Delivered:
     return Delivered(int(rows), int(checksum))
 
 
+def sums_delivered(folder: Path) -> Delivered:
+    """Count and checksum of all results of the query of eight operators."""
+    if not _any(folder):
+        return Delivered(0, 0)
+    rows, checksum = _one(_SUMS, _files(folder))
+    return Delivered(int(rows), int(checksum))
+
+
 _CHECKSUM = """
     SELECT count(*), coalesce(sum(hash(
         epoch_us(window_start), epoch_us(window_end), key, reports, round(mean, 6), round(top, 6)
@@ -59,6 +67,13 @@ _PAIRS = """
         epoch_us(time), caller, epoch_us(sent_north), epoch_us(sent_south), round(metres, 3)
     )), 0)
     FROM read_parquet(?) WHERE CAST(? AS BIGINT) IS NULL OR epoch_us(time) < ?
+"""
+
+_SUMS = """
+    SELECT count(*), coalesce(sum(hash(
+        epoch_us(window_start), epoch_us(window_end), number, CAST(sums AS BIGINT), most
+    )), 0)
+    FROM read_parquet(?)
 """
 
 
