@@ -26,7 +26,7 @@ def durations(records: CallRecords):
     suspects = ps.stream("suspects", SUSPECT_COLUMNS, time="time", source=ps.rows(epochs(records.suspects)))
     return (
         calls.join(suspects, {"caller": "number"}, within="10 minutes")
-        .select(minutes="floor((unix_micros(stop) - unix_micros(start)) / 60000000)")
+        .select(minutes="(unix_micros(stop) - unix_micros(start)) div 60000000")
         .group_by("minutes")
         .window("10 minutes")
         .agg(calls=ps.count())
