@@ -17,7 +17,7 @@ def load(name):
     return module
 
 
-@pytest.mark.parametrize("path", EXAMPLES.glob("*.py"), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_every_example_explains_its_plan(path, capsys):
     load(path.stem).main(["--calls", "100", "--explain"])
     assert "join" in capsys.readouterr().out
