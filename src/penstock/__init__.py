@@ -5,6 +5,7 @@ from penstock import errors
 from penstock.query import (
     ArrowAggregate,
     Query,
+    Relation,
     Stream,
     avg,
     console,
@@ -22,6 +23,7 @@ from penstock.query import (
     min,
     parquet,
     quantile,
+    query,
     rows,
     sql,
     sql_aggregate,
@@ -31,7 +33,7 @@ from penstock.query import (
     top_k,
     var,
 )
-from penstock.runtime import EpochProgress, Run, SparkEngine
+from penstock.runtime import EpochProgress, Run, SparkEngine, StageProgress
 
 __version__ = "0.1.0"
 
@@ -39,7 +41,9 @@ __all__ = [
     "ArrowAggregate",
     "EpochProgress",
     "Query",
+    "Relation",
     "Run",
+    "StageProgress",
     "Stream",
     "__version__",
     "avg",
@@ -58,6 +62,7 @@ __all__ = [
     "min",
     "parquet",
     "quantile",
+    "query",
     "rows",
     "sql",
     "sql_aggregate",

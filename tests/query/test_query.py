@@ -188,7 +188,7 @@ def test_the_installed_engine_gets_the_query_and_all_options():
         def start(self, query, **options):
             return query, options
 
-        def explain(self, query, **options):
+        def explain(self, query, **_):
             return f"plan of {query!r}"
 
     ps.install(Recorder())

@@ -22,7 +22,7 @@ from penstock.query.aggregation import WINDOW_END, WINDOW_START, Aggregation
 from penstock.query.durations import microseconds, words
 from penstock.query.engine import Engine, install, installed
 from penstock.query.expressions import Expression, predicate, scalar
-from penstock.query.joining import Join, JoinKey
+from penstock.query.joining import Join, JoinKey, common_type
 from penstock.query.pairs import PairCondition
 from penstock.query.query import Query, query
 from penstock.query.relation import Derived, Grouped, Operator, Relation, Union, Windowed
@@ -90,6 +90,7 @@ __all__ = [
     "Windowed",
     "arrow_type",
     "avg",
+    "common_type",
     "console",
     "count",
     "count_distinct",

@@ -17,7 +17,7 @@ __all__ = ["Query", "query"]
 
 @dataclass(frozen=True)
 class Query:
-    """Relations that are delivered, each to a sink of its own; made by ``query`` or by starting a relation."""
+    """Relations that are delivered, each to its own sink; made by ``query`` or by starting a relation."""
 
     outputs: "tuple[Relation, ...]"
 

@@ -137,7 +137,7 @@ class Relation:
         condition: str | None = None,
         suffixes: tuple[str, str] | None = None,
     ) -> "Derived":
-        """Pair tuples of equal keys, at most ``within`` apart in time or each with the ``last`` rows before it.
+        """Pair tuples of equal keys at most ``within`` apart in time, or each with the ``last`` before it.
 
         ``on`` names the keys: one, several, or a mapping of left to right names. ``condition`` is over the
         pair, ``l`` and ``r``. ``how`` is inner, left, right or full; tuples without a partner are delivered
