@@ -193,7 +193,7 @@ def test_the_installed_engine_gets_the_query_and_all_options():
 
     ps.install(Recorder())
     query, options = BASE.start("sink", "state/", late="late", channels=4, name="run")
-    assert query == ps.query(BASE)
+    assert query == ps.outputs(BASE)
     assert options == {
         "sinks": ("sink",),
         "checkpoint": "state/",

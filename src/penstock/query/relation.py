@@ -177,7 +177,7 @@ class Relation:
         return Windowed(self, (), window_of(size, slide, offset))
 
     def start(self, sink: Any, checkpoint: Any = None, **options: Any) -> Any:
-        """Deliver the tuples to a sink and give the handle of the run; for several sinks see ``query``."""
+        """Deliver the tuples to a sink and give the handle of the run; for several sinks see ``outputs``."""
         return Query((self,)).start(sink, checkpoint=checkpoint, **options)
 
     def explain(self, form: str = "text", **options: Any) -> str:
