@@ -1,8 +1,8 @@
-"""From a query to the plan that runs it: prefix, pane-level query, window-level query, tail."""
+"""From a query to the plan that runs it: rewritten, cut into stages, each with its plan and channels."""
 
 from penstock.compile.explain import explain
 from penstock.compile.partials import Column, Partial, form
-from penstock.compile.plan import ROWS, Combining, Describe, Result, WindowPlan, compile_query
+from penstock.compile.plan import ROWS, Combining, Describe, Result, WindowPlan, compile_aggregation
 
 __all__ = [
     "ROWS",
@@ -12,7 +12,7 @@ __all__ = [
     "Partial",
     "Result",
     "WindowPlan",
-    "compile_query",
+    "compile_aggregation",
     "explain",
     "form",
 ]

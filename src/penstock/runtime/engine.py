@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.compile import compile_query, explain
+from penstock.compile import compile_aggregation, explain
 from penstock.errors import BadSink, RunError
 from penstock.query import ParquetSink, Query
 from penstock.runtime.aside import Aside
@@ -27,9 +27,9 @@ __all__ = ["SparkEngine"]
 class SparkEngine:
     """Runs queries with Structured Streaming."""
 
-    def explain(self, query: Query) -> str:
-        """The plan of a query in words."""
-        return explain(query)
+    def explain(self, query: Query, *, form: str, strategy: str, channels: int | None) -> str:
+        """The plan of a query as text, as a Mermaid graph or as JSON."""
+        return explain(query, form, strategy, channels)
 
     def start(  # noqa: PLR0913 - each is one documented option of Query.start
         self,
@@ -46,7 +46,7 @@ class SparkEngine:
         """Check everything that can be checked, then start the first epoch in the background."""
         spark = session or spark_session()
         root = Location.of(checkpoint if checkpoint is not None else tempfile.mkdtemp(prefix="penstock-"))
-        plan = compile_query(query, describe(spark, query.relation))
+        plan = compile_aggregation(query, describe(spark, query.relation))
         folder = Checkpoint(root)
         folder.claim(query.fingerprint(), repr(query))
         folder.collect(orphans=True)
