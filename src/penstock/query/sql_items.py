@@ -21,7 +21,7 @@ def plain_select(scope: Scope, items: list[Tree]) -> Relation:
     Pinned columns (the time of a join, the bounds of windows) are first in whatever is selected, so
     naming one of them changes nothing.
     """
-    if len(items) == 1 and isinstance(items[0], exp.Star) and not scope.hidden:
+    if [*map(_is_all, items)] == [True] and not scope.hidden:
         return scope.relation
     pinned = {each.lower() for each in scope.relation.pinned}
     found = [item for each in items for item in _expanded(each, scope)]
@@ -73,12 +73,16 @@ def starred(item: Tree, sources: Iterable[Source]) -> Iterable[Tree]:
 
 def _expanded(item: Tree, scope: Scope) -> list[Item]:
     if isinstance(item, exp.Star):
-        if any(item.args.values()):
+        if not _is_all(item):
             raise BadExpression(
                 f"{render(item)}: * is supported alone; name the columns{mark(item, scope.written)}"
             )
         return [(name, dotted(name)) for name in scope.visible]
     return [(item_name(item, {}), scope.over(item.unalias()))]
+
+
+def _is_all(item: Tree) -> bool:
+    return isinstance(item, exp.Star) and not any(item.args.values())
 
 
 def _is(tree: Tree, name: str) -> bool:
