@@ -75,7 +75,7 @@ def _expanded(item: Tree, scope: Scope) -> list[Item]:
     if isinstance(item, exp.Star):
         if not _is_all(item):
             raise BadExpression(
-                f"{render(item)}: * is supported alone; name the columns{mark(item, scope.written)}"
+                f"{render(item)}: * takes all columns; name those you want{mark(item, scope.written)}"
             )
         return [(name, dotted(name)) for name in scope.visible]
     return [(item_name(item, {}), scope.over(item.unalias()))]
