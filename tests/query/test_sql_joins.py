@@ -69,6 +69,12 @@ def test_without_an_equality_of_both_sides_it_is_a_cartesian_product(on, conditi
     assert found == CALLS.cross(SUSPECTS, condition, within="5 minutes", suffixes=("", "_s"))
 
 
+def test_tables_may_be_called_l_and_r():
+    found = sql("SELECT r.x FROM calls AS r JOIN suspects AS l ON r.x < l.x WITHIN 1 HOUR")
+    expected = CALLS.cross(SUSPECTS, "l.x < r.x", within="1 hour", suffixes=("", "_l"))
+    assert found == expected.select("x")
+
+
 def test_cross_join():
     found = sql("SELECT kind FROM calls CROSS JOIN suspects WITHIN 5 MINUTES")
     assert found == CALLS.cross(SUSPECTS, within="5 minutes", suffixes=("", "_suspects")).select("kind")
@@ -120,11 +126,11 @@ def test_the_time_without_a_table_is_that_of_the_pair():
 
 
 def test_the_sides_own_times_are_carried_through_the_join():
-    left = CALLS.select(*CALLS.schema.names, _c_time="time")
-    right = SUSPECTS.select(*SUSPECTS.schema.names, _s_at="at")
+    left = CALLS.select(*CALLS.schema.names, time_of_c="time")
+    right = SUSPECTS.select(*SUSPECTS.schema.names, at_of_s="at")
     pairs = left.join(right, BY_NUMBER, within="1 hour", suffixes=("", "_s"))
     found = listed("c.time AS called, s.at", "calls c JOIN suspects s ON c.caller = s.number")
-    assert found == pairs.select(called="_c_time", at="_s_at")
+    assert found == pairs.select(called="time_of_c", at="at_of_s")
     assert found.schema.names == ("time", "called", "at")
 
 
@@ -133,14 +139,14 @@ def test_the_time_of_the_first_table_in_a_later_condition():
         SELECT kind, tower FROM calls c JOIN suspects s ON c.caller = s.number WITHIN 1 HOUR
         JOIN towers t ON c.caller = t.caller AND c.time < t.time WITHIN 1 HOUR
     """)
-    assert str(found.inputs[0].operator.condition) == "`l`.`_c_time` < `r`.`time`"
+    assert str(found.inputs[0].operator.condition) == "`l`.`time_of_c` < `r`.`time`"
 
 
 def test_the_keys_of_an_outer_join_as_each_side_has_them():
     tables = "calls c LEFT JOIN suspects s ON c.caller = s.number"
-    right = SUSPECTS.select(*SUSPECTS.schema.names, _s_number="number")
+    right = SUSPECTS.select(*SUSPECTS.schema.names, number_of_s="number")
     pairs = CALLS.join(right, BY_NUMBER, within="1 hour", how="left", suffixes=("", "_s"))
-    assert listed("c.caller, s.number", tables) == pairs.select(caller="caller", number="_s_number")
+    assert listed("c.caller, s.number", tables) == pairs.select(caller="caller", number="number_of_s")
 
 
 def test_the_key_of_an_inner_join_is_one_column_for_both():

@@ -40,6 +40,12 @@ def test_a_split_of_a_sub_query(text):
     assert tuple(sql(text.format(inner)).values()) == relation.split("speed > 1")
 
 
+def test_a_column_and_a_table_may_be_called_split():
+    odd = ps.stream("odd", "t timestamp, split int", time="t")
+    text = "WITH split AS (SELECT split FROM odd) SELECT split FROM split"
+    assert ps.sql(text, odd) == odd.select("split").select("split")
+
+
 def test_a_split_of_some_tuples():
     found = sql("SPLIT reports WHERE kind = 'a' CASE WHEN speed > 1 THEN x END")
     assert found["x"] == REPORTS.where("kind = 'a'").split("speed > 1")[0]

@@ -27,6 +27,7 @@ def sql(text, **named):
             REPORTS.select(pace="CASE WHEN speed > 9 THEN 'fast' ELSE 'slow' END"),
         ),
         ("FROM reports SELECT speed", REPORTS.select("speed")),
+        ("SELECT trim(FROM kind) AS a FROM reports", REPORTS.select(a="trim(FROM kind)")),
         (
             "SELECT vehicle IS DISTINCT FROM kind AS odd, speed FROM reports",
             REPORTS.select(odd="vehicle IS DISTINCT FROM kind", speed="speed"),
@@ -149,6 +150,7 @@ def test_with_before_a_union():
         (f"SELECT n AS window_end FROM ({COUNTED})", BadName, "window_end"),
         ("SELECT arr[RANGE 5] AS a FROM reports", BadWindow, "stands in FROM"),
         ("INSERT INTO tolls SELECT * FROM tolls", BadExpression, "no single SELECT"),
+        ("FROM reports |> WHERE speed > 1", BadExpression, r"\|> is not supported"),
         ("SELECT speed FROM a", BadName, "the streams are reports, tolls"),
         (7, BadExpression, "put it in quotes"),
     ],
@@ -164,5 +166,7 @@ def test_a_relation_has_to_have_a_name():
 
 
 def test_a_name_is_given_once():
+    with pytest.raises(BadName, match="two streams"):
+        ps.sql("SELECT * FROM tolls", TOLLS, ps.stream("tolls", "t timestamp", time="t"))
     with pytest.raises(BadName, match="stream already"):
         sql("SELECT * FROM tolls", Tolls=COUNTS)

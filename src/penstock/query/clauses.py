@@ -9,13 +9,14 @@ from typing import Final
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from penstock.errors import BadJoin, BadWindow
+from penstock.errors import BadExpression, BadJoin, BadWindow
 from penstock.query.bound_clause import BoundClause, bound_clause, opens_bound
 from penstock.query.parsing import marked, tokens_of
 from penstock.query.range_clause import EXAMPLE, RangeClause, range_clause
 
 __all__ = ["Clauses", "cut_clauses"]
 
+_BEFORE_SELECT: Final = frozenset({"", "(", "FROM", "JOIN", "AS", "ALL"})
 _SETS: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
 _AFTER_FROM: Final = frozenset(
     {TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT}
@@ -39,8 +40,9 @@ class Clauses:
 
 @dataclass(slots=True)
 class _Level:
-    """One pair of parentheses, or one side of a UNION, while it is read."""
+    """One pair of parentheses, or one side of a UNION, while it is read; a call holds no SELECT."""
 
+    call: bool = False
     opening: TokenType | None = None
     select: Clauses | None = None
     in_from: bool = False
@@ -78,7 +80,7 @@ class _Reader:
         level, kind = self.levels[-1], token.token_type
         level.opening = level.opening or kind
         if kind == TokenType.L_PAREN:
-            self.levels.append(_Level())
+            self.levels.append(_Level(call=self._word(number - 1) not in _BEFORE_SELECT))
         elif kind == TokenType.R_PAREN and len(self.levels) > 1:
             self.levels.pop()
         elif kind in _SETS:
@@ -89,14 +91,18 @@ class _Reader:
             self._cut_window(level, number)
         elif kind == TokenType.VAR and opens_bound(self.text, token.start):
             self._cut_bound(level, token)
+        elif kind == TokenType.PIPE_GT:
+            raise BadExpression(
+                f"|> is not supported; write SELECT … FROM …\n{marked(self.text, token.start)}"
+            )
         elif kind == TokenType.COMMA and level.in_from and level.select and level.select.comma is None:
             level.select.comma = token.start
 
     def _enter(self, level: _Level, kind: TokenType, after: str) -> None:
-        # FROM alone begins a SELECT only at the start: EXTRACT(year FROM time) has one as well.
-        begins = kind == TokenType.FROM and level.opening in {TokenType.FROM, TokenType.WITH}
+        # FROM alone begins a SELECT only at the start: extract(year FROM time) has one as well.
+        begins = not level.call and level.opening in {TokenType.FROM, TokenType.WITH}
         if level.select is None:
-            if kind == TokenType.SELECT or begins:
+            if kind == TokenType.SELECT or (kind == TokenType.FROM and begins):
                 level.select = Clauses()
                 level.in_from = kind == TokenType.FROM
                 self.selects.append(level.select)

@@ -48,7 +48,9 @@ def sql(text: str, /, *streams: Stream, **definitions: Definition | Relation) ->
     rest, clauses = cut_clauses(split.tables if split else text)
     tree = parse_statement(rest, text)
     statement = Statement(text, relations, aggregates, iter(clauses))
-    return _branches(split, statement, tree) if split else statement.relation(tree)
+    found = _branches(split, statement, tree) if split else statement.relation(tree)
+    assert next(statement.clauses, None) is None, "every SELECT of the text has been read"
+    return found
 
 
 def _relations(streams: tuple[Stream, ...], definitions: Mapping[str, object]) -> dict[str, Relation]:
@@ -56,7 +58,8 @@ def _relations(streams: tuple[Stream, ...], definitions: Mapping[str, object]) -
     for each in streams:
         if not isinstance(each, Stream):
             raise BadName(f"{each!r} has no name of its own; pass it under one: sql(text, name=…)")
-        found[each.name.lower()] = each
+        if found.setdefault(each.name.lower(), each) != each:
+            raise BadName(f"two streams have the name {each.name!r}; declare it once and use it twice")
     for name, given in definitions.items():
         if isinstance(given, Relation):
             if name.lower() in found:

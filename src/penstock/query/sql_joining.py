@@ -83,7 +83,7 @@ class _Step:
         side = RIGHT if number == self._number else LEFT
         source = self.right if side == RIGHT else self.left.sources[number]
         stored = source.relation.schema.column(column).name if side == RIGHT else self.left.places[read]
-        return self._add(side, f"_{source.name}_{column}", dotted(stored))
+        return self._add(side, f"{column}_of_{source.name}", dotted(stored))
 
     def _add(self, side: str, wanted: str, tree: Tree) -> str:
         name = _free(wanted, self._names())

@@ -39,9 +39,8 @@ def split_of(text: str) -> Split | None:
     ('FROM  calls ', "kind = 'a'", ('first', 'others'))
     """
     outside = list(_outside_parentheses(text))
-    begins = [each.token_type == TokenType.WITH or _is_split(each) for each in outside[:1]]
-    start = next((each for each in outside if _is_split(each)), None)
-    if not any(begins) or start is None:
+    start = _start(outside)
+    if start is None:
         return None
     later = [each for each in outside if each.start > start.start and each.token_type == TokenType.CASE]
     if not later:
@@ -64,8 +63,17 @@ def _outside_parentheses(text: str) -> Iterator[Token]:
         depth += each.token_type == TokenType.L_PAREN
 
 
-def _is_split(token: Token) -> bool:
-    return token.token_type == TokenType.VAR and str(token.text).upper() == "SPLIT"
+def _start(outside: list[Token]) -> Token | None:
+    """The word SPLIT where a SELECT could stand: first of all, or after the tables of a WITH."""
+    before: TokenType | None = None
+    for each in outside:
+        if each.token_type in {TokenType.SELECT, TokenType.FROM}:
+            return None
+        word = each.token_type == TokenType.VAR and str(each.text).upper() == "SPLIT"
+        if word and before in {None, TokenType.R_PAREN}:
+            return each
+        before = each.token_type
+    return None
 
 
 def _conditions(case: exp.Case) -> Iterator[Tree]:

@@ -129,10 +129,8 @@ class Statement:
         return Source((table.alias, table.name) if table.alias else (table.name,), relation)
 
     def _joins(self, tree: exp.Select, clauses: Clauses) -> list[JoinClause]:
-        return [
-            self._join(each, clauses.bounds.get(number))
-            for number, each in enumerate(tree.args.get("joins") or ())
-        ]
+        joins = tree.args.get("joins") or ()
+        return [self._join(each, clauses.bounds.get(number)) for number, each in enumerate(joins)]
 
     def _join(self, join: exp.Join, bound: BoundClause | None) -> JoinClause:
         kind, side = join.args.get("kind") or "", join.args.get("side") or ""
