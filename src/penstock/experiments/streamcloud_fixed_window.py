@@ -45,8 +45,10 @@ def _run(*, quick: bool, seed: int) -> Outcome:
             checks += _shapes(full)
             rates = np.linspace(100, 3_200, 6 if quick else 16)
             curves = {f"{size} processors": sweep(plan, rates, seed, _CLOCK) for size, plan in plans.items()}
-    title = "Window of 20,000 tuples (002 Fig. 7e)"
-    return Outcome(tuple(rows), tuple(checks), {"002-fig-7e": draw_loads(curves, title, comparing=False)})
+    title = "20,000 tuples, fitted costs (002 Fig. 7e)"
+    return Outcome(
+        tuple(rows), tuple(checks), {"002-fig-7e": draw_loads(curves, title, paper=_PAPER.values())}
+    )
 
 
 def _rows(units: Units, full: Mapping[int, Observed]) -> list[Row]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from penstock.experiments.experiment import Experiment, Outcome
 from penstock.experiments.rows import Row, row
 from penstock.experiments.streamcloud_costs import PAPER, Units, cost_rows, measured_here
-from penstock.experiments.streamcloud_plots import draw_loads
+from penstock.experiments.streamcloud_plots import draw_comparisons, draw_loads
 from penstock.reports import Check
 from penstock.routing import UniformHash
 from penstock.simulate import (
@@ -229,7 +229,10 @@ def _draw(case: _Case, plans: _Plans, full: _Full, *, seed: int, loads: int) -> 
     most = 1.15 * max(seen.rate for seen in full.values())
     rates = np.linspace(most / loads, most, loads)
     curves = {f"{size} processors": sweep(plans[size], rates, seed, case.clock) for size in (2, 20, 40, 60)}
-    return draw_loads(curves, f"{case.name.capitalize()} (002 Fig. {case.figure})", comparing=case.comparing)
+    title = f"{case.name.capitalize()}, fitted costs (002 Fig. {case.figure})"
+    if case.comparing:
+        return draw_comparisons(curves, title)
+    return draw_loads(curves, title, [case.paper[size, "tuples/s"] for size in (20, 40)])
 
 
 OPERATORS = tuple(

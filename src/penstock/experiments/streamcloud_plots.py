@@ -1,6 +1,6 @@
 """The figures of `penstock reproduce 002`: curves over load, shares of cost, instances per node."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -8,24 +8,44 @@ from matplotlib.ticker import FuncFormatter
 
 from penstock.simulate import Observed
 
-__all__ = ["draw_instances", "draw_loads", "draw_shares"]
+__all__ = ["draw_comparisons", "draw_instances", "draw_loads", "draw_shares"]
+
+_Curves = Mapping[str, Sequence[Observed]]
 
 _COLOURS = ("#8a949b", "#d9a441", "#b5442e", "#1f5f8b", "#5f9e5a")
 
 
-def draw_loads(curves: Mapping[str, Sequence[Observed]], title: str, *, comparing: bool) -> Figure:
-    """Throughput, CPU and queue over the load."""
+def draw_loads(curves: _Curves, title: str, paper: Iterable[float] = ()) -> Figure:
+    """Tuples/s, CPU and queue over the load, with the published rates at saturation."""
+    figure, axes = _draw(curves, lambda seen: seen.throughput)
+    _tidy(axes, title, "load, tuples/s", "tuples/s")
+    rates = list(paper)
+    if rates:
+        axes.plot(rates, rates, "o", markersize=9, markerfacecolor="none", color="#30383d", label="published")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def draw_comparisons(curves: _Curves, title: str) -> Figure:
+    """Comparisons/s, CPU and queue over the load."""
+    figure, axes = _draw(curves, lambda seen: seen.comparisons)
+    _tidy(axes, title, "load, tuples/s", "comparisons/s")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _draw(curves: _Curves, done: Callable[[Observed], float]) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     throughput, cpu, queue = figure.subplots(1, 3)
     for colour, (name, seen) in zip(_COLOURS, curves.items(), strict=False):
         rates = [each.rate for each in seen]
-        done = [each.comparisons if comparing else each.throughput for each in seen]
-        throughput.plot(rates, done, marker="o", markersize=3, color=colour, label=name)
-        cpu.plot(rates, [100 * each.cpu for each in seen], marker="o", markersize=3, color=colour)
-        queue.plot(rates, [each.queue + 1 for each in seen], marker="o", markersize=3, color=colour)
-    throughput.legend(frameon=False, fontsize=8)
+        for axes, values in (
+            (throughput, [done(each) for each in seen]),
+            (cpu, [100 * each.cpu for each in seen]),
+            (queue, [each.queue + 1 for each in seen]),
+        ):
+            axes.plot(rates, values, marker="o", markersize=3, color=colour, label=name)
     queue.set_yscale("log")
-    _tidy(throughput, title, "load, tuples/s", "comparisons/s" if comparing else "tuples/s")
     _tidy(cpu, "CPU", "load, tuples/s", "% of all processors")
     _tidy(queue, "Queue", "load, tuples/s", "tuples a channel, plus one")
     for axes in (throughput, cpu):
@@ -33,7 +53,7 @@ def draw_loads(curves: Mapping[str, Sequence[Observed]], title: str, *, comparin
     throughput.yaxis.set_major_formatter(FuncFormatter(_short))
     for axes in (throughput, cpu, queue):
         axes.xaxis.set_major_formatter(FuncFormatter(_short))
-    return figure
+    return figure, throughput
 
 
 def draw_shares(shares: Mapping[str, Observed], title: str) -> Figure:
@@ -64,6 +84,7 @@ def draw_instances(curves: Mapping[int, Mapping[int, float]], title: str) -> Fig
     for colour, (instances, rates) in zip(_COLOURS, curves.items(), strict=False):
         label = f"{instances} a node"
         axes.plot(list(rates), list(rates.values()), marker="o", markersize=3, color=colour, label=label)
+    axes.set_xticks(list(curves[1]))
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
     axes.yaxis.set_major_formatter(FuncFormatter(_short))
