@@ -13,7 +13,7 @@ Fitted, in this order, and nothing else:
   400 t/s on 20 and 600 t/s on 16 processors. (Read as hundreds of tuples, their rates would agree with 7d.)
 
 In Fig. 7d tuples cost nothing beside their comparisons: 2,000 M a second on 20 processors take 8,165 t/s,
-each to 4.5 processors, which at 1/2,000 s would keep 92 % of all processors busy with receiving alone.
+each to 4.5 processors; to receive them and take them up, at 1/2,000 s, would keep 92 % of all busy.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """The query of (002, Figure 8) and its three parallel plans: by subquery, by operator, and whole.
 
 The drawing is lost; what the text says of it holds here: eight operators, three of them stateful, and an
-operator-cluster of 16, 12, 8, 8, 8, 4, 2 and 2 processors (002, section IV.C, footnote). Those are whole
-dual-core nodes, so subclusters are made of whole nodes here as well.
+operator-cluster of 16, 12, 8, 8, 8, 4, 2 and 2 processors (002, section IV.C, footnote), for which the
+selectivities are chosen. Those are whole dual-core nodes, so subclusters are whole nodes here as well.
 """
 
 from collections.abc import Mapping, Sequence
