@@ -15,6 +15,7 @@ __all__ = [
     "BadName",
     "BadRouting",
     "BadSchema",
+    "BadSimulation",
     "BadSink",
     "BadSource",
     "BadWindow",
@@ -131,6 +132,10 @@ class SinkError(RunError):
 
 class BadRouting(PenstockError):
     """A router or sketch is asked for something that it cannot be."""
+
+
+class BadSimulation(PenstockError):
+    """A cluster on paper is described in a way that cannot be run."""
 
 
 class UnknownExperiment(PenstockError):
