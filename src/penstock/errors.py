@@ -14,6 +14,7 @@ __all__ = [
     "BadName",
     "BadRouting",
     "BadSchema",
+    "BadSimulation",
     "BadSink",
     "BadSource",
     "BadWindow",
@@ -126,6 +127,10 @@ class SinkError(RunError):
 
 class BadRouting(PenstockError):
     """A router or sketch is asked for something that it cannot be."""
+
+
+class BadSimulation(PenstockError):
+    """A cluster on paper is described in a way that cannot be run."""
 
 
 class UnknownExperiment(PenstockError):

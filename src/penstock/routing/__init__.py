@@ -1,5 +1,6 @@
 """Where a tuple goes: pure algorithms on numpy arrays, without I/O, Spark or a clock."""
 
+from penstock.routing.allotment import allot
 from penstock.routing.arrays import Exported, RouteArrays
 from penstock.routing.balance import Balance, balance, loads
 from penstock.routing.balanced import balanced
@@ -64,6 +65,7 @@ __all__ = [
     "TupleCosts",
     "UniformHash",
     "WindowRing",
+    "allot",
     "balance",
     "balanced",
     "batch_shape",
