@@ -8,7 +8,19 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import BadJoin
-from penstock.joins import END, Condition, Frontiers, Held, Join, Last, Pair, Side, Within, step
+from penstock.joins import (
+    END,
+    Condition,
+    Frontiers,
+    Held,
+    Join,
+    Last,
+    Pair,
+    Side,
+    Within,
+    result_schema,
+    step,
+)
 from penstock.joins.spans import BLOCK
 
 NONE = Frontiers()
@@ -128,3 +140,45 @@ def test_sides_with_different_keys_are_refused():
 def test_a_name_used_twice_in_the_result_is_refused():
     with pytest.raises(BadJoin, match="give each its own name"):
         Join(named("a"), named("a"), Within(1))
+
+
+def test_keys_stand_between_time_and_columns_from_whichever_row_there_is():
+    left = pa.table({"t": [1, 2], "k": pa.array([7, 8], pa.int32()), "v": ["a", "b"]})
+    right = pa.table({"t": [3, 4], "k": pa.array([7, 9], pa.int64()), "v": ["c", "d"]})
+    sides = named("left", keys=("k",)), named("right", keys=("k",))
+    plan = Join(*sides, Within(5), (pa.int64(),), "full", time="t", key_names=("key",))
+    found, _ = stepped(plan, left, right, after=Frontiers(END, END))
+    assert found == [
+        {"t": 1, "key": 7, "left": "a", "right": "c"},
+        {"t": 2, "key": 8, "left": "b", "right": None},
+        {"t": 4, "key": 9, "left": None, "right": "d"},
+    ]
+    assert [field.type for field in result_schema(plan, left.schema, right.schema)][1] == pa.int64()
+
+
+def test_too_few_key_names_are_refused():
+    with pytest.raises(BadJoin, match="give a name for each key"):
+        Join(
+            named("a", keys=("k", "v")),
+            named("b", keys=("k", "v")),
+            Within(1),
+            (pa.int64(),) * 2,
+            key_names=("k",),
+        )
+
+
+@pytest.mark.parametrize("bound", [Within(5), Last(2)])
+def test_an_epoch_that_brings_nothing_changes_nothing(bound):
+    rows = pa.table({"t": [10, 12], "k": [1, 1], "v": [1, 2]})
+    plan = Join(named("a", keys=("k",)), named("b", keys=("k",)), bound, (pa.int64(),), "full")
+    held, delivered = Held(rows, np.array([True, False])), []
+    remains = step(
+        plan,
+        Pair(held, held),
+        Pair(rows[:0], rows[:0]),
+        Frontiers(13, 13),
+        Frontiers(14, 15),
+        delivered.append,
+    )
+    assert delivered == []
+    assert remains.left.held(rows, rows[:0]).matched.tolist() == [True, False]

@@ -4,6 +4,7 @@ Pure algorithms on Arrow, numpy and DuckDB: no files, no Spark, no clock.
 """
 
 from penstock.joins.join import END, Bound, Condition, Frontiers, How, Join, Last, Side, Within
+from penstock.joins.result import result_schema
 from penstock.joins.state import Held, Pair, Remains
 from penstock.joins.step import step
 
@@ -20,5 +21,6 @@ __all__ = [
     "Remains",
     "Side",
     "Within",
+    "result_schema",
     "step",
 ]

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from penstock.joins.inputs import Input
 from penstock.joins.join import END, Frontiers, Last, Within
+from penstock.joins.keyed import Keyed, keyed, touched
 from penstock.joins.last import Ordered, in_order, last_rows, preceding
-from penstock.joins.numbering import Numbers, number_by_new
 from penstock.joins.spans import Rows, Spans
 from penstock.joins.state import Mask, Pair
 from penstock.joins.within import Timed, near
@@ -33,19 +33,28 @@ class Candidates:
 
 def by_time(bound: Within, left: Input, right: Input, after: Frontiers) -> Candidates:
     """Candidates within a distance; a row stays while the other side can bring one near enough."""
-    new = Pair(np.arange(left.kept, len(left)), np.arange(right.kept, len(right)))
-    old = Pair(np.arange(left.kept), np.arange(right.kept))
-    number = _numbers(left, right, new, old)
-    fresh = Timed(new.left, number.left[new.left], left.time[new.left])
-    return Candidates(
-        near(fresh, Timed(np.arange(len(right)), number.right, right.time), bound.distance),
-        near(
-            Timed(new.right, number.right[new.right], right.time[new.right]),
-            Timed(old.left, number.left[old.left], left.time[old.left]),
-            bound.distance,
-        ),
-        Pair(_near_to_come(bound, left, after.right), _near_to_come(bound, right, after.left)),
+    stay = Pair(_near_to_come(bound, left, after.right), _near_to_come(bound, right, after.left))
+    if not len(left.new_time) and not len(right.new_time):
+        return Candidates(None, None, stay)
+    old = Pair(
+        touched(left, _reached(left, right, bound.distance), [right.new_keys]),
+        touched(right, _reached(right, left, bound.distance), [left.new_keys]),
     )
+    numbered = keyed(left, right, Pair(_new(left), _new(right)), old)
+    old_left, new_left = _timed(left, numbered.left)
+    old_right, new_right = _timed(right, numbered.right)
+    return Candidates(
+        near(new_left, old_right.and_those(new_right), bound.distance),
+        near(new_right, old_left, bound.distance),
+        stay,
+    )
+
+
+def _timed(side: Input, numbered: Keyed) -> tuple[Timed, Timed]:
+    """Kept and new rows apart."""
+    cut = int(np.searchsorted(numbered.rows, side.kept))
+    timed = Timed(numbered.rows, numbered.key, side.time[numbered.rows])
+    return timed.part(slice(0, cut)), timed.part(slice(cut, None))
 
 
 def _near_to_come(bound: Within, side: Input, frontier: int | None) -> Mask:
@@ -54,18 +63,28 @@ def _near_to_come(bound: Within, side: Input, frontier: int | None) -> Mask:
     return side.joinable & side.from_on(None if frontier is None else frontier - bound.distance)
 
 
+def _new(side: Input) -> Rows:
+    return np.arange(side.kept, len(side))
+
+
+def _reached(side: Input, other: Input, distance: int) -> Rows | range:
+    """The kept rows that are near enough to the time of any new row of the other side."""
+    if not side.kept or not len(other.new_time):
+        return range(0)
+    low, high = int(other.new_time.min()) - distance, int(other.new_time.max()) + distance
+    if low <= side.oldest and side.newest <= high:
+        return range(side.kept)
+    time = side.time[: side.kept]
+    return np.flatnonzero((time >= low) & (time <= high))
+
+
 def by_count(bound: Last, left: Input, right: Input, before: Frontiers, after: Frontiers) -> Candidates:
     """Candidates among the last rows; a row stays while it waits or is among the last of its key."""
     waiting = Pair(left.from_on(after.both), right.from_on(after.both))
     due = Pair(_due(left, before, waiting.left), _due(right, before, waiting.right))
     passed = Pair(~waiting.left & ~due.left, ~waiting.right & ~due.right)
-    number = _numbers(
-        left,
-        right,
-        Pair(np.flatnonzero(due.left), np.flatnonzero(due.right)),
-        Pair(np.flatnonzero(passed.left), np.flatnonzero(passed.right)),
-    )
-    ordered = _ordered(left, right, number)
+    new = Pair(np.flatnonzero(due.left), np.flatnonzero(due.right))
+    ordered = _ordered(left, right, _touched(left, right, new, passed))
     return Candidates(
         preceding(ordered.left.at(due.left), ordered.right, bound.rows),
         preceding(ordered.right.at(due.right), ordered.left, bound.rows),
@@ -74,6 +93,18 @@ def by_count(bound: Last, left: Input, right: Input, before: Frontiers, after: F
             _last_to_come(bound, right, ordered.right, waiting.right, ends=_ended(after.left, waiting.left)),
         ),
     )
+
+
+def _touched(left: Input, right: Input, new: Pair[Rows], passed: Pair[Mask]) -> Pair[Keyed]:
+    """The rows that are due, and those before them that have the key of one of them."""
+    if not len(new.left) and not len(new.right):
+        return keyed(left, right, new, new)
+    wanted = [left.keys(new.left), right.keys(new.right)]
+    old = Pair(
+        touched(left, np.flatnonzero(passed.left), wanted),
+        touched(right, np.flatnonzero(passed.right), wanted),
+    )
+    return keyed(left, right, new, old)
 
 
 def _due(side: Input, before: Frontiers, waiting: Mask) -> Mask:
@@ -91,15 +122,15 @@ def _last_to_come(bound: Last, side: Input, ordered: Ordered, waiting: Mask, *, 
     return stay & waiting if ends else stay
 
 
-def _ordered(left: Input, right: Input, number: Pair[Numbers]) -> Pair[Ordered]:
+def _ordered(left: Input, right: Input, numbered: Pair[Keyed]) -> Pair[Ordered]:
     """The rows of both sides whose keys are touched, by key and event order."""
-    rows = Pair(np.flatnonzero(number.left >= 0), np.flatnonzero(number.right >= 0))
+    rows = Pair(numbered.left.rows, numbered.right.rows)
     cut = len(rows.left)
     times = np.concatenate([left.time[rows.left], right.time[rows.right]])
     rank = in_order(times, _ties(left, right, rows), np.arange(len(times)) >= cut)
     return Pair(
-        Ordered.of(rows.left, number.left[rows.left], rank[:cut], len(times)),
-        Ordered.of(rows.right, number.right[rows.right], rank[cut:], len(times)),
+        Ordered.of(rows.left, numbered.left.key, rank[:cut], len(times)),
+        Ordered.of(rows.right, numbered.right.key, rank[cut:], len(times)),
     )
 
 
@@ -110,25 +141,3 @@ def _ties(left: Input, right: Input, rows: Pair[Rows]) -> list[Any]:
         second = right.rows[other].take(pa.array(rows.right)).cast(first.type)
         columns.append(pa.chunked_array(first.chunks + second.chunks, first.type))
     return columns
-
-
-def _numbers(left: Input, right: Input, new: Pair[Rows], old: Pair[Rows]) -> Pair[Numbers]:
-    """Key numbers of all rows of both sides; -1 for those whose key no row of `new` has."""
-    numbers = Pair(np.full(len(left), -1), np.full(len(right), -1))
-    chosen = [(left, new.left), (right, new.right), (left, old.left), (right, old.right)]
-    if left.side.keys:
-        columns = [[_at(column, rows) for column in side.keys] for side, rows in chosen]
-        ours, theirs = number_by_new(columns[:2], columns[2:])
-        found = [*ours, *theirs]
-    else:
-        found = [np.zeros(len(rows), np.int64) for _, rows in chosen]
-    for (side, rows), number in zip(chosen, found, strict=True):
-        (numbers.left if side is left else numbers.right)[rows] = number
-    return numbers
-
-
-def _at(column: Any, rows: Rows) -> Any:
-    """Some rows of a column; without a copy where they are neighbours."""
-    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
-        return column.slice(int(rows[0]), len(rows))
-    return column.take(pa.array(rows))

@@ -84,7 +84,9 @@ class Join:
     """A join of two streams.
 
     `key_types` are the Arrow types in which keys of both sides are compared; `time` names the result's
-    timestamp, min(l.t, r.t), or the time of a row without a partner.
+    timestamp, min(l.t, r.t), or the time of a row without a partner. `key_names` name the keys in the result,
+    where they stand between the time and the columns of the sides: those of the left row, or of a right one
+    without a partner, in the key types. Without names the keys are not delivered.
 
     >>> import pyarrow as pa
     >>> call = Side("time", keys=("caller",), columns=(("caller", "caller"), ("time", "first")))
@@ -100,6 +102,7 @@ class Join:
     how: How = "inner"
     condition: Condition | None = None
     time: str = "time"
+    key_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         counts = len(self.left.keys), len(self.right.keys), len(self.key_types)
@@ -109,12 +112,18 @@ class Join:
                     *counts
                 )
             )
+        if self.key_names and len(self.key_names) != len(self.key_types):
+            raise BadJoin(
+                f"{len(self.key_types)} keys of a join have the names {self.key_names}; "
+                "give a name for each key, or none at all"
+            )
         if len(self.left.ties) != len(self.right.ties):
             raise BadJoin(
                 f"ties are broken by {self.left.ties} on the left and {self.right.ties} on the right; "
                 "give both sides the same number of columns"
             )
-        names = [self.time, *(name for side in (self.left, self.right) for _, name in side.columns)]
+        names = [self.time, *self.key_names]
+        names += [name for side in (self.left, self.right) for _, name in side.columns]
         if len(set(names)) != len(names):
             raise BadJoin(f"the columns of a join's result are {', '.join(names)}; give each its own name")
 

@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from penstock.joins.engine import cursor
 from penstock.joins.join import Condition
 from penstock.joins.spans import BLOCK, Rows, Spans, joined
 
@@ -47,8 +48,7 @@ class Matcher:
 
     @cached_property
     def _engine(self) -> duckdb.DuckDBPyConnection:
-        # To start one takes 15 ms, which an epoch without candidates need not pay.
-        return duckdb.connect(config={"threads": 1})
+        return cursor()
 
     def pairs(self, spans: Spans, *, left_probes: bool) -> Iterator[tuple[Rows, Rows]]:
         """Blocks of (left rows, right rows) that match."""

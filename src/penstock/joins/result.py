@@ -1,65 +1,85 @@
 """The rows of a join's result, from pairs and from rows without a partner."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from penstock.joins.inputs import Input
 from penstock.joins.join import Join
 from penstock.joins.spans import Rows
 
-__all__ = ["Result"]
+__all__ = ["Result", "result_schema"]
+
+
+def result_schema(join: Join, left: Any, right: Any) -> Any:
+    """The Arrow schema of a join's result, from the schemas of both sides: time, keys, left, right.
+
+    >>> from penstock.joins import Side, Within
+    >>> rows = pa.schema({"t": pa.timestamp("us", "UTC"), "caller": pa.int32(), "cell": pa.string()})
+    >>> side = Side("t", keys=("caller",), columns=(("cell", "first"),))
+    >>> again = Side("t", keys=("caller",), columns=(("cell", "second"),))
+    >>> join = Join(side, again, Within(5), (pa.int64(),), time="t", key_names=("caller",))
+    >>> [f"{field.name} {field.type}" for field in result_schema(join, rows, rows)]
+    ['t timestamp[us, tz=UTC]', 'caller int64', 'first string', 'second string']
+    """
+    fields = [left.field(join.left.time).with_name(join.time)]
+    if join.key_names:
+        fields += [pa.field(name, type_) for name, type_ in zip(join.key_names, join.key_types, strict=True)]
+    for side, schema in ((join.left, left), (join.right, right)):
+        fields += [schema.field(stored).with_name(name) for stored, name in side.columns]
+    return pa.schema([field.with_nullable(True).remove_metadata() for field in fields])
 
 
 @dataclass(frozen=True)
 class Result:
-    """All rows of both sides in one epoch, with their times in microseconds."""
+    """Makes result rows from the rows of both sides in one epoch."""
 
     join: Join
-    left: Any
-    right: Any
-    left_time: Rows
-    right_time: Rows
+    left: Input
+    right: Input
 
-    @property
+    @cached_property
     def schema(self) -> Any:
-        """The result's timestamp, then the columns of the left and of the right side."""
-        fields = [self.left.schema.field(self.join.left.time).with_name(self.join.time)]
-        for side, table in ((self.join.left, self.left), (self.join.right, self.right)):
-            fields += [table.schema.field(stored).with_name(name) for stored, name in side.columns]
-        return pa.schema([field.with_nullable(True).remove_metadata() for field in fields])
+        """The result's timestamp, the keys, then the columns of the left and of the right side."""
+        return result_schema(self.join, self.left.rows.schema, self.right.rows.schema)
 
     def matched(self, left: Rows, right: Rows) -> Any:
-        """Pairs; each has the time of its earlier row."""
-        time = np.minimum(self.left_time[left], self.right_time[right])
-        return self._table(time, self._taken(left=left), self._taken(right=right))
+        """Pairs; each has the time of its earlier row and the key of its left one."""
+        time = np.minimum(self.left.time[left], self.right.time[right])
+        given = self._given(self.left, left), self._given(self.right, right)
+        return self._table(time, self._keys(self.left, left), *given)
 
     def unmatched_left(self, rows: Rows) -> Any:
         """Left rows without a partner, with nulls on the right."""
+        nothing = [None] * len(self.join.right.columns)
         return self._table(
-            self.left_time[rows], self._taken(left=rows), [None] * len(self.join.right.columns)
+            self.left.time[rows], self._keys(self.left, rows), self._given(self.left, rows), nothing
         )
 
     def unmatched_right(self, rows: Rows) -> Any:
         """Right rows without a partner, with nulls on the left."""
+        nothing = [None] * len(self.join.left.columns)
         return self._table(
-            self.right_time[rows], [None] * len(self.join.left.columns), self._taken(right=rows)
+            self.right.time[rows], self._keys(self.right, rows), nothing, self._given(self.right, rows)
         )
 
-    def _taken(self, *, left: Rows | None = None, right: Rows | None = None) -> list[Any]:
-        side, table, rows = (
-            (self.join.left, self.left, left) if right is None else (self.join.right, self.right, right)
-        )
+    def _keys(self, side: Input, rows: Rows) -> list[Any]:
+        if not self.join.key_names:
+            return []
+        index, pairs = pa.array(rows), zip(side.side.keys, self.join.key_types, strict=True)
+        return [side.rows[stored].take(index).cast(type_) for stored, type_ in pairs]
+
+    def _given(self, side: Input, rows: Rows) -> list[Any]:
         index = pa.array(rows)
-        return [table[stored].take(index) for stored, _ in side.columns]
+        return [side.rows[stored].take(index) for stored, _ in side.side.columns]
 
-    def _table(self, time: Rows, left: list[Any], right: list[Any]) -> Any:
-        schema = self.schema
+    def _table(self, time: Rows, keys: list[Any], left: list[Any], right: list[Any]) -> Any:
+        stamps = pa.array(time).cast(self.schema.field(0).type)
         columns = [
             pa.nulls(len(time), field.type) if column is None else column
-            for field, column in zip(
-                schema, [pa.array(time).cast(schema.field(0).type), *left, *right], strict=True
-            )
+            for field, column in zip(self.schema, [stamps, *keys, *left, *right], strict=True)
         ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        return pa.Table.from_arrays(columns, schema=self.schema)

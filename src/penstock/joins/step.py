@@ -58,7 +58,7 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
         candidates = by_time(join.bound, left, right, after)
     else:
         candidates = by_count(join.bound, left, right, before, after)
-    result = Result(join, left.rows, right.rows, left.time, right.time)
+    result = Result(join, left, right)
     outer_left, outer_right = join.keeps_unmatched
     matched = Pair(_marks(kept.left, left), _marks(kept.right, right))
     for one, other in _pairs(join, left, right, candidates):
@@ -78,7 +78,7 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
 
 
 def _refuse_late(side: Input, frontier: int | None) -> None:
-    new = side.time[side.kept :]
+    new = side.new_time
     if frontier is not None and len(new) and new.min() < frontier:
         raise BadJoin(
             f"a new row has {side.side.time!r} {new.min()}, below the frontier {frontier}; "

@@ -32,8 +32,16 @@ class Timed:
 
     def between(self, low: int, high: int) -> "Timed":
         """The rows with a number and a time from `low` to `high`, both included."""
-        at = np.flatnonzero((self.key >= 0) & (self.time >= low) & (self.time <= high))
+        return self.part(np.flatnonzero((self.key >= 0) & (self.time >= low) & (self.time <= high)))
+
+    def part(self, at: Rows | slice) -> "Timed":
+        """Some of the rows."""
         return Timed(self.rows[at], self.key[at], self.time[at])
+
+    def and_those(self, others: "Timed") -> "Timed":
+        """These rows and others of the same side."""
+        joint = zip((self.rows, self.key, self.time), (others.rows, others.key, others.time), strict=True)
+        return Timed(*(np.concatenate(both) for both in joint))
 
 
 def near(probe: Timed, build: Timed, distance: int) -> Spans | None:

@@ -1,0 +1,19 @@
+"""One DuckDB for each process: to start one takes 15-28 ms, a cursor on it a few microseconds."""
+
+import os
+from functools import cache
+
+import duckdb
+
+__all__ = ["cursor"]
+
+
+def cursor() -> duckdb.DuckDBPyConnection:
+    """A connection with names of its own, for one thread; close it to let go of what it registered."""
+    # A child must not use what its parent opened.
+    return _database(os.getpid()).cursor()
+
+
+@cache
+def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 -- the key of the cache
+    return duckdb.connect(config={"threads": 1})
