@@ -1,6 +1,7 @@
 """From a query to the plan that runs it: rewritten, cut into stages, each with its plan and channels."""
 
 from penstock.compile.explain import explain
+from penstock.compile.optimise import Optimised, optimise
 from penstock.compile.partials import Column, Partial, form
 from penstock.compile.plan import ROWS, Combining, Describe, Result, WindowPlan, compile_aggregation
 
@@ -9,10 +10,12 @@ __all__ = [
     "Column",
     "Combining",
     "Describe",
+    "Optimised",
     "Partial",
     "Result",
     "WindowPlan",
     "compile_aggregation",
     "explain",
     "form",
+    "optimise",
 ]
