@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.compile.conditions import conjuncts, is_total, joined, substituted
+from penstock.compile.naming import named
 from penstock.compile.rebuild import filtered, rebuilt, stepped
 from penstock.compile.shared import readers
 from penstock.compile.sides import sides_of
@@ -161,8 +162,8 @@ def _remaining(step: Where | Branch, staying: tuple[Expression, ...], schema: Sc
 
 def _note(relation: Derived, condition: Expression, places: tuple[int, ...]) -> str:
     if not isinstance(relation.operator, Join):
-        where = repr(relation.inputs[0])
+        where = f"input {named(relation.inputs[0])}"
     else:
         names = "left", "right"
-        where = " and ".join(f"{names[place]} input {relation.inputs[place]!r}" for place in places)
+        where = " and ".join(f"{names[place]} input {named(relation.inputs[place])}" for place in places)
     return f"condition {condition} moved below {relation.operator} to its {where}"

@@ -1,5 +1,6 @@
 """Relations that several operators read: equal sub-graphs are one, so what they hold is computed once."""
 
+from penstock.compile.naming import named
 from penstock.query import Aggregation, Derived, Join, Query, Relation, Stream
 
 __all__ = ["readers", "shared_notes"]
@@ -19,7 +20,7 @@ def readers(query: Query) -> dict[Relation, int]:
 def shared_notes(query: Query) -> tuple[str, ...]:
     """A line for every stream and stateful relation that is read more than once."""
     return tuple(
-        f"{relation!r} is there once and used {count} times"
+        f"{named(relation)} is there once and used {count} times"
         for relation, count in readers(query).items()
         if count > 1 and (isinstance(relation, Stream) or _stateful(relation))
     )
