@@ -4,6 +4,8 @@ Written apart from Penstock on purpose. Each relation is a table with its event 
 microseconds; columns of timestamps are held in the same way.
 """
 
+import functools
+
 import duckdb
 import pyarrow as pa
 
@@ -16,10 +18,16 @@ CREATE MACRO ceil_div(a, b) AS (-floor_div(-a, b));
 """
 
 
+@functools.cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One for all graphs, since opening one costs as much as evaluating a graph."""
+    return duckdb.connect(config={"threads": 1}).execute(MACROS)
+
+
 def evaluate(graph: Graph, accepted: dict[str, list[dict]], *, every: bool = False) -> list[list[tuple]]:
     """The rows of every output, or of every node, in no particular order."""
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.execute(MACROS)
+    connection = _connection().begin()
+    try:
         for place, node in enumerate(graph.nodes):
             if isinstance(node.operator, Source):
                 connection.register("given", _table(node, accepted[node.operator.name]))
@@ -27,11 +35,12 @@ def evaluate(graph: Graph, accepted: dict[str, list[dict]], *, every: bool = Fal
                 connection.unregister("given")
             else:
                 connection.execute(f"CREATE TABLE n{place} AS {statement(graph, place)}")
-        wanted = range(len(graph.nodes)) if every else graph.outputs
         return [
             connection.sql(f"SELECT {', '.join(graph.nodes[place].names)} FROM n{place}").fetchall()
-            for place in wanted
+            for place in (range(len(graph.nodes)) if every else graph.outputs)
         ]
+    finally:
+        connection.rollback()
 
 
 def _table(node: Node, rows: list[dict]) -> pa.Table:
