@@ -1,5 +1,6 @@
 """From a query to the plan that runs it: rewritten, cut into stages, each with its plan and channels."""
 
+from penstock.compile.channels import channels_of
 from penstock.compile.explain import explain
 from penstock.compile.optimise import Optimised, optimise
 from penstock.compile.partials import Column, Partial, form
@@ -14,6 +15,7 @@ __all__ = [
     "Partial",
     "Result",
     "WindowPlan",
+    "channels_of",
     "compile_aggregation",
     "explain",
     "form",

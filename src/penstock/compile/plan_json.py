@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from penstock.compile.join_words import join_words
+from penstock.compile.naming import named
 from penstock.compile.outline import Outline
 from penstock.compile.router_words import router_kind, router_words
 from penstock.compile.stages import Feed, Stage
@@ -24,7 +25,7 @@ def plan_json(plan: Outline) -> str:
         "streams": [_stream(each) for each in subqueries.query.streams],
         "stages": [_stage(each, plan.channels[each.number]) for each in subqueries.stages],
         "outputs": [
-            {"relation": repr(relation), "feeds": [_feed(feed) for feed in port]}
+            {"relation": named(relation), "feeds": [_feed(feed) for feed in port]}
             for relation, port in zip(subqueries.query.outputs, subqueries.outputs, strict=True)
         ],
         "notes": list(plan.notes),
