@@ -1,0 +1,77 @@
+"""Which tuples a run accepts, worked out tuple by tuple from the rule of lateness.
+
+A stream promises nothing below its latest tuple minus the delay, counting every tuple with a time, also
+those that a where() drops or that are late themselves; before its first tuple it promises nothing. A port
+promises the least of its feeds. A window closes when its end is at or below its port's promise, and its
+stage promises the start of the first window that is open; a join within w promises the lesser of its
+sides minus w, a join with the last rows the lesser of its sides.
+
+A tuple is late if a stateful operator that its stream feeds directly, through stateless operators and
+unions, had passed it before the epoch began: a window the end of its last closed window, a join the promise
+of that side. A stream feeding several operators has the largest of these bounds: what is late for one of
+them is taken by none, nor by outputs, so that all of a graph sees the same tuples.
+"""
+
+from dataclasses import dataclass
+
+from graphs.graph import Graph, Joined, Source, Windowed
+
+Latest = dict[int, int | None]
+
+
+@dataclass(frozen=True)
+class Judged:
+    accepted: dict[str, list[dict]]
+    late: int
+    rejected: int
+
+
+def judge(graph: Graph) -> Judged:
+    """Part the tuples of all streams, epoch after epoch."""
+    latest: Latest = dict.fromkeys(graph.sources.values())
+    accepted = {name: [] for name in graph.sources}
+    late = rejected = 0
+    for number in range(len(next(iter(graph.epochs.values())))):
+        bounds = {name: bound(graph, place, latest) for name, place in graph.sources.items()}
+        for name, place in graph.sources.items():
+            time = graph.nodes[place].time
+            given = graph.epochs[name][number]
+            held = [row for row in given if row[time] is not None]
+            taken = [row for row in held if bounds[name] is None or row[time] >= bounds[name]]
+            accepted[name] += taken
+            late += len(held) - len(taken)
+            rejected += len(given) - len(held)
+            times = [row[time] for row in held] + ([] if latest[place] is None else [latest[place]])
+            latest[place] = max(times, default=None)
+    return Judged(accepted, late, rejected)
+
+
+def bound(graph: Graph, source: int, latest: Latest) -> int | None:
+    """The time below which tuples of a stream are late."""
+    passed = []
+    for node in graph.nodes:
+        for each in node.inputs if node.stateful else ():
+            reached = port(graph, each, latest)
+            if source in graph.origins(each) and reached is not None:
+                window = isinstance(node.operator, Windowed)
+                passed.append(node.operator.last_closed_end(reached) if window else reached)
+    return max(passed, default=None)
+
+
+def port(graph: Graph, place: int, latest: Latest) -> int | None:
+    """The promise of the relation at a port: the least of its feeds."""
+    promised = [_promise(graph, each, latest) for each in graph.origins(place)]
+    return None if None in promised else min(promised)
+
+
+def _promise(graph: Graph, place: int, latest: Latest) -> int | None:
+    operator = graph.nodes[place].operator
+    if isinstance(operator, Source):
+        return None if latest[place] is None else latest[place] - operator.delay
+    ports = [port(graph, each, latest) for each in graph.nodes[place].inputs]
+    if None in ports:
+        return None
+    if isinstance(operator, Windowed):
+        return operator.first_open_start(ports[0])
+    assert isinstance(operator, Joined)
+    return min(ports) - (operator.within or 0)

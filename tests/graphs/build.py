@@ -1,0 +1,112 @@
+"""A graph as Penstock's relations, and a run of it."""
+
+import datetime as dt
+import tempfile
+from dataclasses import dataclass
+
+import penstock as ps
+from graphs.graph import Branch, Graph, Joined, Mapped, Node, Select, Source, Union, Where, Windowed
+from penstock.query import Relation
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+MICRO = dt.timedelta(microseconds=1)
+FUNCTIONS = {"count": ps.count, "sum": ps.sum, "min": ps.min, "max": ps.max, "avg": ps.avg}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The rows of every output, and how many tuples were set aside."""
+
+    rows: list[list[tuple]]
+    late: int
+    rejected: int
+
+
+def run(graph: Graph, **options) -> Outcome:
+    """Run a graph on Spark until its sources end."""
+    outputs = relations(graph)
+    sinks = [ps.memory() for _ in outputs]
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"channels": graph.channels, "strategy": graph.strategy, **options}
+        started = ps.query(*outputs).start(*sinks, checkpoint=folder, **settings)
+        started.wait()
+        counts = started.counts
+    found = [
+        rows_of(sink.table(), graph.nodes[place]) for sink, place in zip(sinks, graph.outputs, strict=True)
+    ]
+    return Outcome(found, counts.late, counts.rejected)
+
+
+def rows_of(table, node: Node) -> list[tuple]:
+    """The delivered rows, times in microseconds."""
+    if not table.num_rows:
+        return []
+    assert tuple(table.column_names) == node.names
+    return [tuple(_plain(value) for value in row.values()) for row in table.to_pylist()]
+
+
+def _plain(value):
+    return round((value - EPOCH) / MICRO) if isinstance(value, dt.datetime) else value
+
+
+def relations(graph: Graph) -> list[Relation]:
+    """The delivered relations."""
+    made: list[Relation] = []
+    for node in graph.nodes:
+        inputs = [made[each] for each in node.inputs]
+        found = _stream(graph, node) if isinstance(node.operator, Source) else _derived(node, inputs)
+        assert found.schema.names == node.names, (found, node)
+        made.append(found)
+    return [made[place] for place in graph.outputs]
+
+
+def _stream(graph: Graph, node: Node) -> Relation:
+    source = node.operator
+    batches = [
+        [
+            {**row, node.time: None if row[node.time] is None else EPOCH + row[node.time] * MICRO}
+            for row in epoch
+        ]
+        for epoch in graph.epochs[source.name]
+    ]
+    schema = ", ".join(f"{each.name} {each.type}" for each in node.columns)
+    return ps.stream(source.name, schema, time=node.time, delay=source.delay * MICRO, source=ps.rows(batches))
+
+
+def _derived(node: Node, inputs: list[Relation]) -> Relation:
+    return METHODS[type(node.operator)](node.operator, *inputs)
+
+
+def _mapped(operator: Mapped, given: Relation) -> Relation:
+    schema = ", ".join(f"{name} {type_}" for name, type_ in operator.function.made)
+    return given.map(operator.function, schema)
+
+
+def _joined(operator: Joined, left: Relation, right: Relation) -> Relation:
+    bound = {"last": operator.last} if operator.last else {"within": operator.within * MICRO}
+    options = {"how": operator.how, "condition": operator.condition, "suffixes": operator.suffixes, **bound}
+    return left.join(right, dict(operator.keys), **options) if operator.keys else left.cross(right, **options)
+
+
+def _windows(operator: Windowed, given: Relation) -> Relation:
+    grouped = given
+    if operator.keys:
+        taken = [name for name, sql in operator.keys if name == sql]
+        grouped = given.group_by(*taken, **{name: sql for name, sql in operator.keys if name != sql})
+    durations = [each * MICRO for each in (operator.size, operator.slide, operator.offset)]
+    aggregates = {
+        name: FUNCTIONS[function](*([column] if column else []))
+        for name, function, column in operator.aggregates
+    }
+    return grouped.window(*durations).agg(**aggregates)
+
+
+METHODS = {
+    Where: lambda operator, given: given.where(operator.condition),
+    Branch: lambda operator, given: given.split(*operator.conditions)[operator.place],
+    Select: lambda operator, given: given.select(*operator.names, **dict(operator.made)),
+    Mapped: _mapped,
+    Union: lambda _operator, given, *others: given.union(*others),
+    Windowed: _windows,
+    Joined: _joined,
+}

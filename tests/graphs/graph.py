@@ -1,0 +1,182 @@
+"""A query graph written down apart from Penstock: what is run, and what the batch oracle evaluates.
+
+Every relation is a node that names its inputs by their places; times are microseconds.
+"""
+
+from dataclasses import dataclass
+
+from graphs.maps import Mapping
+
+
+@dataclass(frozen=True)
+class Column:
+    """`exact` columns have one value whatever the order of summation; only they decide on tuples."""
+
+    name: str
+    type: str
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Source:
+    name: str
+    delay: int
+
+
+@dataclass(frozen=True)
+class Where:
+    condition: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    conditions: tuple[str, ...]
+    place: int
+
+
+@dataclass(frozen=True)
+class Select:
+    names: tuple[str, ...]
+    made: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Mapped:
+    function: Mapping
+
+
+@dataclass(frozen=True)
+class Union:
+    pass
+
+
+@dataclass(frozen=True)
+class Windowed:
+    keys: tuple[tuple[str, str], ...]
+    size: int
+    slide: int
+    offset: int
+    aggregates: tuple[tuple[str, str, str | None], ...]
+
+    def last_closed_end(self, frontier: int) -> int:
+        """The largest window end at or below the frontier."""
+        return (frontier - self.size - self.offset) // self.slide * self.slide + self.size + self.offset
+
+    def first_open_start(self, frontier: int) -> int:
+        return self.last_closed_end(frontier) - self.size + self.slide
+
+
+@dataclass(frozen=True)
+class Joined:
+    keys: tuple[tuple[str, str], ...]
+    within: int | None
+    last: int | None
+    how: str
+    condition: str | None
+    suffixes: tuple[str, str]
+
+
+Operator = Source | Where | Branch | Select | Mapped | Union | Windowed | Joined
+
+
+@dataclass(frozen=True)
+class Node:
+    operator: Operator
+    inputs: tuple[int, ...]
+    columns: tuple[Column, ...]
+    time: str
+    pinned: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.columns)
+
+    @property
+    def stateful(self) -> bool:
+        return isinstance(self.operator, (Windowed, Joined))
+
+    def column(self, name: str) -> Column:
+        return next(each for each in self.columns if each.name == name)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """`epochs` has for each stream one list of rows for each epoch."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+    epochs: dict[str, list[list[dict]]]
+    channels: int
+    strategy: str = "subquery"
+
+    @property
+    def sources(self) -> dict[str, int]:
+        return {
+            node.operator.name: place
+            for place, node in enumerate(self.nodes)
+            if isinstance(node.operator, Source)
+        }
+
+    def origins(self, place: int) -> list[int]:
+        """The sources and stateful nodes from which tuples reach a relation through stateless ones."""
+        node = self.nodes[place]
+        if node.stateful or not node.inputs:
+            return [place]
+        return [origin for each in node.inputs for origin in self.origins(each)]
+
+
+def selected(nodes: list[Node], place: int, operator: Select, types: dict[str, Column]) -> Node:
+    """What select() gives: the pinned columns first, then those named, then those made."""
+    given = nodes[place]
+    kept = (*given.pinned, *(name for name in operator.names if name not in given.pinned))
+    columns = tuple(given.column(name) for name in kept)
+    columns += tuple(types[name] for name, _ in operator.made)
+    return Node(operator, (place,), columns, given.time, given.pinned)
+
+
+def mapped(nodes: list[Node], place: int, operator: Mapped) -> Node:
+    """What map() gives: the pinned columns or the time if it is in sight, then what the function makes."""
+    given = nodes[place]
+    kept = given.pinned or tuple(name for name in given.names if name == given.time)
+    made = tuple(Column(name, type_) for name, type_ in operator.function.made)
+    return Node(
+        operator, (place,), tuple(given.column(name) for name in kept) + made, given.time, given.pinned
+    )
+
+
+def windowed(nodes: list[Node], place: int, operator: Windowed, types: dict[str, Column]) -> Node:
+    """What agg() gives: the bounds of the window, the keys, the aggregates."""
+    bounds = (Column("window_start", "timestamp"), Column("window_end", "timestamp"))
+    keys = tuple(types[name] for name, _ in operator.keys)
+    aggregates = tuple(types[name] for name, _, _ in operator.aggregates)
+    return Node(
+        operator, (place,), bounds + keys + aggregates, "window_start", ("window_start", "window_end")
+    )
+
+
+def joined(nodes: list[Node], left: int, right: int, operator: Joined) -> Node:
+    """What join() gives: the left side's time, the keys, the left and the right columns."""
+    ours, theirs = nodes[left], nodes[right]
+    columns = [Column(ours.time, "timestamp")]
+    for one, other in operator.keys:
+        wide = "bigint" in {ours.column(one).type, theirs.column(other).type}
+        columns.append(Column(one, "bigint" if wide else ours.column(one).type))
+    given = sides(nodes, left, right, operator)
+    for node, pairs in zip((ours, theirs), given, strict=True):
+        for stored, name in pairs:
+            found = node.column(stored)
+            columns.append(Column(name, found.type, found.exact))
+    return Node(operator, (left, right), tuple(columns), ours.time, (ours.time,))
+
+
+def sides(nodes: list[Node], left: int, right: int, operator: Joined) -> list[list[tuple[str, str]]]:
+    """Stored and result names of the columns of both sides; names of both get the suffixes."""
+    ours, theirs = nodes[left], nodes[right]
+    one = [name for name in ours.names if name not in {ours.time, *(key for key, _ in operator.keys)}]
+    other = [name for name in theirs.names if name not in {theirs.time, *(key for _, key in operator.keys)}]
+    taken = {ours.time, *(key for key, _ in operator.keys)}
+    shared = (set(one) & set(other)) | (taken & {*one, *other})
+    return [
+        [(name, name + (suffix if name in shared else "")) for name in names]
+        for names, suffix in zip((one, other), operator.suffixes, strict=True)
+    ]

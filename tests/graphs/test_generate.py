@@ -1,0 +1,44 @@
+"""The generator draws what it says: every kind of operator, and the same graph for the same seed."""
+
+from collections import Counter
+
+from graphs.accepted import judge
+from graphs.build import relations
+from graphs.generate import generate
+from graphs.graph import Joined, Windowed
+
+
+def kinds(graph):
+    for node in graph.nodes:
+        operator = node.operator
+        if isinstance(operator, Joined):
+            bound = "last" if operator.last else "within" if operator.keys else "cross"
+            yield f"{bound} {operator.how}"
+            yield f"{len(operator.keys)} keys"
+            yield from ["condition"] if operator.condition else []
+            yield from ["self-join"] if len(set(node.inputs)) == 1 else []
+        elif isinstance(operator, Windowed):
+            yield "tumbling" if operator.size == operator.slide else "sliding"
+            yield from [function for _, function, _ in operator.aggregates]
+        yield type(operator).__name__
+    yield f"{len(graph.outputs)} outputs"
+    yield f"{sum(node.stateful for node in graph.nodes)} stages"
+    yield f"{graph.channels} channels"
+    yield from ["late"] if judge(graph).late else []
+
+
+def test_a_seed_gives_the_same_graph():
+    assert generate(7) == generate(7)
+
+
+def test_relations_have_the_columns_that_the_graph_says():
+    assert all(relations(generate(seed)) for seed in range(20))
+
+
+def test_all_kinds_are_drawn():
+    seen = Counter(kind for seed in range(120) for kind in set(kinds(generate(seed))))
+    joins = [f"{bound} {how}" for bound in ("last", "within") for how in ("inner", "left", "right", "full")]
+    wanted = [*joins, "cross inner", "1 keys", "2 keys", "condition", "self-join", "tumbling", "sliding"]
+    wanted += ["count", "sum", "min", "max", "avg", "Where", "Select", "Mapped", "Branch", "Union", "late"]
+    wanted += ["1 outputs", "2 outputs", "1 stages", "3 stages", "1 channels", "7 channels"]
+    assert not [kind for kind in wanted if seen[kind] < 2]

@@ -1,0 +1,39 @@
+"""Random query graphs on Spark: what is delivered equals a batch engine's answer and the serial run's.
+
+A failing case is named by its seed: `pytest tests/runtime/test_graphs.py -k "[17]"` runs that one alone.
+"""
+
+import dataclasses
+
+import pytest
+
+from graphs.accepted import judge
+from graphs.batch import evaluate
+from graphs.build import relations, run
+from graphs.compare import assert_alike, multiset
+from graphs.generate import generate
+
+
+def check(seed):
+    graph = generate(seed)
+    # Shown with a failure.
+    print(f"seed {seed}: {graph.channels} channels, {graph.strategy}:", *relations(graph), sep="\n")  # noqa: T201
+    judged = judge(graph)
+    parallel = run(graph)
+    for found, expected in zip(parallel.rows, evaluate(graph, judged.accepted), strict=True):
+        assert_alike(found, expected)
+    assert (parallel.late, parallel.rejected) == (judged.late, judged.rejected)
+    serial = run(dataclasses.replace(graph, channels=1))
+    assert [multiset(rows) for rows in parallel.rows] == [multiset(rows) for rows in serial.rows]
+    assert (parallel.late, parallel.rejected) == (serial.late, serial.rejected)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_graph_gives_what_a_batch_engine_and_a_serial_run_give(spark, seed):
+    check(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1_000, 1_300))
+def test_three_hundred_random_graphs_give_what_a_batch_engine_and_serial_runs_give(spark, seed):
+    check(seed)
