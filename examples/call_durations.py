@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> Counter:
     """Run the query over generated calls until they end, and show the durations."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--calls", type=int, default=50_000, help="calls to generate")
-    parser.add_argument("--channels", type=int, default=4, help="channels of each stateful stage")
+    parser.add_argument("--channels", type=int, default=4, help="channels in all")
     parser.add_argument("--explain", action="store_true", help="show the plan instead of running it")
     options = parser.parse_args(arguments)
     query = durations(CallRecords(options.calls, seconds=3600, phones=20_000))

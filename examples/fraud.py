@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> Verdict | None:
     """Run the query over generated calls until they end, and compare with the truth."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--calls", type=int, default=50_000, help="calls to generate")
-    parser.add_argument("--channels", type=int, default=4, help="channels of each stateful stage")
+    parser.add_argument("--channels", type=int, default=4, help="channels in all")
     parser.add_argument("--explain", action="store_true", help="show the plan instead of running it")
     options = parser.parse_args(arguments)
     records = CallRecords(options.calls, seconds=600, phones=20_000)
