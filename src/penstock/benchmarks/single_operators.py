@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 import penstock as ps
 from penstock.benchmarks import results
 from penstock.benchmarks.cost import cost_of
-from penstock.benchmarks.data import write_files
+from penstock.benchmarks.data import first_files, write_files
 from penstock.benchmarks.timing import Measured
 from penstock.query import Relation
 from penstock.reports import Value, say
@@ -28,6 +28,7 @@ from penstock.workloads.calls import CALL_COLUMNS
 
 __all__ = ["QUERIES", "OperatorSize", "single_operators"]
 
+WARM_UP_FILES = 2
 _SECONDS = "(unix_micros(stop) - unix_micros(start)) / 1000000"
 
 
@@ -85,9 +86,13 @@ def single_operators(spark: SparkSession, size: OperatorSize, repeats: int, seed
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         records = CallRecords(size.calls, size.seconds, seed=seed)
         folder = write_files(Path(scratch, "calls"), lambda: records.table, size.calls_per_file)
-        for _ in range(repeats):
+        few = first_files(folder, WARM_UP_FILES)
+        for turn in range(repeats + 1):
             for case in QUERIES:
-                row = _round(spark, case, folder, size)
+                row = _round(spark, case, folder if turn else few, size)
+                if not turn:
+                    continue
+                say(f"{case}, round {turn}: {row['rows_per_s']:,} rows/s")
                 best[case] = min(best.get(case, row), row, key=lambda each: float(each["wall_s"] or 0))
     return Measured(tuple(best.values()), ())
 
@@ -96,7 +101,6 @@ def _round(spark: SparkSession, case: str, folder: Path, size: OperatorSize) -> 
     with tempfile.TemporaryDirectory(dir=folder.parent) as place:
         cost = cost_of(spark, partial(_run, spark, case, folder, Path(place), size.files_per_epoch))
         rows_out = results.count(Path(place, "out"))
-    say(f"{case}: {size.calls / cost.wall_s:,.0f} rows/s")
     return {
         "engine": "penstock",
         "case": case,
