@@ -11,6 +11,7 @@ __all__ = [
     "BadDuration",
     "BadExpression",
     "BadJoin",
+    "BadMap",
     "BadName",
     "BadRouting",
     "BadSchema",
@@ -93,6 +94,10 @@ class BadAggregate(QueryError):
 
 class BadJoin(QueryError):
     """A join is stated in a way that cannot be computed, or is given rows that it cannot take."""
+
+
+class BadMap(QueryError):
+    """A function given to map() does not return what was declared."""
 
 
 class BadName(QueryError):

@@ -6,7 +6,7 @@ import penstock as ps
 from compile.calls import calls, cdr_query, suspects
 from penstock.compile import explain
 from penstock.errors import BadRouting, UnknownForm, UnknownStrategy
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 
 def stream():

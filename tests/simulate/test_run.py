@@ -43,7 +43,7 @@ plans = st.lists(st.tuples(st.floats(1e-4, 1e-2), st.integers(1, 5)), min_size=1
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(plans, st.floats(10, 20_000), st.integers(0, 9))
 def test_no_tuple_is_lost_or_made(plan, rate, seed):
     seen = simulate(plan, rate, rng(seed), BRIEF)
@@ -54,7 +54,7 @@ def test_no_tuple_is_lost_or_made(plan, rate, seed):
         assert after.received <= before.done * 0.8 * (1 + 1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(plans, st.floats(10, 20_000), st.integers(0, 9))
 def test_processors_are_never_more_than_busy(plan, rate, seed):
     seen = simulate(plan, rate, rng(seed), BRIEF)
@@ -62,8 +62,8 @@ def test_processors_are_never_more_than_busy(plan, rate, seed):
     assert -1e-9 <= seen.idle <= 1
 
 
-@pytest.mark.parametrize("busy", [0.5, 0.8])
-def test_one_channel_queues_like_random_arrivals_at_a_steady_server(busy):
+def test_one_channel_queues_like_random_arrivals_at_a_steady_server():
+    busy = 0.8
     # A slice is the service of one tuple: left over after it are, on average, busy^2 / (2 (1 - busy)).
     plan = Plan((Stage("one", 1.0, Dealt(1), (0,)),), np.ones(1))
     seen = simulate(plan, busy, rng(), Clock(seconds=15_000, slice=1.0, warm_up=1_000))
@@ -89,10 +89,11 @@ def test_channels_on_one_processor_share_it():
 def test_the_product_forms_every_pair_once_however_many_channels():
     def comparisons(channels):
         stage = Stage("product", 0.0, Gridded(channels), tuple(range(channels)), window=Window(rows=2_000))
-        return simulate(Plan((stage,), np.ones(channels)), 400, rng()).comparisons
+        seen = simulate(Plan((stage,), np.ones(channels)), 400, rng())
+        return seen.comparisons / seen.throughput
 
-    assert comparisons(1) == pytest.approx(400 * 2_000, rel=0.03)
-    assert comparisons(16) == pytest.approx(400 * 2_000, rel=0.03)
+    assert comparisons(1) == pytest.approx(2_000)
+    assert comparisons(16) == pytest.approx(2_000, rel=0.01)
 
 
 def test_a_time_window_costs_the_square_of_the_load():

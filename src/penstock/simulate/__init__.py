@@ -4,7 +4,7 @@ Deterministic: time and randomness are arguments. Costs come from `calibrate`, w
 that channels run, or from published figures.
 """
 
-from penstock.simulate.calibration import Calibration, calibrate
+from penstock.simulate.calibration import Calibration, Work, calibrate
 from penstock.simulate.handover import Handover
 from penstock.simulate.plan import Plan, processors
 from penstock.simulate.run import Clock, Observed, Tally, simulate
@@ -27,6 +27,7 @@ __all__ = [
     "Stage",
     "Tally",
     "Window",
+    "Work",
     "calibrate",
     "key_hashes",
     "processors",

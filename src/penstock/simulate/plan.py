@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 
@@ -94,12 +95,22 @@ class Plan:
         return stage.selectivity / stage.split.copies
 
     def ideal(self) -> float:
-        """Source tuples a second if load were even and comparisons and connections free: an upper bound."""
-        work = sum(
-            self.flow[stage.name] * stage.split.copies * (stage.work + self.handling(stage))
-            for stage in self.stages
-        )
-        return float(self.speeds.sum()) / work
+        """Source tuples a second if load were even and connections free: an upper bound.
+
+        A tuple costs a fixed part, and a part that grows with the rate where windows are of time.
+        """
+        fixed = growing = 0.0
+        for stage in self.stages:
+            flow, copies = self.flow[stage.name], stage.split.copies
+            fixed += flow * copies * (stage.work + self.handling(stage))
+            if stage.window is not None:
+                met = stage.compare * copies * copies / stage.split.channels
+                fixed += flow * met * stage.window.rows
+                growing += flow * met * stage.window.seconds * flow / 2
+        capacity = float(self.speeds.sum())
+        if fixed + growing <= 0:
+            raise BadSimulation("no stage costs anything; give at least one stage work, links or a window")
+        return 2 * capacity / (fixed + sqrt(fixed * fixed + 4 * growing * capacity))
 
     def _ends(self, stage: Stage) -> int:
         channels = {each.name: each.split.channels for each in self.stages}

@@ -48,15 +48,18 @@ class Tally:
 class Observed:
     """The steady state under one load.
 
-    `throughput` is in source tuples/s that came through to the end, `comparisons` in pairs/s; `cpu`, and the
-    three parts that make up a whole, are shares of all processors; `queue` is the mean over channels.
+    `rate` is the load asked for and `offered` what chance made of it; `throughput` is in source tuples/s
+    that came through to the end, `comparisons` in pairs/s; `cpu`, and the three parts that make up a whole,
+    are shares of all processors; `busiest` is the share of one; `queue` is the mean over channels.
     """
 
     rate: float
+    offered: float
     throughput: float
     comparisons: float
     operators: float
     communication: float
+    busiest: float
     queue: float
     connections: float
     stages: tuple[Tally, ...]
@@ -88,7 +91,7 @@ def simulate(plan: Plan, rate: float, rng: np.random.Generator, clock: Clock | N
     budget = plan.speeds * clock.slice
     chatter = np.minimum(plan.chatter * clock.slice, budget)
     leaving: dict[str, float] = dict.fromkeys((stage.name for stage in plan.stages), 0.0)
-    queue = 0.0
+    offered = queue = 0.0
     for number in range(slices):
         if number == first:
             for each in channels:
@@ -100,9 +103,10 @@ def simulate(plan: Plan, rate: float, rng: np.random.Generator, clock: Clock | N
         for each in reversed(channels):
             leaving[each.stage.name] = each.work(free)
         if number >= first:
-            queue += sum(each.queue.sum() for each in channels)
+            offered += leaving[SOURCE]
+            queue += sum(float(each.queue.sum()) for each in channels)
     observed = slices - first
-    return _seen(plan, rate, channels, observed * clock.slice, queue / observed)
+    return _seen(plan, rate, channels, observed * clock.slice, offered, queue / observed)
 
 
 class _Channels:
@@ -154,20 +158,27 @@ class _Channels:
         return self.done - self.before
 
 
-def _seen(plan: Plan, rate: float, channels: list[_Channels], seconds: float, queue: float) -> Observed:
+def _seen(  # noqa: PLR0913, PLR0917 -- what a run leaves behind
+    plan: Plan, rate: float, channels: list[_Channels], seconds: float, offered: float, queue: float
+) -> Observed:
     capacity = float(plan.speeds.sum()) * seconds
-    chatter = float(np.minimum(plan.chatter, plan.speeds).sum()) * seconds
+    chatter = np.minimum(plan.chatter, plan.speeds) * seconds
+    busy = chatter.copy()
+    for each in channels:
+        busy[each.hosts] += each.observed * each.cost
     ends = [each for each in channels if not plan.readers(each.stage.name)]
+    handled = sum(float(each.observed.sum()) * each.handling for each in channels)
     return Observed(
         rate=rate,
+        offered=offered / seconds,
         throughput=min(
             float(each.observed.sum()) / seconds / (plan.flow[each.stage.name] * each.stage.split.copies)
             for each in ends
         ),
         comparisons=sum(float(each.observed @ each.comparisons) for each in channels) / seconds,
         operators=sum(float(each.observed @ each.operator) for each in channels) / capacity,
-        communication=(chatter + sum(float(each.observed.sum()) * each.handling for each in channels))
-        / capacity,
+        communication=(float(chatter.sum()) + handled) / capacity,
+        busiest=float((busy / plan.speeds).max()) / seconds,
         queue=queue / sum(len(each.hosts) for each in channels),
         connections=float(plan.connections.max()),
         stages=tuple(

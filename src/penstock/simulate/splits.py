@@ -1,9 +1,8 @@
 """How a slice of a stream falls on channels: the real routers say, and chance is that of the real count.
 
 Every split hands on exactly the tuples it is given, times the copies that it makes (load balancers: 002,
-sections III.C and III.D). Keys are routed once, and how many of a slice's tuples have a key of which
-channel is drawn. A grid routes up to 4,096 hashes a side and slice; beyond that each stands for several,
-which makes the imbalance of very fast streams look larger than it is, never smaller.
+sections III.C and III.D). A router always says the same of a key, so it is asked once for all keys; how
+many tuples of a slice have a key of which channel is then drawn, in O(channels) whatever their number.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import BadSimulation
-from penstock.routing import Grid, RoundRobin, Router, grid_for
+from penstock.routing import Copies, Grid, RoundRobin, Router, grid_for
 from penstock.routing.router import Hashes
 from penstock.sketches.splitmix import splitmix64
 
@@ -22,9 +21,8 @@ __all__ = ["Amounts", "Dealt", "Gridded", "Keyed", "Split", "key_hashes"]
 
 Amounts = NDArray[np.float64]
 
-_SAMPLE = 4_096
-# A window is routed once a run, so it can be looked at more closely.
-_WINDOW_SAMPLE = 1 << 17
+# Hashes that stand for all others: a channel's share of them is right to 1/4,096.
+_HASHES = np.arange(4_096, dtype=np.uint64) << np.uint64(52)
 
 
 class Split(Protocol):
@@ -68,7 +66,8 @@ class Dealt:
         """The same for all, to a tuple."""
         rounds, rest = divmod(tuples, self.channels)
         router = RoundRobin(self.channels, int(rng.integers(self.channels)))
-        return rounds + _amounts(router.route(np.zeros(_size(rest, _SAMPLE), np.uint64)), rest, self)
+        routes = router.route(np.zeros(_whole(rest), np.uint64))
+        return rounds + _weighed(np.bincount(routes, minlength=self.channels), rest / len(routes))
 
     def held(self, tuples: float, rng: np.random.Generator) -> tuple[Amounts, Amounts]:
         """Refused: what is dealt in turn cannot be joined."""
@@ -98,7 +97,7 @@ class Keyed:
 
     def parts(self, tuples: float, rng: np.random.Generator) -> Amounts:
         """Keys drawn at random."""
-        count = max(int(np.ceil(tuples)), 1)
+        count = _whole(tuples)
         return _weighed(rng.multinomial(count, self._shares), tuples / count)
 
     def held(self, tuples: float, rng: np.random.Generator) -> tuple[Amounts, Amounts]:
@@ -133,20 +132,38 @@ class Gridded:
 
     def parts(self, tuples: float, rng: np.random.Generator) -> Amounts:
         """The copies of both sides."""
-        left, right = self._sides(tuples / 2, rng, _SAMPLE)
+        left, right = self.held(tuples / 2, rng)
         whole: Amounts = left + right
         return whole
 
     def held(self, tuples: float, rng: np.random.Generator) -> tuple[Amounts, Amounts]:
-        """A column's part of the left window and a row's part of the right one."""
-        return self._sides(tuples, rng, _WINDOW_SAMPLE)
+        """A column's part of the left tuples and a row's part of the right ones."""
+        left, right = self._patterns
+        return left.parts(tuples, rng), right.parts(tuples, rng)
 
-    def _sides(self, tuples: float, rng: np.random.Generator, most: int) -> tuple[Amounts, Amounts]:
-        count = _size(tuples, most)
-        left, right = rng.integers(0, 1 << 64, (2, count), dtype=np.uint64)
-        found = self.grid.left(left).channels, self.grid.right(right).channels
-        one, other = (np.bincount(each, minlength=self.channels) for each in found)
-        return _weighed(one, tuples / count), _weighed(other, tuples / count)
+    @cached_property
+    def _patterns(self) -> tuple["_Pattern", "_Pattern"]:
+        left, right = self.grid.left(_HASHES), self.grid.right(_HASHES)
+        return _Pattern.of(left, self.channels), _Pattern.of(right, self.channels)
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """The sets of channels that tuples of one side are copied to, and how many tuples go to each set."""
+
+    sets: NDArray[np.int64]
+    shares: Amounts
+
+    @classmethod
+    def of(cls, copies: Copies, channels: int) -> "_Pattern":
+        member = np.zeros((len(_HASHES), channels), np.int64)
+        member[copies.rows, copies.channels] = 1
+        sets, counts = np.unique(member, axis=0, return_counts=True)
+        return cls(sets, counts / len(_HASHES))
+
+    def parts(self, tuples: float, rng: np.random.Generator) -> Amounts:
+        count = _whole(tuples)
+        return _weighed(rng.multinomial(count, self.shares) @ self.sets, tuples / count)
 
 
 def key_hashes(keys: int, seed: int = 0) -> Hashes:
@@ -154,12 +171,9 @@ def key_hashes(keys: int, seed: int = 0) -> Hashes:
     return splitmix64(np.arange(keys, dtype=np.uint64), seed)
 
 
-def _size(tuples: float, most: int) -> int:
-    return int(min(max(np.ceil(tuples), 1), most))
-
-
-def _amounts(routes: NDArray[np.int32], tuples: float, split: Split) -> Amounts:
-    return _weighed(np.bincount(routes, minlength=split.channels), tuples / len(routes))
+def _whole(tuples: float) -> int:
+    """At least one, so that a fraction of a tuple goes somewhere."""
+    return max(int(np.ceil(tuples)), 1)
 
 
 def _weighed(counts: NDArray[np.int64], weight: float) -> Amounts:
