@@ -1,6 +1,6 @@
 """From a query to the plan that runs it: rewritten, cut into stages, each with its plan and channels."""
 
-from penstock.compile.channels import channels_of
+from penstock.compile.channels import channels_of, is_single
 from penstock.compile.explain import explain
 from penstock.compile.join_plan import JoinPlan, compile_join
 from penstock.compile.lifts import TIME
@@ -36,6 +36,7 @@ __all__ = [
     "cut",
     "explain",
     "form",
+    "is_single",
     "mapped",
     "optimise",
 ]
