@@ -87,6 +87,9 @@ def _reached(side: Input, other: Input, distance: int) -> Rows | range:
 
 def by_count(bound: Last, left: Input, right: Input, before: Frontiers, after: Frontiers) -> Candidates:
     """Candidates among the last rows; a row stays while it waits or is among the last of its key."""
+    if _all_passed(left, before) and _all_passed(right, before):
+        stay = Pair(_unless_ended(left, after.right), _unless_ended(right, after.left))
+        return Candidates(None, None, stay)
     waiting = Pair(left.from_on(after.both), right.from_on(after.both))
     due = Pair(_due(left, before, waiting.left), _due(right, before, waiting.right))
     passed = Pair(~waiting.left & ~due.left, ~waiting.right & ~due.right)
@@ -100,6 +103,15 @@ def by_count(bound: Last, left: Input, right: Input, before: Frontiers, after: F
             _last_to_come(bound, right, ordered.right, waiting.right, ends=_ended(after.left, waiting.left)),
         ),
     )
+
+
+def _all_passed(side: Input, before: Frontiers) -> bool:
+    """Whether no row waits for a frontier, so that nothing can become due."""
+    return not len(side.new_time) and before.both is not None and side.newest < before.both
+
+
+def _unless_ended(side: Input, frontier: int | None) -> Mask:
+    return np.full(len(side), frontier is None or frontier < END)
 
 
 def _touched(left: Input, right: Input, new: Pair[Rows], passed: Pair[Mask]) -> Pair[Keyed]:
