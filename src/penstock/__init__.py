@@ -5,6 +5,7 @@ from penstock import errors
 from penstock.query import (
     ArrowAggregate,
     Query,
+    Relation,
     Stream,
     avg,
     console,
@@ -20,6 +21,7 @@ from penstock.query import (
     max,
     memory,
     min,
+    outputs,
     parquet,
     quantile,
     rows,
@@ -31,7 +33,7 @@ from penstock.query import (
     top_k,
     var,
 )
-from penstock.runtime import EpochProgress, Run, SparkEngine
+from penstock.runtime import EpochProgress, Run, SparkEngine, StageProgress
 
 __version__ = "0.1.0"
 
@@ -39,7 +41,9 @@ __all__ = [
     "ArrowAggregate",
     "EpochProgress",
     "Query",
+    "Relation",
     "Run",
+    "StageProgress",
     "Stream",
     "__version__",
     "avg",
@@ -56,6 +60,7 @@ __all__ = [
     "max",
     "memory",
     "min",
+    "outputs",
     "parquet",
     "quantile",
     "rows",

@@ -11,9 +11,11 @@ __all__ = [
     "BadDuration",
     "BadExpression",
     "BadJoin",
+    "BadMap",
     "BadName",
     "BadRouting",
     "BadSchema",
+    "BadSimulation",
     "BadSink",
     "BadSource",
     "BadWindow",
@@ -92,6 +94,10 @@ class BadJoin(QueryError):
     """A join is stated in a way that cannot be computed, or is given rows that it cannot take."""
 
 
+class BadMap(QueryError):
+    """A function given to map() does not return what was declared."""
+
+
 class BadName(QueryError):
     """A name is not an identifier, is reserved, or is used twice."""
 
@@ -126,6 +132,10 @@ class SinkError(RunError):
 
 class BadRouting(PenstockError):
     """A router or sketch is asked for something that it cannot be."""
+
+
+class BadSimulation(PenstockError):
+    """A cluster on paper is described in a way that cannot be run."""
 
 
 class UnknownExperiment(PenstockError):

@@ -188,12 +188,12 @@ def test_the_installed_engine_gets_the_query_and_all_options():
         def start(self, query, **options):
             return query, options
 
-        def explain(self, query, **options):
+        def explain(self, query, **_):
             return f"plan of {query!r}"
 
     ps.install(Recorder())
     query, options = BASE.start("sink", "state/", late="late", channels=4, name="run")
-    assert query == ps.query(BASE)
+    assert query == ps.outputs(BASE)
     assert options == {
         "sinks": ("sink",),
         "checkpoint": "state/",

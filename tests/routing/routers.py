@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from penstock.routing import HashPair, Ring, RoundRobin, SubKeys, UniformHash, plan_panes
+from penstock.routing import HashPair, Ring, RoundRobin, SubKeys, UniformHash, plan_panes, spread_hot_keys
 from penstock.routing.balanced import balanced
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.readjust import readjust
@@ -40,6 +40,18 @@ def rate_panes(channels):
     return DealtPanes(plan_panes(50, np.random.default_rng(6).integers(0, 3, (100, channels)).astype(float)))
 
 
+class OneCopy(Dealt):
+    """The left side of a join that may copy its right side only: each tuple goes to one channel."""
+
+    def route(self, hashes):
+        return self.split.left(hashes, np.random.default_rng(9).permutation(hashes)).channels
+
+
+def join_spread(channels):
+    rates = 1 / np.arange(1, 301)
+    return OneCopy(spread_hot_keys(HOT, rates, rates, Ring(channels), "right"))
+
+
 def constructed(construct):
     """A hash pair that a constructor grew one channel at a time from a skewed stream."""
     known = Frequencies(HOT, 0.9 * (1 / np.arange(1, 301)) / (1 / np.arange(1, 301)).sum())
@@ -66,4 +78,9 @@ KEYED = {
 }
 # Those of them that move keys to a new channel only, when one is added.
 CONSISTENT = ["ring", "empty hash pair"]
-ROUTERS = KEYED | {"round robin": RoundRobin, "sub-keys": sub_keys, "rate-aware panes": rate_panes}
+ROUTERS = KEYED | {
+    "round robin": RoundRobin,
+    "sub-keys": sub_keys,
+    "rate-aware panes": rate_panes,
+    "join spread": join_spread,
+}

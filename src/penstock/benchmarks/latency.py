@@ -84,7 +84,7 @@ def latency(
     return report_here("latency", seed, [row], checks)
 
 
-def _query(spark: SparkSession, rate: Rate) -> ps.Query:
+def _query(spark: SparkSession, rate: Rate) -> ps.Relation:
     spark.dataSource.register(SteadySource)
     options = asdict(rate) | {"partitions": cores()}
     arrivals = spark.readStream.format(SteadySource.name()).options(**options).load()

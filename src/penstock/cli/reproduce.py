@@ -1,5 +1,6 @@
 """`penstock reproduce`: published experiments with Penstock's algorithms, the paper's figure beside ours."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,9 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
-    ids: Annotated[list[str], typer.Argument(help="Experiments such as 003 or 000/12, or: all.")],
+    ids: Annotated[
+        list[str], typer.Argument(help="Experiments such as 003 or 000/12, a paper such as 002, or: all.")
+    ],
     *,
     plots: Annotated[Path | None, typer.Option(help="Draw SVG and PNG figures into this folder.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and choices.")] = 7,
@@ -31,9 +34,15 @@ def reproduce(
     )
 
     known = {experiment.id: experiment for experiment in EXPERIMENTS}
-    wanted = list(known) if ids == ["all"] else ids
-    for id_ in wanted:
-        if id_ not in known:
-            raise UnknownExperiment(id_, list(known))
+    named = known if ids == ["all"] else (id_ for given in ids for id_ in _named(given, known))
+    wanted = dict.fromkeys(named)  # each once, in the order given
     report = run_experiments([known[id_] for id_ in wanted], quick=quick, seed=seed, plots=plots)
     deliver(report, json=json)
+
+
+def _named(given: str, known: Iterable[str]) -> list[str]:
+    """The experiment with this id, or all of the paper with this number."""
+    found = [id_ for id_ in known if id_ == given or id_.startswith(f"{given}/")]
+    if not found:
+        raise UnknownExperiment(given, list(known))
+    return found

@@ -1,18 +1,36 @@
 """From a query to the plan that runs it: rewritten, cut into stages, each with its plan and channels."""
 
 from penstock.compile.explain import explain
+from penstock.compile.join_plan import JoinPlan, compile_join
+from penstock.compile.lifts import TIME
+from penstock.compile.mapped import mapped
 from penstock.compile.partials import Column, Partial, form
 from penstock.compile.plan import ROWS, Combining, Describe, Result, WindowPlan, compile_aggregation
+from penstock.compile.subqueries import STRATEGIES, Feed, Port, Stage, Strategy, Subqueries, cut
+from penstock.compile.tail import Tail, compile_tail
 
 __all__ = [
     "ROWS",
+    "STRATEGIES",
+    "TIME",
     "Column",
     "Combining",
     "Describe",
+    "Feed",
+    "JoinPlan",
     "Partial",
+    "Port",
     "Result",
+    "Stage",
+    "Strategy",
+    "Subqueries",
+    "Tail",
     "WindowPlan",
     "compile_aggregation",
+    "compile_join",
+    "compile_tail",
+    "cut",
     "explain",
     "form",
+    "mapped",
 ]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import sqlglot
 
 from penstock.errors import BadExpression
+from penstock.joins.engine import cursor
 
 __all__ = ["check", "evaluate", "translate"]
 
@@ -31,9 +32,15 @@ def evaluate(sql: str, table: Any) -> Any:
 
     DuckDB needs an extension for times with a zone, so they pass through without one, in UTC.
     """
-    with duckdb.connect(config={"threads": 1}) as connection:
+    zoned = any(field.type == _ZONED for field in table.schema)
+    connection = cursor()
+    try:
         connection.register("input", _retyped(table, _ZONED, _PLAIN))
-        return _retyped(connection.sql(sql).to_arrow_table(), _PLAIN, _ZONED)
+        found = connection.sql(sql).to_arrow_table()
+    finally:
+        connection.close()
+    # Without a time with a zone in what comes in, none comes out.
+    return _retyped(found, _PLAIN, _ZONED) if zoned else found
 
 
 def _retyped(table: Any, given: Any, wanted: Any) -> Any:

@@ -28,7 +28,8 @@ _UTC = pa.timestamp("us", tz="UTC")
 class WindowPlan:
     """Everything a channel has to know of an aggregation; the same object serves every epoch.
 
-    `time` is the event time as SQL: in every frame a column of whole microseconds since 1970.
+    `time` is the event time as SQL: in every frame a column of whole microseconds since 1970. `bound` is
+    the type of window_start and window_end.
     """
 
     shape: WindowShape
@@ -37,6 +38,7 @@ class WindowPlan:
     inputs: tuple[Column, ...]
     partials: tuple[Partial, ...]
     results: tuple[Result, ...]
+    bound: Any = _UTC
 
     @property
     def pane(self) -> str:
@@ -57,7 +59,7 @@ class WindowPlan:
     @property
     def schema(self) -> Any:
         """Columns of a closed window."""
-        fields = [("window_start", _UTC), ("window_end", _UTC)]
+        fields = [("window_start", self.bound), ("window_end", self.bound)]
         fields += [(key.name, key.type) for key in self.keys]
         return pa.schema(fields + [(result.name, result.type) for result in self.results])
 
@@ -85,6 +87,7 @@ def compile_aggregation(relation: Derived, describe: Describe | None = None) -> 
         inputs=tuple(lowering.inputs.values()),
         partials=tuple(lowering.partials.values()),
         results=results,
+        bound=arrow_type(relation.time_type),
     )
 
 

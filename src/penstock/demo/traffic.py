@@ -12,7 +12,7 @@ SCHEMA = "time timestamp, vehicle string, lon double, lat double, speed double, 
 TILE = 500
 
 
-def traffic(feed: Path) -> ps.Query:
+def traffic(feed: Path) -> ps.Relation:
     """The query over a folder that fills with the city's Parquet files."""
     reports = ps.stream(
         "reports",

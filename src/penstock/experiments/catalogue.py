@@ -6,6 +6,7 @@ from penstock.experiments.partitioning import PARTITIONING
 from penstock.experiments.rate_aware_panes import RATE_AWARE_PANES
 from penstock.experiments.relocation import RELOCATION
 from penstock.experiments.shuffle_grouping import SHUFFLE_GROUPING
+from penstock.experiments.streamcloud import STREAMCLOUD
 from penstock.experiments.window_split import WINDOW_SPLIT
 
 __all__ = ["EXPERIMENTS"]
@@ -16,5 +17,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     RELOCATION,
     HOT_KEYS,
     SHUFFLE_GROUPING,
+    *STREAMCLOUD,
     WINDOW_SPLIT,
 )

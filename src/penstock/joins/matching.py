@@ -1,33 +1,35 @@
 """Pairs that match: candidate pairs for which a condition is true.
 
-Wide spans are compared by DuckDB rows by rows, in a nested loop or, if the condition is an inequality, by a
-merge, without forming a pair that fails. Neighbouring probes share most of a wide span, and what they all
-share is compared without looking at the bound; only at the fringes it is a part of the condition. Narrow
-spans are formed first and then filtered.
+A condition of arithmetic and comparisons goes through a sieve: wide spans are compared tile by tile in single
+precision, what passes is looked at again in doubles, and the few pairs that are too close to tell are left to
+DuckDB. Any other condition is DuckDB's alone. Neighbouring probes share most of a wide span, and what they
+all share is compared without looking at the bound. Narrow spans are formed first and then filtered.
 """
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, Self
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
-from penstock.joins.engine import cursor
+from penstock.joins.deciding import Decider
 from penstock.joins.join import Condition
+from penstock.joins.operands import Fill
+from penstock.joins.sieve import Sieve
 from penstock.joins.spans import BLOCK, Rows, Spans, joined
+from penstock.joins.state import Pair
+from penstock.joins.terms import read
+from penstock.joins.tiles import Formed, passing
 
 __all__ = ["Matcher"]
 
-_ROW, _LOW, _LAST, _PLACE = "_ps_row", "_ps_low", "_ps_last", "_ps_place"
-# A group has at most a vector of DuckDB, and so few probes that its fringes are small beside what it shares.
+# A group has so few probes that its fringes are small beside what it shares.
 _MOST_PROBES, _LEAST_PROBES = 2048, 64
 _GROUP_PAIRS = 1 << 25
-# To form a pair and then filter it costs about as much as to compare this many in the nested loop.
+# To form a pair and then filter it costs about as much as to compare this many.
 _FORMING = 8
-# A query costs about as much as comparing this many pairs.
-_QUERY = 1 << 19
+# To begin to compare costs about as much as comparing this many pairs.
+_BEGINNING = 1 << 19
 
 
 class Matcher:
@@ -35,26 +37,21 @@ class Matcher:
 
     def __init__(self, condition: Condition, left: Any, right: Any) -> None:
         """Only the columns that the condition reads are looked at."""
-        self._sql = condition.sql
-        self._left = _plain(left.select(condition.left))
-        self._right = _plain(right.select(condition.right))
+        self._rows = Pair(_plain(left.select(condition.left)), _plain(right.select(condition.right)))
+        self._logic = read(condition.sql)
+        self._decider = Decider(condition.sql, self._rows.left, self._rows.right)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if "_engine" in self.__dict__:
-            self._engine.close()
-
-    @cached_property
-    def _engine(self) -> duckdb.DuckDBPyConnection:
-        return cursor()
+        self._decider.close()
 
     def pairs(self, spans: Spans, *, left_probes: bool) -> Iterator[tuple[Rows, Rows]]:
         """Blocks of (left rows, right rows) that match."""
         narrow = []
         for piece in _pieces(spans):
-            if piece.pairs * _FORMING > max(piece.area, _QUERY):
+            if piece.pairs * _FORMING > max(piece.area, _BEGINNING):
                 yield from self._compared(piece, left_probes=left_probes)
             else:
                 narrow.append(piece)
@@ -62,40 +59,58 @@ class Matcher:
             yield from self._filtered(joined(narrow), left_probes=left_probes)
 
     def _filtered(self, spans: Spans, *, left_probes: bool) -> Iterator[tuple[Rows, Rows]]:
-        for probe, build in spans.blocks():
-            left, right = (probe, build) if left_probes else (build, probe)
-            columns = {_ROW: pa.array(np.arange(len(left)))}
-            for name, table, rows in (("l", self._left, left), ("r", self._right, right)):
-                if table.num_columns:
-                    # A struct named l makes l.x a column of the left row.
-                    columns[name] = table.take(pa.array(rows)).to_struct_array()
-            self._engine.register("_ps_pairs", pa.table(columns))
-            found = self._engine.sql(f"SELECT {_ROW} FROM _ps_pairs WHERE {self._sql}").to_arrow_table()
-            held = found[_ROW].to_numpy()
-            if len(held):
-                yield left[held], right[held]
+        places, rows = _placed(spans, left_probes=left_probes)
+        exact = self._sieve(rows).exact()
+        for probe, build in places.blocks():
+            yield from self._decided(exact, rows, *((probe, build) if left_probes else (build, probe)))
 
     def _compared(self, spans: Spans, *, left_probes: bool) -> Iterator[tuple[Rows, Rows]]:
-        low, high = int(spans.low.min()), int(spans.high.max())
-        probing, building = (self._left, self._right) if left_probes else (self._right, self._left)
-        p, b = ("l", "r") if left_probes else ("r", "l")
-        probe = _numbered(probing, spans.probe)
-        build = _numbered(building, spans.order[low:high])
-        bound = ""
-        if spans.pairs < spans.area:
-            probe = probe.append_column(_LOW, pa.array(spans.low - low))
-            probe = probe.append_column(_LAST, pa.array(spans.high - spans.low - 1))
-            build = build.append_column(_PLACE, pa.array(np.arange(high - low)))
-            # A difference, because from two plain inequalities DuckDB makes a merge join that looks at the
-            # condition last and is ten times slower.
-            bound = f" AND {b}.{_PLACE} - {p}.{_LOW} BETWEEN 0 AND {p}.{_LAST}"
-        self._engine.register("_ps_l", probe if left_probes else build)
-        self._engine.register("_ps_r", build if left_probes else probe)
-        found = self._engine.sql(
-            f"SELECT l.{_ROW} AS a, r.{_ROW} AS b FROM _ps_l AS l, _ps_r AS r WHERE ({self._sql}){bound}"
-        )
-        for batch in found.to_arrow_reader(BLOCK):
-            yield batch["a"].to_numpy(), batch["b"].to_numpy()
+        places, rows = _placed(spans, left_probes=left_probes)
+        sieve = self._sieve(rows)
+        possible = sieve.possible()
+        if possible is None:
+            yield from self._decider.among(spans, left_probes=left_probes)
+            return
+        exact = sieve.exact()
+        for left, right in passing(possible, len(rows.left), len(rows.right), BLOCK // 4):
+            if places.pairs < places.area:
+                probe, build = (left, right) if left_probes else (right, left)
+                held = np.flatnonzero((build >= places.low[probe]) & (build < places.high[probe]))
+                yield from self._decided(exact, rows, left[held], right[held])
+            else:
+                yield from self._decided(exact, rows, left, right)
+
+    def _sieve(self, rows: Pair[Rows]) -> Sieve:
+        return Sieve(self._logic, _taken(self._rows.left, rows.left), _taken(self._rows.right, rows.right))
+
+    def _decided(
+        self, exact: tuple[Fill | None, Fill | None], rows: Pair[Rows], left: Rows, right: Rows
+    ) -> Iterator[tuple[Rows, Rows]]:
+        """Those of the pairs, given by places in `rows`, for which the condition is true."""
+        possible, certain = exact
+        true = np.zeros(len(left), np.bool_) if certain is None else certain(Formed(left, right), 0)
+        doubt = np.flatnonzero(~true)
+        if possible is not None and len(doubt):
+            doubt = doubt[possible(Formed(left[doubt], right[doubt]), 0)]
+        left, right = rows.left[left], rows.right[right]
+        if len(doubt):
+            true[doubt[self._decider.true_of(left[doubt], right[doubt])]] = True
+        if true.all():
+            yield left, right
+        elif true.any():
+            yield left[true], right[true]
+
+
+def _placed(spans: Spans, *, left_probes: bool) -> tuple[Spans, Pair[Rows]]:
+    """The spans over places in the rows that they reach, and those rows of both sides."""
+    low, high = int(spans.low.min()), int(spans.high.max())
+    reached = spans.order[low:high]
+    places = Spans(np.arange(len(spans.probe)), np.arange(len(reached)), spans.low - low, spans.high - low)
+    return places, Pair(spans.probe, reached) if left_probes else Pair(reached, spans.probe)
+
+
+def _taken(table: Any, rows: Rows) -> Any:
+    return table.take(pa.array(rows)) if table.num_columns else table
 
 
 def _pieces(spans: Spans) -> Iterator[Spans]:
@@ -112,12 +127,6 @@ def _pieces(spans: Spans) -> Iterator[Spans]:
             )
         else:
             yield group
-
-
-def _numbered(table: Any, rows: Rows) -> Any:
-    index = pa.array(rows)
-    taken = table.take(index) if table.num_columns else pa.table({})
-    return pa.table([index, *taken.columns], names=[_ROW, *taken.column_names])
 
 
 def _plain(table: Any) -> Any:

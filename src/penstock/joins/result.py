@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.joins.inputs import Input
-from penstock.joins.join import Join
+from penstock.joins.join import Join, Last
 from penstock.joins.spans import Rows
 
 __all__ = ["Result", "result_schema"]
@@ -47,8 +47,13 @@ class Result:
         return result_schema(self.join, self.left.rows.schema, self.right.rows.schema)
 
     def matched(self, left: Rows, right: Rows) -> Any:
-        """Pairs; each has the time of its earlier row and the key of its left one."""
-        time = np.minimum(self.left.time[left], self.right.time[right])
+        """Pairs; each has the time of its earlier row and the key of its left one.
+
+        With the last rows it is the time of the later row, since the earlier may be of any age and would
+        come too late for whatever follows.
+        """
+        settle = np.maximum if isinstance(self.join.bound, Last) else np.minimum
+        time = settle(self.left.time[left], self.right.time[right])
         given = self._given(self.left, left), self._given(self.right, right)
         return self._table(time, self._keys(self.left, left), *given)
 

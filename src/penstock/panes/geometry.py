@@ -53,6 +53,10 @@ class WindowShape:
         """The pane that holds an instant."""
         return (time - self.offset) // self.pane
 
+    def pane_start(self, pane: int) -> int:
+        """The instant at which a pane starts."""
+        return pane * self.pane + self.offset
+
     def start_of(self, window: int) -> int:
         """The instant at which a window starts; it ends `size` later."""
         return window * self.slide + self.offset

@@ -22,9 +22,9 @@ from penstock.query.aggregation import WINDOW_END, WINDOW_START, Aggregation
 from penstock.query.durations import microseconds, words
 from penstock.query.engine import Engine, install, installed
 from penstock.query.expressions import Expression, predicate, scalar
-from penstock.query.joining import Join, JoinKey
+from penstock.query.joining import Join, JoinKey, common_type
 from penstock.query.pairs import PairCondition
-from penstock.query.query import Query, query
+from penstock.query.query import Query, outputs
 from penstock.query.relation import Derived, Grouped, Operator, Relation, Union, Windowed
 from penstock.query.result_types import result_type
 from penstock.query.schema import Column, Schema, quoted
@@ -90,6 +90,7 @@ __all__ = [
     "Windowed",
     "arrow_type",
     "avg",
+    "common_type",
     "console",
     "count",
     "count_distinct",
@@ -105,10 +106,10 @@ __all__ = [
     "memory",
     "microseconds",
     "min",
+    "outputs",
     "parquet",
     "predicate",
     "quantile",
-    "query",
     "quoted",
     "resolve",
     "result_type",

@@ -8,10 +8,10 @@ from penstock.errors import BadExpression, UnknownColumn, WrongType
 from penstock.query.functions import AGGREGATES, GENERATORS, TAKES_UNIT, UNREPEATABLE, WINDOW_ONLY
 from penstock.query.inference import is_nullable, type_of
 from penstock.query.macros import expand
-from penstock.query.parsing import Tree, call_name, parse_scalar, render
+from penstock.query.parsing import Tree, call_name, dotted, parse_scalar, render
 from penstock.query.schema import Schema, quoted
 
-__all__ = ["Expression", "column", "of_tree", "predicate", "refuse", "scalar"]
+__all__ = ["Expression", "column", "is_unit", "of_tree", "predicate", "refuse", "scalar"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +94,16 @@ def refuse(node: Tree) -> None:
 def _resolved(node: Tree, schema: Schema) -> Tree:
     if not isinstance(node, exp.Column):
         return node
-    if _is_unit(node):
+    if is_unit(node):
         return exp.var(node.name.upper())
     parts = [each.name for each in node.parts]
     if parts[0] not in schema and len(parts) > 1:
         raise UnknownColumn.among(".".join(parts), schema.names)
-    names = [schema.column(parts[0]).name, *parts[1:]]
-    identifiers = [exp.to_identifier(each, quoted=True) for each in names]
-    keys = ("this", "table", "db", "catalog")
-    return exp.Column(**dict(zip(keys, reversed(identifiers), strict=False)))
+    return dotted(schema.column(parts[0]).name, *parts[1:])
 
 
-def _is_unit(node: exp.Column) -> bool:
+def is_unit(node: exp.Column) -> bool:
+    """Whether a name is a unit of time, as in timestampdiff(MINUTE, a, b), and no column."""
     call = node.parent
     if call is None or call_name(call) not in TAKES_UNIT or len(call.expressions) != 3:
         return False

@@ -43,9 +43,10 @@ def _behind_state(query: "Query") -> "list[Relation]":
 
 
 def _meaning(relation: "Relation") -> list[object]:
+    keys: list[object]
     operator = getattr(relation, "operator", None)
     if operator is None:
-        columns = [[each.name, each.type, each.nullable] for each in relation.schema.columns]
+        columns: list[object] = [[each.name, each.type, each.nullable] for each in relation.schema.columns]
         return ["stream", columns, relation.time, getattr(relation, "key", None)]
     if isinstance(operator, Aggregation):
         window = operator.window

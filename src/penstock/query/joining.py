@@ -14,7 +14,7 @@ from penstock.query.schema import Column, Schema
 if TYPE_CHECKING:
     from penstock.query.relation import Relation
 
-__all__ = ["How", "Join", "JoinKey", "On", "join_of", "joined_schema"]
+__all__ = ["How", "Join", "JoinKey", "On", "common_type", "join_of", "joined_schema"]
 
 How = Literal["inner", "left", "right", "full"]
 On = str | Iterable[str] | Mapping[str, str]
@@ -120,7 +120,7 @@ def _pairs(on: On) -> list[tuple[str, str]]:
 
 def _key(one: str, other: str, left: Schema, right: Schema) -> JoinKey:
     ours, theirs = left.column(one), right.column(other)
-    type_ = _common(ours.type, theirs.type)
+    type_ = common_type(ours.type, theirs.type)
     if type_ == "":
         raise WrongType(
             f"the keys {ours.name} {ours.type} and {theirs.name} {theirs.type} cannot be compared; cast one"
@@ -133,7 +133,7 @@ def _key(one: str, other: str, left: Schema, right: Schema) -> JoinKey:
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 
 
-def _common(left: str | None, right: str | None) -> str | None:
+def common_type(left: str | None, right: str | None) -> str | None:
     """The type in which two keys are compared; empty when there is none, None while one is not known."""
     if left is None or right is None or left == right:
         return left or right

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, WrongType
-from penstock.query.expressions import of_tree
-from penstock.query.parsing import Tree, parse_scalar, render
+from penstock.query.expressions import is_unit, of_tree
+from penstock.query.parsing import Tree, dotted, parse_scalar, render
 from penstock.query.schema import Schema
 
 __all__ = ["LEFT", "RIGHT", "PairCondition", "pair_condition"]
@@ -54,6 +54,8 @@ def pair_condition(text: str, left: Schema, right: Schema) -> PairCondition:
 def _sided(node: Tree, left: Schema, right: Schema) -> Tree:
     if not isinstance(node, exp.Column):
         return node
+    if is_unit(node):
+        return exp.var(node.name.upper())
     parts = [each.name for each in node.parts]
     sides = {LEFT: left, RIGHT: right}
     if parts[0].lower() in sides and len(parts) > 1:
@@ -66,16 +68,11 @@ def _sided(node: Tree, left: Schema, right: Schema) -> Tree:
         if len(holding) > 1:
             raise BadExpression(f"{parts[0]!r} is a column of both sides; write l.{parts[0]} or r.{parts[0]}")
         side, names = holding[0], parts
-    names = [side, sides[side].column(names[0]).name, *names[1:]]
-    keys = ("this", "table", "db", "catalog")
-    quoted = [exp.to_identifier(each, quoted=True) for each in names]
-    return exp.Column(**dict(zip(keys, reversed(quoted), strict=False)))
+    return dotted(side, sides[side].column(names[0]).name, *names[1:])
 
 
 def _flattened(node: Tree) -> Tree:
     if not isinstance(node, exp.Column):
         return node
     side, name, *fields = [each.name for each in node.parts]
-    keys = ("this", "table", "db", "catalog")
-    quoted = [exp.to_identifier(each, quoted=True) for each in (f"{side}_{name}", *fields)]
-    return exp.Column(**dict(zip(keys, reversed(quoted), strict=False)))
+    return dotted(f"{side}_{name}", *fields)

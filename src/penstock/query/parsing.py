@@ -17,9 +17,11 @@ __all__ = [
     "PenstockSql",
     "Tree",
     "call_name",
+    "dotted",
     "marked",
     "parse_scalar",
     "parse_statement",
+    "place_of",
     "render",
     "tokens_of",
 ]
@@ -48,9 +50,9 @@ class PenstockSql(Spark):
         }
 
 
-def parse_scalar(text: str) -> Tree:
-    """The tree of one expression."""
-    return _parse(text, exp.Condition)
+def parse_scalar(text: str, written: str | None = None) -> Tree:
+    """The tree of one expression; errors show the place in the text as the user wrote it."""
+    return _parse(text, exp.Condition, written)
 
 
 def parse_statement(text: str, written: str) -> Tree:
@@ -84,6 +86,26 @@ def call_name(node: Tree) -> str | None:
     if isinstance(node, exp.Func) and not isinstance(node, (exp.And, exp.Or, exp.Case, exp.If)):
         return str(node.sql_name()).lower()
     return None
+
+
+def dotted(*names: str | exp.Identifier) -> Tree:
+    """The column of these names: of itself, or of a row or struct and its fields.
+
+    >>> render(dotted("place", "city"))
+    '`place`.`city`'
+    """
+    identifiers = [exp.to_identifier(each, quoted=True) for each in names]
+    parts = zip(("this", "table", "db", "catalog"), reversed(identifiers[:4]), strict=False)
+    found: Tree = exp.Column(**dict(parts))
+    for each in identifiers[4:]:
+        found = exp.Dot(this=found, expression=each)
+    return found
+
+
+def place_of(node: Tree) -> int | None:
+    """The place in the text of the first name in a tree, None where it has none."""
+    places = [each.meta["start"] for each in node.find_all(exp.Identifier) if "start" in each.meta]
+    return min(places, default=None)
 
 
 def marked(text: str, position: int) -> str:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from penstock.query.relation import Relation
     from penstock.query.stream import Stream
 
-__all__ = ["Query", "query"]
+__all__ = ["Query", "outputs"]
 
 
 @dataclass(frozen=True)
 class Query:
-    """Relations that are delivered, each to a sink of its own; made by ``query`` or by starting a relation."""
+    """Relations that are delivered, each to its own sink; made by ``outputs`` or by starting a relation."""
 
     outputs: "tuple[Relation, ...]"
 
@@ -94,7 +94,7 @@ class Query:
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.outputs))
-        return shown if len(self.outputs) == 1 else f"query({shown})"
+        return shown if len(self.outputs) == 1 else f"outputs({shown})"
 
     def _check_names(self) -> None:
         known: dict[str, Stream] = {}
@@ -103,12 +103,12 @@ class Query:
                 raise BadName(f"two streams have the name {each.name!r}; declare it once and use it twice")
 
 
-def query(*relations: "Relation") -> Query:
+def outputs(*relations: "Relation") -> Query:
     """A query that delivers several relations, each to a sink of its own.
 
     >>> from penstock.query.stream import stream
     >>> reports = stream("reports", "time timestamp, speed double", time="time")
-    >>> query(*reports.split("speed > 100"))
-    query(reports.split(`speed` > 100)[0], reports.split(`speed` > 100)[1])
+    >>> outputs(*reports.split("speed > 100"))
+    outputs(reports.split(`speed` > 100)[0], reports.split(`speed` > 100)[1])
     """
     return Query(relations)

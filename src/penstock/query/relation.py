@@ -72,7 +72,7 @@ class Relation:
         """Keep the tuples for which the condition is true."""
         return self._step(Where(predicate(condition, self.schema)), self.schema)
 
-    def select(self, *names: str, **expressions: str) -> "Derived":
+    def select(self, /, *names: str, **expressions: str) -> "Derived":
         """Go on with these columns and these expressions, the latter under the names given."""
         pinned = tuple((name, column(name, self.schema)) for name in self.pinned)
         lowered = [name.lower() for name in self.pinned]
@@ -137,7 +137,7 @@ class Relation:
         condition: str | None = None,
         suffixes: tuple[str, str] | None = None,
     ) -> "Derived":
-        """Pair tuples of equal keys, at most ``within`` apart in time or each with the ``last`` rows before it.
+        """Pair tuples of equal keys at most ``within`` apart in time, or each with the ``last`` before it.
 
         ``on`` names the keys: one, several, or a mapping of left to right names. ``condition`` is over the
         pair, ``l`` and ``r``. ``how`` is inner, left, right or full; tuples without a partner are delivered
@@ -166,7 +166,7 @@ class Relation:
         """Pair tuples for which any condition over ``l`` and ``r`` is true; else as ``join``."""
         return self._join(other, (), within, last, how, condition, suffixes)
 
-    def group_by(self, *names: str, **expressions: str) -> "Grouped":
+    def group_by(self, /, *names: str, **expressions: str) -> "Grouped":
         """Aggregate for each value of these columns and expressions."""
         return Grouped(self, self._keys(names, expressions))
 
@@ -177,7 +177,7 @@ class Relation:
         return Windowed(self, (), window_of(size, slide, offset))
 
     def start(self, sink: Any, checkpoint: Any = None, **options: Any) -> Any:
-        """Deliver the tuples to a sink and give the handle of the run; for several sinks see ``query``."""
+        """Deliver the tuples to a sink and give the handle of the run; for several sinks see ``outputs``."""
         return Query((self,)).start(sink, checkpoint=checkpoint, **options)
 
     def explain(self, form: str = "text", **options: Any) -> str:
@@ -315,13 +315,13 @@ class Windowed:
     keys: Named
     window: Window
 
-    def group_by(self, *names: str, **expressions: str) -> "Windowed":
+    def group_by(self, /, *names: str, **expressions: str) -> "Windowed":
         """Aggregate for each value of these columns and expressions."""
         if self.keys:
             raise BadName("group_by() is there twice; give all keys to one of them")
         return Windowed(self.relation, self.relation._keys(names, expressions), self.window)  # noqa: SLF001
 
-    def agg(self, **aggregates: Aggregate | ArrowAggregate) -> Derived:
+    def agg(self, /, **aggregates: Aggregate | ArrowAggregate) -> Derived:
         """The results: window_start, window_end, the keys, then these aggregates under their names.
 
         The event time of a result is the start of its window.

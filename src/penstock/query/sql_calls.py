@@ -50,7 +50,8 @@ def check_definitions(definitions: Mapping[str, object]) -> None:
             raise BadName(f"{name}() is an aggregate already; define yours under another name")
         if not isinstance(each, SqlAggregate) and not _is_arrow_aggregate(each):
             raise BadAggregate(
-                f"{name}={each!r} defines no aggregate; give a sql_aggregate() or an ArrowAggregate class"
+                f"{name}={each!r} defines no aggregate and is no relation; give a sql_aggregate(), an "
+                "ArrowAggregate class or a relation"
             )
 
 

@@ -1,5 +1,6 @@
 """Where a tuple goes: pure algorithms on numpy arrays, without I/O, Spark or a clock."""
 
+from penstock.routing.allotment import allot
 from penstock.routing.arrays import Exported, RouteArrays
 from penstock.routing.balance import Balance, balance, loads
 from penstock.routing.balanced import balanced
@@ -9,6 +10,8 @@ from penstock.routing.frequencies import Frequencies
 from penstock.routing.greedy import Schedule, greedy
 from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair
+from penstock.routing.join_grid import Copied, copied_sides, join_grid
+from penstock.routing.join_spread import JoinSpread
 from penstock.routing.longest_first import longest_first
 from penstock.routing.migration import relative_migration
 from penstock.routing.pane_shares import PaneHistory, split_panes
@@ -23,6 +26,7 @@ from penstock.routing.scan import scan
 from penstock.routing.shuffle_messages import ShuffleSettings
 from penstock.routing.shuffle_operator import OperatorState
 from penstock.routing.shuffle_scheduler import SchedulerState
+from penstock.routing.spread_hot_keys import joint_rates, spread_hot_keys
 from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
 from penstock.routing.uniform import UniformHash
@@ -38,6 +42,7 @@ __all__ = [
     "Balance",
     "BatchModel",
     "Channels",
+    "Copied",
     "Copies",
     "Costs",
     "Exported",
@@ -47,6 +52,7 @@ __all__ = [
     "Growth",
     "HashPair",
     "Hashes",
+    "JoinSpread",
     "Moves",
     "OperatorState",
     "PaneHistory",
@@ -64,16 +70,20 @@ __all__ = [
     "TupleCosts",
     "UniformHash",
     "WindowRing",
+    "allot",
     "balance",
     "balanced",
     "batch_shape",
     "choose_batch",
+    "copied_sides",
     "copies",
     "count_marks",
     "counter_threshold",
     "deliveries",
     "greedy",
     "grid_for",
+    "join_grid",
+    "joint_rates",
     "loads",
     "longest_first",
     "moves",
@@ -85,6 +95,7 @@ __all__ = [
     "scan",
     "split_hot_keys",
     "split_panes",
+    "spread_hot_keys",
     "table_threshold",
     "time_marks",
 ]

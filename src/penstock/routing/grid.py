@@ -2,7 +2,8 @@
 
 The pairs are a square, left tuples along one side and right tuples along the other, and the square is cut
 into N rectangles of equal area for any N: every channel forms 1/N of all pairs. A tuple goes to about
-sqrt(N) channels. For N = M * M this is the grid of (002, section III.D.2), M rows and M columns.
+sqrt(N) channels. For N = M * M this is the grid of (002, section III.D.2), M rows and M columns. Any grid is
+exact for inner joins; `join_grid` tells which are for outer ones.
 """
 
 from dataclasses import dataclass

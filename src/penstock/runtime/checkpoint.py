@@ -4,6 +4,7 @@
     plans/            what an epoch is going to do, written before it runs
     manifests/        what an epoch did, written after everything it names is durable
     segments/         the state that manifests name
+    between/          what one stage hands to the next, until the epoch is committed
     late/ rejects/    tuples set aside
     spark/            Structured Streaming's own offsets and commits
 
@@ -22,7 +23,7 @@ from penstock.runtime.storage import Location
 
 __all__ = ["KEPT_MANIFESTS", "Checkpoint"]
 
-FORMAT = 1
+FORMAT = 2
 KEPT_MANIFESTS = 3
 
 
@@ -38,13 +39,18 @@ class Checkpoint:
         return self.root / "segments"
 
     @property
+    def between(self) -> Location:
+        """Where a stage leaves its results for the next."""
+        return self.root / "between"
+
+    @property
     def spark(self) -> str:
         """Where Structured Streaming keeps its own part."""
         return (self.root / "spark").uri
 
     def claim(self, fingerprint: str, description: str) -> None:
         """Take the folder for a query, or make sure that it is this query's already."""
-        for part in ("plans", "manifests", "segments", "late", "rejects"):
+        for part in ("plans", "manifests", "segments", "between", "late", "rejects"):
             (self.root / part).make()
         if not self.root.has("query.json"):
             self._store(
@@ -99,6 +105,8 @@ class Checkpoint:
         dead = {segment for name in old for segment in self._segments_of(name)} - alive
         if orphans:
             dead = set(self.segments.names()) - alive
+            for name in self.between.names():
+                self.between.delete(name)
         for name in dead:
             self.segments.delete(name)
         for name in old:
@@ -107,7 +115,7 @@ class Checkpoint:
 
     def _segments_of(self, name: str) -> set[str]:
         manifest = Manifest.from_json(self._load(self.root / "manifests", name))
-        return {segment.name for channel in manifest.channels for segment in channel}
+        return {segment.name for segment in manifest.segments()}
 
     def _manifests(self) -> list[str]:
         return [name for name in (self.root / "manifests").names() if not name.startswith("_")]

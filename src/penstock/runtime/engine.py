@@ -7,14 +7,17 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.compile import compile_aggregation, explain
+from penstock.compile import STRATEGIES, Subqueries, cut, explain
 from penstock.errors import BadSink, RunError
-from penstock.query import ParquetSink, Query
+from penstock.query import Aggregation, ParquetSink, Query, Stream
+from penstock.runtime.arrivals import together
 from penstock.runtime.aside import Aside
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.epoch import Epochs
-from penstock.runtime.pane_query import PaneQuery
-from penstock.runtime.prefix import RECORD, REJECT, describe, late_columns, prefixed
+from penstock.runtime.frames import RECORD, REJECT, marked
+from penstock.runtime.graph import build
+from penstock.runtime.merging import MERGINGS
+from penstock.runtime.results import ResultFormat
 from penstock.runtime.run import Run
 from penstock.runtime.session import spark_session
 from penstock.runtime.sinks import delivery_to
@@ -28,46 +31,57 @@ class SparkEngine:
     """Runs queries with Structured Streaming."""
 
     def explain(self, query: Query, *, form: str, strategy: str, channels: int | None) -> str:
-        """The plan of a query as text, as a Mermaid graph or as JSON."""
+        """The plan of a query."""
         return explain(query, form, strategy, channels)
 
     def start(  # noqa: PLR0913 - each is one documented option of Query.start
         self,
         query: Query,
         *,
-        sink: Any,
+        sinks: tuple[Any, ...],
         checkpoint: Any,
         late: Any,
         rejects: Any,
         channels: int | None,
         session: SparkSession | None,
         name: str | None,
+        strategy: str,
+        merging: str,
     ) -> Run:
         """Check everything that can be checked, then start the first epoch in the background."""
+        subqueries = cut(query, _one_of("strategy", strategy, STRATEGIES))
+        merger = _one_of("merging", merging, MERGINGS)
         spark = session or spark_session()
         root = Location.of(checkpoint if checkpoint is not None else tempfile.mkdtemp(prefix="penstock-"))
-        plan = compile_aggregation(query, describe(spark, query.relation))
         folder = Checkpoint(root)
+        deliveries = [
+            delivery_to(
+                sink, _own(root / "results", place, sinks), _named(name or query.fingerprint(), place)
+            )
+            for place, sink in enumerate(sinks)
+        ]
+        graph = build(spark, subqueries, deliveries, ResultFormat(folder.between, "parquet"))
         folder.claim(query.fingerprint(), repr(query))
         folder.collect(orphans=True)
-        delivery = delivery_to(sink, root / "results", name or query.fingerprint())
-        delivery.prepare(plan.schema)
-        stream = query.relation.stream
-        frame = prefixed(open_source(spark, stream, root / "rows"), query, plan)
-        run = Run(bounded=bounded(stream))
+        streams = query.streams
+        frames = [
+            marked(open_source(spark, each, _own(root / "rows", each.name, streams)), each)
+            for each in streams
+        ]
+        arrivals, frame = together(streams, frames)
+        run = Run(bounded=all(map(bounded, streams)))
         epochs = Epochs(
             session=spark,
-            query=query,
-            plan=plan,
-            panes=PaneQuery(query, plan),
+            arrivals=arrivals,
+            graph=graph,
             checkpoint=folder,
-            delivery=delivery,
-            late=Aside(_aside(late, root / "late"), tuple(f"`{each}`" for each in late_columns(query))),
-            rejects=Aside(_aside(rejects, root / "rejects"), (f"{REJECT} AS reason", f"{RECORD} AS record")),
-            channels=_channels(channels, spark, query),
+            late={each.name: _late(late, root, each, streams) for each in streams},
+            rejects={each.name: _rejects(rejects, root, each, streams) for each in streams},
+            channels=_channels(channels, spark, subqueries),
+            merging=merger,
             report=run.report,
         )
-        run.begin(epochs, _starter(frame, folder, run_once=bounded(stream), name=name))
+        run.begin(epochs, _starter(frame, folder, run_once=all(map(bounded, streams)), name=name))
         return run
 
 
@@ -83,6 +97,31 @@ def _starter(
     return start
 
 
+def _one_of(option: str, given: str, known: tuple[Any, ...]) -> Any:
+    if given not in known:
+        raise RunError(f"{option}={given!r}; give one of {', '.join(known)}")
+    return given
+
+
+def _own(folder: Location, name: str | int, among: tuple[Any, ...]) -> Location:
+    """A folder of its own where there are several."""
+    return folder / str(name) if len(among) > 1 else folder
+
+
+def _named(name: str, place: int) -> str:
+    return name if place == 0 else f"{name}-{place}"
+
+
+def _late(sink: Any, root: Location, stream: Stream, streams: tuple[Stream, ...]) -> Aside:
+    columns = tuple(f"`{name}`" for name in stream.schema.names)
+    return Aside(_own(_aside(sink, root / "late"), stream.name, streams), columns)
+
+
+def _rejects(sink: Any, root: Location, stream: Stream, streams: tuple[Stream, ...]) -> Aside:
+    columns = (f"{REJECT} AS reason", f"{RECORD} AS record")
+    return Aside(_own(_aside(sink, root / "rejects"), stream.name, streams), columns)
+
+
 def _aside(sink: Any, otherwise: Location) -> Location:
     if sink is None:
         return otherwise
@@ -91,9 +130,16 @@ def _aside(sink: Any, otherwise: Location) -> Location:
     raise BadSink(f"tuples are set aside as Parquet files, got {type(sink).__name__}; give ps.parquet(path)")
 
 
-def _channels(channels: int | None, spark: SparkSession, query: Query) -> int:
-    if channels is None:
-        return spark.sparkContext.defaultParallelism if query.keys else 1
-    if channels < 1:
+def _channels(channels: int | None, spark: SparkSession, subqueries: Subqueries) -> tuple[int, ...]:
+    if channels is not None and channels < 1:
         raise RunError(f"channels={channels}; give 1 or more, or leave it out for one per core")
-    return channels
+    given = channels or spark.sparkContext.defaultParallelism
+    found: list[int] = []
+    for stage in subqueries.stages:
+        if stage.beside is not None:
+            found.append(found[stage.beside])
+        elif isinstance(stage.operator, Aggregation) and not stage.operator.keys:
+            found.append(channels or 1)
+        else:
+            found.append(given)
+    return tuple(found)

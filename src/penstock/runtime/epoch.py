@@ -1,38 +1,41 @@
-"""One epoch: plan, map side, frontier, channels, delivery, manifest, in this order.
+"""One epoch: its plan, its stages one after another, delivery, manifest, in this order.
 
 Everything an epoch does is decided by its plan, its tuples and the manifest before it, so a replay
 does the same again; everything it leaves behind counts only once its manifest is written.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from penstock.compile import WindowPlan
+from penstock.compile import TIME, Combining
 from penstock.errors import DamagedCheckpoint
-from penstock.query import Query
+from penstock.query import Stream
+from penstock.runtime.arrivals import Arrivals
 from penstock.runtime.aside import Aside
-from penstock.runtime.channel import ChannelTask, Receipt
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.failures import translated
-from penstock.runtime.pane_query import EMPTY, MapSide, PaneQuery
-from penstock.runtime.progress import EpochProgress, instant
-from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment
-from penstock.runtime.segments import Segment
+from penstock.runtime.frames import REJECT
+from penstock.runtime.frontier import Frontier
+from penstock.runtime.graph import Graph
+from penstock.runtime.intake import Handed, Intake, Seen
+from penstock.runtime.map_side import EMPTY, MapSide
+from penstock.runtime.merging import Merging, merged
+from penstock.runtime.outlets import written
+from penstock.runtime.progress import EpochProgress, StageProgress, instant
+from penstock.runtime.receipts import Receipt
+from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, StagePlan, StageRecord
+from penstock.runtime.results import Output
 from penstock.runtime.session import prepare
-from penstock.runtime.sinks import Delivery
-from penstock.runtime.stages import planned_rows
+from penstock.runtime.stage import StageRunner, StageTask, Turn, run_channels
 
 __all__ = ["Epochs"]
 
-_RECEIPT = StructType([StructField("channel", IntegerType()), StructField("receipt", StringType())])
 # Shipping raw rows wins where the combine leaves more than two partials for three rows.
 _HARDLY_SHRINKS = 1.5
 # How often the other way is tried, so that the choice follows the data.
@@ -44,14 +47,13 @@ class Epochs:
     """Runs epoch after epoch of one query; the manifest of the last one is all it remembers."""
 
     session: SparkSession
-    query: Query
-    plan: WindowPlan
-    panes: PaneQuery
+    arrivals: Arrivals
+    graph: Graph
     checkpoint: Checkpoint
-    delivery: Delivery
-    late: Aside
-    rejects: Aside
-    channels: int
+    late: Mapping[str, Aside]
+    rejects: Mapping[str, Aside]
+    channels: tuple[int, ...]
+    merging: Merging
     report: Callable[[EpochProgress], None]
     clock: Callable[[], float] = time.time
     last: Manifest | None = field(init=False)
@@ -71,18 +73,18 @@ class Epochs:
             return
         prepare(frame.sparkSession)
         with translated():
-            self._happen(moment, planned_rows(frame, query), drain=False)
+            self._happen(moment, frame.sparkSession, self.arrivals.apart(frame, query))
 
     def drain(self) -> None:
         """Close every window that is still open; what the end of a bounded source means."""
         last = self.last
-        if last is None or last.moment.drain or last.newest is None:
+        if last is None or last.moment.drain or all(each.newest is None for each in last.frontiers.values()):
             return
         # A session of its own: the settings of epochs are not for the user's.
         session = self.session.newSession()
         prepare(session)
         with translated():
-            self._happen(Moment(last.moment.epoch, drain=True), session.range(0), drain=True)
+            self._happen(Moment(last.moment.epoch, drain=True), session, {})
 
     def _check_continuity(self, moment: Moment) -> None:
         """Spark's part of the checkpoint and ours must tell the same story."""
@@ -93,114 +95,59 @@ class Epochs:
                 f"manifest is of epoch {known}; restore the whole folder from one backup, or use a new one"
             )
 
-    def _happen(self, moment: Moment, frame: DataFrame, *, drain: bool) -> None:
+    def _happen(self, moment: Moment, session: SparkSession, arrivals: Mapping[str, DataFrame]) -> None:
         phases = _Phases()
         plan = self._planned(moment)
         before = self.last or Manifest(moment, plan)
         phases.ends("plan")
-        side = EMPTY if drain else self.panes.run(frame, plan, before.first_open)
-        phases.ends("map")
-        stream = self.query.relation.stream
-        frontier = before.frontier.advance(side.seen, now=plan.now, delay=stream.delay, idle=stream.idle)
-        opens = self._opens(before, frontier.value, drain=drain)
-        rows = side.shuffled.rows if side.shuffled else _no_rows(frame.sparkSession, plan.channels)
-        idle = not side.taken and opens == before.first_open
-        receipts = _unchanged(before, plan) if idle else self._channels(moment, plan, before, opens, rows)
-        phases.ends("channels")
-        aside = self._set_aside(moment, frame, before, side)
-        outputs = [(receipt.channel, output) for receipt in receipts for output in receipt.outputs]
-        self.delivery.deliver(moment, outputs)
-        phases.ends("deliver")
-        manifest = replace(
-            self._manifest(before, moment, plan, receipts, aside), frontier=frontier, first_open=opens
-        )
+        epoch = _Epoch(self, moment, plan, before, Intake(session, arrivals, self._bounds(before)), phases)
+        manifest = epoch.run()
         self.checkpoint.commit(manifest)
         self.last = manifest
         phases.ends("commit")
-        self.delivery.forget([output for _, output in outputs])
+        epoch.clean_up()
         self.checkpoint.collect(orphans=False)
-        if side.shuffled is not None:
-            side.shuffled.release()
         phases.ends("collect")
-        self.report(self._progress(manifest, phases))
+        self.report(self._progress(manifest, before, phases))
 
     def _planned(self, moment: Moment) -> EpochPlan:
         """The plan that an earlier try left, or a new one, durable before the epoch runs."""
         known = self.checkpoint.plan(moment)
         if known is not None:
             return known
-        channels = len(self.last.channels) if self.last and self.last.channels else self.channels
-        plan = EpochPlan(channels, self._combining(moment), int(self.clock() * 1e6))
+        records = self.last.stages if self.last else (None,) * len(self.channels)
+        plan = EpochPlan(
+            tuple(
+                StagePlan(
+                    len(record.channels) if record and record.channels else channels,
+                    _combining(moment, runner, record),
+                )
+                for runner, record, channels in zip(self.graph.stages, records, self.channels, strict=True)
+            ),
+            int(self.clock() * 1e6),
+        )
         self.checkpoint.write_plan(moment, plan)
         return plan
 
-    def _combining(self, moment: Moment) -> Any:
-        """Where partials are formed, from how much the last combine shrank the rows."""
-        best, *others = self.plan.combinings
-        shrinkage = self.last.shrinkage if self.last else None
-        if not others or shrinkage is None or shrinkage >= _HARDLY_SHRINKS:
-            return best
-        return best if moment.epoch % _TRIAL_EVERY == 0 else others[0]
+    def _bounds(self, before: Manifest) -> dict[str, int | None]:
+        """The times below which tuples of a stream are late: an operator that they feed has passed them."""
+        bounds: dict[str, int | None] = {}
+        for place, record in enumerate(before.stages):
+            runner = self.graph.stages[place]
+            for port, entrance in enumerate(runner.entrances):
+                bound = runner.bound(record, port)
+                for feed in entrance.port:
+                    if isinstance(feed.origin, Stream) and bound is not None:
+                        known = bounds.get(feed.origin.name)
+                        bounds[feed.origin.name] = bound if known is None else max(known, bound)
+        return bounds
 
-    def _opens(self, before: Manifest, frontier: int | None, *, drain: bool) -> int | None:
-        """The first window that stays open; it never goes back."""
-        if drain:
-            assert before.newest is not None
-            opens = self.plan.shape.last_window_with(before.newest) + 1
-        elif frontier is None:
-            return before.first_open
-        else:
-            opens = self.plan.shape.first_open(frontier)
-        return opens if before.first_open is None else max(opens, before.first_open)
-
-    def _channels(
-        self, moment: Moment, plan: EpochPlan, before: Manifest, opens: int | None, rows: DataFrame
-    ) -> list[Receipt]:
-        """Run the kernel on every channel; one without new rows still has windows to close."""
-        task = ChannelTask(
-            plan=self.plan,
-            combining=plan.combining,
-            folder=self.checkpoint.segments,
-            label=str(moment),
-            state=_state(before, plan),
-            opened=before.first_open,
-            opens=opens,
-            target=self.delivery.target,
-        )
-        found = rows.mapInArrow(_Kernel(task), _RECEIPT).collect()
-        return sorted((Receipt.from_json(row["receipt"]) for row in found), key=lambda each: each.channel)
-
-    def _set_aside(self, moment: Moment, frame: DataFrame, before: Manifest, side: MapSide) -> Counts:
-        """Late tuples and rejects to their own outputs; the count is of what was written."""
-        late = rejected = 0
-        if side.may_be_late:
-            late = self.late.write(moment, self.panes.late(frame, before.first_open))
-        if side.rejected:
-            rejected = self.rejects.write(moment, self.panes.rejected(frame))
-        return Counts(late=late, rejected=rejected)
-
-    def _manifest(
-        self, before: Manifest, moment: Moment, plan: EpochPlan, receipts: list[Receipt], aside: Counts
-    ) -> Manifest:
-        newest = [each.newest for each in receipts if each.newest is not None]
-        newest += [before.newest] if before.newest is not None else []
-        tuples = sum(receipt.tuples for receipt in receipts)
-        received = sum(receipt.received for receipt in receipts)
-        results = sum(output.rows for receipt in receipts for output in receipt.outputs)
-        counts = replace(aside, rows=tuples + aside.late + aside.rejected, results=results)
-        return Manifest(
-            moment=moment,
-            plan=plan,
-            newest=max(newest) if newest else None,
-            channels=tuple(receipt.segments for receipt in receipts),
-            counts=counts,
-            total=before.total + counts,
-            shrinkage=tuples / received if received and plan.combining == "map" else before.shrinkage,
-        )
-
-    def _progress(self, manifest: Manifest, phases: "_Phases") -> EpochProgress:
-        segments = [each for channel in manifest.channels for each in channel]
-        frontier = manifest.frontier.value
+    def _progress(self, manifest: Manifest, before: Manifest, phases: "_Phases") -> EpochProgress:
+        segments = list(manifest.segments())
+        known = [each.value for each in manifest.frontiers.values()]
+        frontier = min((each for each in known if each is not None), default=None)
+        earlier = before.stages or (StageRecord(),) * len(manifest.stages)
+        combinings = [each.combining for each in manifest.plan.stages]
         return EpochProgress(
             epoch=manifest.moment.epoch,
             rows=manifest.counts.rows,
@@ -213,20 +160,209 @@ class Epochs:
             lag_seconds=None if frontier is None else self.clock() - frontier / 1e6,
             state_rows=sum(each.rows for each in segments),
             state_bytes=sum(each.bytes for each in segments),
-            combining=manifest.plan.combining,
+            combining=combinings[0] if combinings else "channel",
+            stages=tuple(
+                StageProgress(
+                    name=str(runner.stage.operator),
+                    tuples=now.tuples - then.tuples,
+                    busy_seconds=now.seconds - then.seconds,
+                    state_rows=sum(each.rows for channel in now.channels for each in channel),
+                    frontier=instant(now.promise),
+                )
+                for runner, now, then in zip(self.graph.stages, manifest.stages, earlier, strict=True)
+            ),
         )
 
 
-@dataclass(frozen=True)
-class _Kernel:
-    """What Spark ships to the workers: the task, told its channel by the partition it runs on."""
+@dataclass
+class _Epoch:
+    """One epoch under way: what its stages have done so far."""
 
-    task: ChannelTask
+    epochs: Epochs
+    moment: Moment
+    plan: EpochPlan
+    before: Manifest
+    intake: Intake
+    phases: "_Phases"
+    frontiers: dict[str, Frontier] = field(default_factory=dict)
+    records: dict[int, StageRecord] = field(default_factory=dict)
+    outputs: dict[tuple[int, int], list[tuple[int, Output]]] = field(default_factory=dict)
+    sides: list[MapSide] = field(default_factory=list)
+    delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        context = TaskContext.get()
-        assert context is not None
-        return self.task.run(context.partitionId(), batches)
+    def run(self) -> Manifest:
+        """Run every stage, deliver, and say what is left behind."""
+        for runner in self.epochs.graph.stages:
+            if runner.stage.beside is None:
+                self._run_group(runner)
+        results = self._deliver()
+        aside = self._set_aside()
+        self.phases.ends("deliver")
+        counts = replace(aside, rows=self._rows(aside), results=results)
+        return Manifest(
+            moment=self.moment,
+            plan=self.plan,
+            frontiers={each.name: self._frontier(each) for each in self.epochs.arrivals.streams},
+            stages=tuple(self.records[place] for place in range(len(self.epochs.graph.stages))),
+            counts=counts,
+            total=self.before.total + counts,
+        )
+
+    def _rows(self, aside: Counts) -> int:
+        """How many tuples came in."""
+        counted = [seen.rows for seen in self.intake.seen.values()]
+        if None not in counted:
+            return sum(rows for rows in counted if rows is not None)
+        # One stream, one stage: what its channels took, and what was set aside.
+        return self.records[0].tuples - self._before(0).tuples + aside.late + aside.rejected
+
+    def clean_up(self) -> None:
+        """After the commit: what only this epoch needed goes."""
+        for delivery, outputs in self.delivered:
+            delivery.forget(outputs)
+        for handed in self.intake.handed.values():
+            for output in handed.outputs:
+                handed.folder.delete(output.name)
+        for side in self.sides:
+            side.release()
+
+    def _run_group(self, runner: StageRunner) -> None:
+        """A stage, and those that run in its channels."""
+        number = runner.stage.number
+        side = runner.map_side(self.intake, self.plan.stages[number], self._before(number))
+        self.sides.append(side)
+        self.phases.ends("map")
+        members = [runner, *self._beside(number)]
+        turns: dict[int, Turn] = {}
+        for member in members:
+            own = member.stage.number
+            came = side if own == number else EMPTY
+            frontiers = tuple(
+                merged([self._promised(feed.origin, turns) for feed in each.port], self.epochs.merging)
+                for each in member.entrances
+            )
+            frontiers = _onward(self._before(own).frontiers, frontiers)
+            turns[own] = member.turn(self._before(own), frontiers, came, self._drained)
+        receipts: dict[int, list[Receipt]] = {}
+        if not all(turn.idle for turn in turns.values()):
+            channels = self.plan.stages[number].channels
+            tasks = tuple(self._task(member, turns[member.stage.number]) for member in members)
+            receipts = run_channels(self.intake.session, side, channels, tasks)
+        for member in members:
+            own = member.stage.number
+            self._record(member, turns[own], receipts.get(own, []))
+        self.phases.ends("channels")
+
+    def _beside(self, number: int) -> list[StageRunner]:
+        """The stages that run in the channels of a stage, each after the one that feeds it."""
+        found: list[StageRunner] = []
+        for runner in self.epochs.graph.stages:
+            if runner.stage.beside == number:
+                found += [runner, *self._beside(runner.stage.number)]
+        return found
+
+    def _task(self, runner: StageRunner, turn: Turn) -> StageTask:
+        number = runner.stage.number
+        task = runner.task(
+            self._before(number),
+            turn,
+            self.plan.stages[number],
+            self.epochs.checkpoint.segments,
+            f"{self.moment}-{number}",
+        )
+        beside = runner.stage.beside
+        return StageTask(number, task, beside, None if beside is None else runner.entrances[0].exits[0])
+
+    def _record(self, runner: StageRunner, turn: Turn, receipts: list[Receipt]) -> None:
+        number = runner.stage.number
+        before = self._before(number)
+        plan = self.plan.stages[number]
+        newest = [each.newest for each in receipts if each.newest is not None]
+        newest += [before.newest] if before.newest is not None else []
+        tuples = sum(receipt.tuples for receipt in receipts)
+        received = sum(receipt.received for receipt in receipts)
+        combined = received and plan.combining == "map"
+        self.records[number] = StageRecord(
+            channels=tuple(each.segments for each in receipts) or before.channels or ((),) * plan.channels,
+            frontiers=turn.frontiers,
+            promise=turn.promise,
+            first_open=turn.first_open,
+            newest=max(newest) if newest else None,
+            shrinkage=tuples / received if combined else before.shrinkage,
+            tuples=before.tuples + tuples,
+            seconds=before.seconds + sum(receipt.seconds for receipt in receipts),
+        )
+        for receipt in receipts:
+            for output in receipt.outputs:
+                self.outputs.setdefault((number, output.exit), []).append((receipt.channel, output))
+        for place, exit_ in enumerate(runner.exits):
+            schema = self.epochs.graph.handed.get((number, place))
+            if schema is not None and exit_.target is not None:
+                files = tuple(output for _, output in self.outputs.get((number, place), []))
+                self.intake.handed[number, place] = Handed(exit_.target.folder, schema, files)
+
+    def _before(self, number: int) -> StageRecord:
+        return self.before.stages[number] if self.before.stages else StageRecord()
+
+    @property
+    def _drained(self) -> int | None:
+        """Where all streams have ended: just after the latest tuple."""
+        if not self.moment.drain:
+            return None
+        return 1 + max(each.newest for each in self.before.frontiers.values() if each.newest is not None)
+
+    def _promised(self, origin: Stream | int, turns: Mapping[int, Turn]) -> int | None:
+        if isinstance(origin, Stream):
+            return self._frontier(origin).value
+        return turns[origin].promise if origin in turns else self.records[origin].promise
+
+    def _frontier(self, stream: Stream) -> Frontier:
+        """The frontier of a stream after this epoch; known once a stage that it feeds has been mapped."""
+        if stream.name not in self.frontiers:
+            before = self.before.frontiers.get(stream.name, Frontier())
+            seen = self._seen(stream)
+            self.frontiers[stream.name] = before.advance(
+                seen, now=self.plan.now, delay=stream.delay, idle=stream.idle
+            )
+        return self.frontiers[stream.name]
+
+    def _seen(self, stream: Stream) -> dict[str, int]:
+        """The latest event time of each part of a stream in the epoch."""
+        found = self.intake.seen.get(stream.name, Seen())
+        if found.latest is None:
+            return {}
+        if stream.key is None:
+            return {"": found.latest}
+        rows = self.intake.arrivals[stream.name].where(f"{REJECT} IS NULL")
+        parts = rows.groupBy(F.col(stream.key).cast("string").alias("part"))
+        latest = parts.agg(F.max(TIME).alias("latest")).collect()
+        return {row["part"] or "": row["latest"] for row in latest}
+
+    def _deliver(self) -> int:
+        """Give every outlet its files; how many results there are."""
+        results = 0
+        for outlet in self.epochs.graph.outlets:
+            files = [each for way in outlet.exits for each in self.outputs.get(way, [])]
+            for each in outlet.written:
+                files += written(outlet, each, self.intake, max(self.epochs.channels, default=1))
+            numbered = [(place, output) for place, (_, output) in enumerate(files)]
+            outlet.delivery.deliver(self.moment, numbered)
+            outputs = [output for _, output in numbered]
+            self.delivered.append((outlet.delivery, outputs))
+            results += sum(output.rows for output in outputs)
+        return results
+
+    def _set_aside(self) -> Counts:
+        """Late tuples and rejects to their own outputs; the count is of what was written."""
+        late = rejected = 0
+        for name, frame in self.intake.arrivals.items():
+            seen, bound = self.intake.seen.get(name, Seen()), self.intake.bounds.get(name)
+            if bound is not None and seen.earliest is not None and seen.earliest < bound:
+                rows = frame.where(f"{REJECT} IS NULL AND {TIME} < {bound}L")
+                late += self.epochs.late[name].write(self.moment, rows)
+            if seen.rejects:
+                rejected += self.epochs.rejects[name].write(self.moment, frame.where(f"{REJECT} IS NOT NULL"))
+        return Counts(late=late, rejected=rejected)
 
 
 class _Phases:
@@ -237,23 +373,26 @@ class _Phases:
         self._since = time.perf_counter()
 
     def ends(self, name: str) -> None:
-        """A phase ends here and the next begins."""
+        """A phase, or a part of one, ends here and the next begins."""
         now = time.perf_counter()
-        self.times[name] = now - self._since
+        self.times[name] = self.times.get(name, 0.0) + now - self._since
         self._since = now
 
 
-def _state(before: Manifest, plan: EpochPlan) -> tuple[tuple[Segment, ...], ...]:
-    return before.channels or ((),) * plan.channels
+def _combining(moment: Moment, runner: StageRunner, record: StageRecord | None) -> Combining:
+    """Where partials are formed, from how much the last combine shrank the rows."""
+    best, *others = runner.combinings
+    shrinkage = record.shrinkage if record else None
+    if not others or shrinkage is None or shrinkage >= _HARDLY_SHRINKS:
+        return best
+    return best if moment.epoch % _TRIAL_EVERY == 0 else others[0]
 
 
-def _no_rows(session: SparkSession, channels: int) -> DataFrame:
-    """What the channels of an epoch without tuples start from."""
-    return session.range(0, numPartitions=1).repartitionById(channels, F.lit(0))
-
-
-def _unchanged(before: Manifest, plan: EpochPlan) -> list[Receipt]:
-    """What channels that have nothing to do would hand back."""
-    return [
-        Receipt(channel, segments, (), 0, 0, None) for channel, segments in enumerate(_state(before, plan))
-    ]
+def _onward(before: tuple[int | None, ...], now: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """Frontiers never go back."""
+    if not before:
+        return now
+    return tuple(
+        old if new is None or (old is not None and new < old) else new
+        for old, new in zip(before, now, strict=True)
+    )

@@ -15,7 +15,7 @@ _NEVER = -(2**63)
 
 @dataclass(frozen=True)
 class Frontier:
-    """Latest event time and last sign of life of every stream, in microseconds.
+    """Latest event time and last sign of life of every stream, in microseconds; `newest` of all ever seen.
 
     >>> seen = Frontier().advance({"a": 100, "b": 40}, now=0, delay=10, idle=None)
     >>> seen.value
@@ -27,6 +27,7 @@ class Frontier:
     value: int | None = None
     latest: Mapping[str, int] = field(default_factory=dict)
     alive: Mapping[str, int] = field(default_factory=dict)
+    newest: int | None = None
 
     def advance(self, seen: Mapping[str, int], *, now: int, delay: int, idle: int | None) -> "Frontier":
         """The frontier after tuples up to the given times were seen in each stream."""
@@ -38,4 +39,5 @@ class Frontier:
         promised = min(latest.values()) - delay if latest else None
         if promised is None or (self.value is not None and promised < self.value):
             promised = self.value
-        return Frontier(promised, latest, alive)
+        newest = max([*seen.values(), *([] if self.newest is None else [self.newest])], default=None)
+        return Frontier(promised, latest, alive, newest)

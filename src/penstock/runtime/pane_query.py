@@ -2,29 +2,32 @@
 
 Two forms give the channels the same partials: combined on the map side by Spark's generated code, or
 raw rows that the channel combines itself. Both end in an exchange by the route, and what is observed
-on the way there (the latest event time, the lowest and the highest pane) decides on the epoch.
+on the way there decides on the epoch.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.compile import WindowPlan
-from penstock.query import Query
+from penstock.compile import TIME, Feed, WindowPlan
+from penstock.query import Stream
+from penstock.runtime.frames import REJECT, sql_over, steps_sql
+from penstock.runtime.intake import NEVER, Intake, Seen, metric, united
 from penstock.runtime.keyed import KEY
-from penstock.runtime.prefix import REJECT, REJECTED
-from penstock.runtime.records import EpochPlan
+from penstock.runtime.map_side import EMPTY, MapSide
+from penstock.runtime.records import StagePlan
 from penstock.runtime.segments import PANE
-from penstock.runtime.stages import Shuffled, run_map_side
+from penstock.runtime.spark_plans import run_map_side
 
-__all__ = ["EMPTY", "MapSide", "PaneQuery"]
+__all__ = ["PaneQuery"]
 
 _LATEST = "_ps_latest"
 _METRICS = "penstock"
 _VIEW = "_ps_rows"
+# A pane that no tuple has; the smallest bigint has no literal in SQL.
+REJECTED = -(2**63) + 1
 # Evaluated for every row that is about to be shuffled, so no more than what decides on the epoch: the latest
 # event time, and between which panes the rows lie. Tuples are counted by who takes or sets them aside.
 _OBSERVED = f"""struct(
@@ -33,60 +36,74 @@ _OBSERVED = f"""struct(
 
 
 @dataclass(frozen=True)
-class MapSide:
-    """What the map side of an epoch gave: routed rows, the latest time of each stream, what to look for."""
-
-    shuffled: Shuffled | None = None
-    seen: Mapping[str, int] = field(default_factory=dict)
-    taken: bool = False
-    may_be_late: bool = False
-    rejected: bool = False
-
-
-EMPTY = MapSide()
-
-
-@dataclass(frozen=True)
 class PaneQuery:
     """Places tuples in panes, forms partials and routes them."""
 
-    query: Query
     plan: WindowPlan
 
-    def run(self, frame: DataFrame, plan: EpochPlan, first_open: int | None) -> MapSide:
-        """Run the map side of an epoch."""
-        combining = plan.combining == "map"
-        form, columns = self._combined if combining else self._raw
-        closed = self._closed_below(first_open)
-        observed = _sql(frame, form).observe(_METRICS, F.expr(_OBSERVED).alias("seen"))
-        taking = _sql(observed, f"SELECT {columns} FROM {_VIEW} WHERE `{PANE}` >= {closed}L")
+    def run(self, intake: Intake, frames: list[DataFrame], plan: StagePlan) -> MapSide:
+        """The map side over frames of tuples that are valid and in time."""
+        rows = self._placed(_VIEW, self.plan.pane)
+        return self._shuffled(intake, sql_over(united(frames), self._form(rows, plan)), plan, closed=None)
+
+    def run_alone(self, intake: Intake, feed: Feed, plan: StagePlan, closed: int | None) -> MapSide:
+        """The map side of a stream that feeds nothing else, without a condition on the way.
+
+        Nothing is looked at before the combine: rejects and late tuples are combined as well, each in
+        panes of their own, and left out after it. That saves an observation of every single tuple.
+        """
+        stream = feed.origin
+        assert isinstance(stream, Stream)
+        frame = intake.arrivals.get(stream.name)
+        if frame is None:
+            return EMPTY
+        pane = f"CASE WHEN {REJECT} IS NOT NULL THEN {REJECTED}L ELSE {self.plan.pane} END"
+        rows = self._placed(steps_sql(feed.outside, _VIEW, TIME, REJECT), pane)
+        lowest = REJECTED + 1 if closed is None else closed
+        side = self._shuffled(intake, sql_over(frame, self._form(rows, plan)), plan, closed=lowest)
+        if side.shuffled is None:
+            return side
+        latest, first, last = side.shuffled.observed[_METRICS]
+        if first is None or latest is None:
+            earliest = None
+        elif first > REJECTED:
+            earliest = self.plan.shape.pane_start(first)
+        else:
+            # Rejects hide whether the pane after them is late; the late output finds out.
+            earliest = NEVER
+        intake.seen[stream.name] = Seen(latest, earliest, first == REJECTED)
+        return MapSide(side.shuffled, taken=last is not None and last >= lowest, newest=side.newest)
+
+    def _shuffled(self, intake: Intake, formed: DataFrame, plan: StagePlan, *, closed: int | None) -> MapSide:
+        observed = formed.observe(_METRICS, F.expr(_OBSERVED).alias("seen"))
+        columns = self._columns(plan)
+        late = "" if closed is None else f" WHERE `{PANE}` >= {closed}L"
+        taking = sql_over(observed, f"SELECT {columns} FROM {_VIEW}{late}")
         routed = taking.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
-        shuffled = run_map_side(routed, _METRICS, combining=combining)
+        streams = intake.watched()
+        metrics = [_METRICS, *map(metric, streams)]
+        shuffled = run_map_side(routed, metrics, combining=plan.combining == "map")
         if shuffled is None:
             return EMPTY
-        latest, lowest, highest = shuffled.observed
-        if lowest is None or highest is None:
-            return MapSide(shuffled)
-        return MapSide(
-            shuffled=shuffled,
-            seen={} if latest is None else self._seen(frame, latest),
-            taken=highest >= closed,
-            # Rejects hide whether the pane after them is late; the late output finds out.
-            may_be_late=lowest < closed and latest is not None and first_open is not None,
-            rejected=lowest == REJECTED,
-        )
-
-    def late(self, frame: DataFrame, first_open: int | None) -> DataFrame:
-        """The late tuples of an epoch."""
-        return frame.where(f"`{PANE}` > {REJECTED}L AND `{PANE}` < {self._closed_below(first_open)}L")
-
-    def rejected(self, frame: DataFrame) -> DataFrame:
-        """The tuples of an epoch that do not fit the schema."""
-        return frame.where(f"{REJECT} IS NOT NULL")
+        for stream in streams:
+            intake.report(stream, shuffled.observed[metric(stream)])
+        _, _, last = shuffled.observed[_METRICS]
+        newest = None if last == REJECTED else last
+        return MapSide(shuffled, taken=newest is not None, newest=newest)
 
     @property
     def _keys(self) -> list[str]:
         return [KEY.format(place) for place in range(len(self.plan.keys))]
+
+    def _placed(self, source: str, pane: str) -> str:
+        keys = [f"{key.sql} AS `{name}`" for key, name in zip(self.plan.keys, self._keys, strict=True)]
+        return f"(SELECT {', '.join(['*', *keys, f'{pane} AS `{PANE}`'])} FROM {source})"
+
+    def _form(self, rows: str, plan: StagePlan) -> str:
+        return f"{self._combined[0] if plan.combining == 'map' else self._raw[0]}".format(rows=rows)
+
+    def _columns(self, plan: StagePlan) -> str:
+        return self._combined[1] if plan.combining == "map" else self._raw[1]
 
     @cached_property
     def _combined(self) -> tuple[str, str]:
@@ -99,7 +116,7 @@ class PaneQuery:
         by = ", ".join([*self._keys, PANE])
         selected = ", ".join([by, *aggregates, f"max({self.plan.time}) AS `{_LATEST}`"])
         wire = [f"`{name}`" for partial in self.plan.partials for name in partial.wire]
-        return f"SELECT {selected} FROM {_VIEW} GROUP BY {by}", ", ".join([by, *wire])
+        return f"SELECT {_plain(selected)} FROM {{rows}} GROUP BY {by}", ", ".join([by, *wire])
 
     @cached_property
     def _raw(self) -> tuple[str, str]:
@@ -108,27 +125,13 @@ class PaneQuery:
         inputs = [f"{each.sql} AS `{each.name}`" for each in self.plan.inputs]
         selected = ", ".join([*placed, *inputs, f"{self.plan.time} AS `{_LATEST}`"])
         names = [f"`{each.name}`" for each in self.plan.inputs]
-        return f"SELECT {selected} FROM {_VIEW}", ", ".join([*placed, *names])
-
-    def _closed_below(self, first_open: int | None) -> int:
-        """The pane below which tuples are late."""
-        return REJECTED + 1 if first_open is None else self.plan.shape.closed_below(first_open)
+        return f"SELECT {_plain(selected)} FROM {{rows}}", ", ".join([*placed, *names])
 
     def _route(self, channels: int) -> str:
         keys = ", ".join(self._keys)
         return f"cast(pmod(xxhash64({keys}), {channels}L) AS int)" if keys else "0"
 
-    def _seen(self, frame: DataFrame, latest: int) -> dict[str, int]:
-        """The latest event time of each stream in the epoch."""
-        key = self.query.relation.stream.key
-        if key is None:
-            return {"": latest}
-        streams = frame.where(f"{REJECT} IS NULL").groupBy(F.col(key).cast("string").alias("stream"))
-        found = streams.agg(F.expr(f"max({self.plan.time})").alias("latest")).collect()
-        return {row["stream"] or "": row["latest"] for row in found}
 
-
-def _sql(frame: DataFrame, text: str) -> DataFrame:
-    """A query over a frame; a text is one call to the JVM, a list of columns one for every part."""
-    frame.createOrReplaceTempView(_VIEW)
-    return frame.sparkSession.sql(text)
+def _plain(text: str) -> str:
+    """A text that str.format leaves as it is."""
+    return text.replace("{", "{{").replace("}", "}}")

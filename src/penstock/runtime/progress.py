@@ -4,7 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-__all__ = ["EpochProgress", "instant"]
+__all__ = ["EpochProgress", "StageProgress", "instant"]
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """One stage in one epoch: the tuples that its channels took, how long they were busy, what they keep."""
+
+    name: str
+    tuples: int
+    busy_seconds: float
+    state_rows: int
+    frontier: datetime | None
+
+    @property
+    def cost(self) -> float | None:
+        """Seconds of a channel for each tuple."""
+        return self.busy_seconds / self.tuples if self.tuples else None
 
 
 @dataclass(frozen=True)
@@ -26,6 +42,7 @@ class EpochProgress:
     state_rows: int
     state_bytes: int
     combining: str
+    stages: tuple[StageProgress, ...] = ()
 
     @property
     def rows_per_second(self) -> float:

@@ -1,5 +1,6 @@
 """What is written down of an epoch: its plan beforehand, its manifest afterwards."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -7,7 +8,7 @@ from penstock.compile import Combining
 from penstock.runtime.frontier import Frontier
 from penstock.runtime.segments import Segment
 
-__all__ = ["Counts", "EpochPlan", "Manifest", "Moment"]
+__all__ = ["Counts", "EpochPlan", "Manifest", "Moment", "StagePlan", "StageRecord"]
 
 
 @dataclass(frozen=True, order=True)
@@ -23,11 +24,18 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class EpochPlan:
-    """What the next epoch does: how many channels, where partials are formed, what time it is."""
+class StagePlan:
+    """How a stage runs in an epoch: how many channels, and for windows where partials are formed."""
 
     channels: int
-    combining: Combining
+    combining: Combining = "channel"
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """What the next epoch does: how each stage runs, and what time it is."""
+
+    stages: tuple[StagePlan, ...]
     now: int
 
     def to_json(self) -> dict[str, Any]:
@@ -37,7 +45,7 @@ class EpochPlan:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
         """The plan that plain values stand for."""
-        return cls(**value)
+        return cls(tuple(StagePlan(**each) for each in value["stages"]), value["now"])
 
 
 @dataclass(frozen=True)
@@ -59,22 +67,48 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """What an epoch left behind: the frontier, the first open window, and every channel's segments.
+class StageRecord:
+    """What a stage left behind: every channel's segments, and how far it has come.
 
-    `shrinkage` is the measured ratio of rows to partials, by which the next plan chooses where
-    partials are formed; `newest` is the last pane that holds a tuple.
+    `frontiers` are those of its ports, and `promise` is the event time below which it gives no more
+    results. Of windows, `first_open` is the first window that is not closed, `newest` the last pane that
+    holds a tuple, and `shrinkage` the measured ratio of rows to partials, by which the next plan chooses
+    where partials are formed. `tuples` and `seconds` add up what its channels took and how long they were
+    busy with it.
     """
 
-    moment: Moment
-    plan: EpochPlan
-    frontier: Frontier = field(default_factory=Frontier)
+    channels: tuple[tuple[Segment, ...], ...] = ()
+    frontiers: tuple[int | None, ...] = ()
+    promise: int | None = None
     first_open: int | None = None
     newest: int | None = None
     shrinkage: float | None = None
-    channels: tuple[tuple[Segment, ...], ...] = ()
+    tuples: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "StageRecord":
+        """The record that plain values stand for."""
+        channels = tuple(tuple(Segment(**each) for each in channel) for channel in value.pop("channels"))
+        return cls(channels=channels, frontiers=tuple(value.pop("frontiers")), **value)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an epoch left behind: the frontier of every stream, and the record of every stage."""
+
+    moment: Moment
+    plan: EpochPlan
+    frontiers: Mapping[str, Frontier] = field(default_factory=dict)
+    stages: tuple[StageRecord, ...] = ()
     counts: Counts = field(default_factory=Counts)
     total: Counts = field(default_factory=Counts)
+
+    def segments(self) -> Iterator[Segment]:
+        """Every segment that it names."""
+        for stage in self.stages:
+            for channel in stage.channels:
+                yield from channel
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -86,11 +120,8 @@ class Manifest:
         return cls(
             moment=Moment(**value["moment"]),
             plan=EpochPlan.from_json(value["plan"]),
-            frontier=Frontier(**value["frontier"]),
-            first_open=value["first_open"],
-            newest=value["newest"],
-            shrinkage=value["shrinkage"],
-            channels=tuple(tuple(Segment(**each) for each in channel) for channel in value["channels"]),
+            frontiers={name: Frontier(**each) for name, each in value["frontiers"].items()},
+            stages=tuple(StageRecord.from_json(each) for each in value["stages"]),
             counts=Counts(**value["counts"]),
             total=Counts(**value["total"]),
         )

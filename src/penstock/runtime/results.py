@@ -23,11 +23,12 @@ class ResultFormat:
 
 @dataclass(frozen=True)
 class Output:
-    """The receipt of a result file."""
+    """The receipt of a result file; `exit` numbers the way by which its rows left their stage."""
 
     name: str
     rows: int
     bytes: int
+    exit: int = 0
 
 
 class ResultFile:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import BadSource, WrongType
 from penstock.query import DataFrameSource, FilesSource, RowsSource, Stream
-from penstock.runtime.prefix import CORRUPT
+from penstock.runtime.frames import CORRUPT
 from penstock.runtime.storage import Location
 
 __all__ = ["bounded", "open_source"]

@@ -12,12 +12,13 @@ __all__ = ["ParquetDelivery"]
 _STAGING = "_staging"
 
 
-@dataclass(frozen=True)
+@dataclass
 class ParquetDelivery:
     """Channels write to a staging folder inside the sink; delivering is renaming."""
 
     folder: Location
     compression: str
+    _first: bool = True
 
     @property
     def target(self) -> ResultFormat:
@@ -33,7 +34,16 @@ class ParquetDelivery:
             staging.delete(name)
 
     def deliver(self, moment: Moment, outputs: Sequence[tuple[int, Output]]) -> None:
-        """Rename; the same epoch and channel always give the same name."""
+        """Rename; the same epoch and channel always give the same name.
+
+        Only the first epoch of a run can have been tried before, perhaps with other files.
+        """
+        if self._first:
+            names = {f"{moment}.{channel:05d}.parquet" for channel, _ in outputs}
+            for name in self.folder.names():
+                if name.startswith(f"{moment}.") and name not in names:
+                    self.folder.delete(name)
+            self._first = False
         for channel, output in outputs:
             self.folder.move(f"{_STAGING}/{output.name}", f"{moment}.{channel:05d}.parquet")
 

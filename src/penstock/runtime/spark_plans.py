@@ -16,6 +16,7 @@
 All are plain calls on classes of Spark 4.3, kept in this file alone.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,7 +24,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Shuffled", "planned_rows", "run_map_side"]
+__all__ = ["Observed", "Shuffled", "branches", "from_plan", "observed_by", "planned_rows", "run_map_side"]
+
+Observed = Mapping[str, tuple[int | None, ...]]
+"""Whole numbers by the name of the observation."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Shuffled:
     """The rows behind an exchange, what was observed on the way there, and how to let them go."""
 
     rows: DataFrame
-    observed: tuple[int | None, ...]
+    observed: Observed
     session: SparkSession
     shuffle: int
 
@@ -48,22 +52,39 @@ def planned_rows(frame: DataFrame, query: StreamingQuery) -> DataFrame:
     The frame itself where the user's DataFrame keeps state of its own: Spark has prepared that for
     one execution, which is the frame's.
     """
+    physical = _physical(query)
+    return frame if physical is None else from_plan(frame, physical)
+
+
+def branches(query: StreamingQuery) -> list[Any] | None:
+    """The plans of the branches of a union in the epoch under way, None where they are not to be had."""
+    physical = _physical(query)
+    if physical is None or not physical.getClass().getSimpleName().startswith("Union"):
+        return None if physical is None else [physical]
+    children = physical.children()
+    return [children.apply(place) for place in range(children.size())]
+
+
+def from_plan(frame: DataFrame, physical: Any) -> DataFrame:
+    """The rows of a physical plan of the epoch that `frame` belongs to."""
     session = frame.sparkSession
     spark = _spark(session)
-    execution = query._jsq.streamingQuery().lastExecution()  # noqa: SLF001
-    if execution.numStateStores():
-        return frame
-    physical = execution.sparkPlan()
     # Stands for the logical side, which the planner asks only for its columns.
     logical = spark.local_relation(physical.output(), spark.nil, False, spark.none)
     leaf = spark.query_stage(logical, physical)
     return DataFrame(spark.dataset.ofRows(session._jsparkSession, leaf), session)  # noqa: SLF001
 
 
-def run_map_side(frame: DataFrame, metrics: str, *, combining: bool) -> Shuffled | None:
+def _physical(query: StreamingQuery) -> Any:
+    """The physical plan of the epoch under way; None if it keeps state of its own."""
+    execution = query._jsq.streamingQuery().lastExecution()  # noqa: SLF001
+    return None if execution.numStateStores() else execution.sparkPlan()
+
+
+def run_map_side(frame: DataFrame, metrics: Iterable[str], *, combining: bool) -> Shuffled | None:
     """Run everything up to the frame's last exchange, and give the whole numbers observed on the way.
 
-    `metrics` names an observation of one struct. `combining`: the last aggregation before the exchange
+    `metrics` name observations of one struct each. `combining`: the last aggregation before the exchange
     is done within each partition. None when there is nothing to run: an empty epoch of some sources
     has no partitions at all.
     """
@@ -78,11 +99,18 @@ def run_map_side(frame: DataFrame, metrics: str, *, combining: bool) -> Shuffled
         return None
     context = session.sparkContext._jsc.sc()  # noqa: SLF001
     context.submitMapStage(dependency).get()
-    observed = spark.collecting.collect(exchange).apply(metrics).getStruct(0).mkString(",")
+    collected = spark.collecting.collect(exchange)
+    observed = {name: _numbers(collected.apply(name).getStruct(0).mkString(",")) for name in metrics}
     created = session._jsparkSession.internalCreateDataFrame(  # noqa: SLF001
         exchange.execute(), exchange.schema(), False
     )
-    return Shuffled(DataFrame(created, session), _numbers(observed), session, dependency.shuffleId())
+    return Shuffled(DataFrame(created, session), observed, session, dependency.shuffleId())
+
+
+def observed_by(frame: DataFrame, metrics: Iterable[str]) -> Observed:
+    """The whole numbers observed by a frame that was collected."""
+    collected = frame._jdf.queryExecution().observedMetrics()  # noqa: SLF001
+    return {name: _numbers(collected.apply(name).getStruct(0).mkString(",")) for name in metrics}
 
 
 def _numbers(observed: str) -> tuple[int | None, ...]:

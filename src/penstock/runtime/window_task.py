@@ -1,65 +1,36 @@
-"""The channel kernel: new rows and segments in, closed windows and new segments out.
+"""The channel kernel of windows: new rows and segments in, closed windows and new segments out.
 
 One task per channel and epoch, on whatever machine Spark puts it. State is read where it lies,
 nothing is shuffled but new rows, and what the task leaves behind are files under names of its own
 plus one receipt, so a retried or speculative attempt can spoil nothing.
 """
 
-import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.compile import ROWS, Combining, WindowPlan
+from penstock.compile import ROWS, TIME, Combining, WindowPlan
 from penstock.panes import Closed, close_windows
 from penstock.panes.nodes import Extent, completed, cover, lengths
+from penstock.runtime.beside import RawRows
 from penstock.runtime.compaction import to_merge
+from penstock.runtime.exits import Exit, OpenExits
 from penstock.runtime.keyed import Keyed, within
-from penstock.runtime.results import Output, ResultFile, ResultFormat
+from penstock.runtime.receipts import Receipt
 from penstock.runtime.segments import PANE, Segment, read, write
 from penstock.runtime.storage import Location
 
-__all__ = ["ChannelTask", "Receipt"]
+__all__ = ["WindowTask"]
 
-_UTC = pa.timestamp("us", tz="UTC")
 # Nodes that hardly shrink their panes only cost space.
 _WORTH_KEEPING = 0.7
 
 
 @dataclass(frozen=True)
-class Receipt:
-    """What a channel did in an epoch."""
-
-    channel: int
-    segments: tuple[Segment, ...]
-    outputs: tuple[Output, ...]
-    received: int
-    tuples: int
-    newest: int | None
-
-    def to_json(self) -> str:
-        """As text."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Receipt":
-        """The receipt that a text stands for."""
-        value = json.loads(text)
-        return cls(
-            channel=value["channel"],
-            segments=tuple(Segment(**each) for each in value["segments"]),
-            outputs=tuple(Output(**each) for each in value["outputs"]),
-            received=value["received"],
-            tuples=value["tuples"],
-            newest=value["newest"],
-        )
-
-
-@dataclass(frozen=True)
-class ChannelTask:
+class WindowTask:
     """One epoch's work for every channel.
 
     Windows before `opened` were closed by earlier epochs, those before `opens` are closed now;
@@ -73,14 +44,18 @@ class ChannelTask:
     state: tuple[tuple[Segment, ...], ...]
     opened: int | None
     opens: int | None
-    target: ResultFormat
+    exits: tuple[Exit, ...]
+    raw: RawRows | None = None
 
-    def run(self, channel: int, batches: Iterable[Any]) -> Iterator[Any]:
-        """The kernel proper, from new rows to a receipt."""
-        new = _table(batches)
+    def work(self, channel: int, new: Any) -> tuple[Receipt, dict[int, Any]]:
+        """The kernel proper, from new rows (None if there are none) to a receipt."""
+        began = time.perf_counter()
+        files = OpenExits(self.exits)
+        if self.raw is not None and new is not None:
+            new = self.raw.of(new)
         segments = [each for each in self.state[channel] if self._needed(each)]
         closing = self._closing(new, segments)
-        fresh, outputs = self._close(closing, new, segments)
+        fresh = self._close(closing, new, segments, files)
         if fresh is not None:
             segments.append(write(self.folder, f"{self.label}-{channel}", 1, fresh))
         segments = [each for each in segments if self._kept(each)]
@@ -89,14 +64,13 @@ class ChannelTask:
         receipt = Receipt(
             channel=channel,
             segments=tuple(self._compacted(channel, segments)),
-            outputs=outputs,
+            outputs=files.close(),
             received=0 if new is None else new.num_rows,
             tuples=self._tuples(new),
             newest=None if new is None else int(new[PANE].to_numpy().max()),
+            seconds=time.perf_counter() - began,
         )
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([channel], pa.int32()), pa.array([receipt.to_json()])], names=["channel", "receipt"]
-        )
+        return receipt, files.onward()
 
     def _tuples(self, new: Any) -> int:
         """How many tuples the new rows stand for."""
@@ -122,19 +96,16 @@ class ChannelTask:
         start = self.plan.shape.first_window_with(min(first))
         return range(start if self.opened is None else max(start, self.opened), self.opens)
 
-    def _close(self, closing: range, new: Any, segments: list[Segment]) -> tuple[Any, tuple[Output, ...]]:
-        """Close windows into a result file; also the new partials that later windows need."""
+    def _close(self, closing: range, new: Any, segments: list[Segment], files: OpenExits) -> Any:
+        """Close windows into the exits; the new partials that later windows need."""
         raw = new if self.combining == "channel" else None
         tables = self._received(new) if raw is None and new is not None else []
         if not closing and raw is None:
-            return (tables[0] if tables else None), ()
+            return tables[0] if tables else None
         keyed = Keyed(self.plan, tables + self._gather(closing, segments), raw)
-        file = ResultFile(self.target, self.plan.schema)
         for closed in close_windows(self.plan.shape, closing.start, closing.stop, keyed.rows, keyed.merges):
-            file.write(self._finished(keyed, closed))
-        file.close()
-        output = file.receipt()
-        return self._fresh(keyed, tables, raw), () if output is None else (output,)
+            files.write(self._finished(keyed, closed))
+        return self._fresh(keyed, tables, raw)
 
     def _received(self, new: Any) -> list[Any]:
         """What Spark combined, with the lists of user-defined aggregates accumulated."""
@@ -241,17 +212,12 @@ class ChannelTask:
         for partial, stored in zip(self.plan.partials, keyed.stored(closed.lanes), strict=True):
             columns.update(zip(partial.columns, stored, strict=True))
         start = closed.window * shape.slide + shape.offset
-        arrays = [pa.array(start).cast(_UTC), pa.array(start + shape.size).cast(_UTC)]
+        bound = self.plan.bound
+        arrays = [pa.array(start).cast(bound), pa.array(start + shape.size).cast(bound)]
         arrays += keyed.key_columns(closed.key)
         arrays += [result.finish(columns) for result in self.plan.results]
-        table = pa.Table.from_arrays(arrays, schema=self.plan.closed_schema)
-        return self.plan.tail.apply(table) if self.plan.tail else table
-
-
-def _table(batches: Iterable[Any]) -> Any:
-    """All rows of the epoch for this channel, or None."""
-    held = [batch for batch in batches if batch.num_rows]
-    return pa.Table.from_batches(held) if held else None
+        # The event time of a window's result is its start.
+        return pa.Table.from_arrays(arrays, schema=self.plan.schema).append_column(TIME, pa.array(start))
 
 
 def _touch(extent: Extent, segment: Segment) -> bool:

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.compile import compile_query
+from penstock.compile import compile_aggregation
 from penstock.errors import DamagedCheckpoint, MissingSegment
-from penstock.runtime.channel import ChannelTask, Receipt
 from penstock.runtime.compaction import MOST_SEGMENTS
+from penstock.runtime.exits import Exit
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.storage import Location
+from penstock.runtime.window_task import WindowTask
 
 TYPES = {"`key`": "bigint", "`n`": "bigint"}
 
@@ -25,7 +26,7 @@ TYPES = {"`key`": "bigint", "`n`": "bigint"}
 def plan_of(size, slide):
     stream = ps.stream("t", "time timestamp not null, key bigint not null, n bigint not null", time="time")
     query = stream.group_by("key").window(f"{size} us", slide=f"{slide} us")
-    return compile_query(
+    return compile_aggregation(
         query.agg(rows_=ps.count(), total=ps.sum("n"), top=ps.max("n")),
         lambda texts: [(TYPES[text], False) for text in texts],
     )
@@ -44,7 +45,7 @@ class Channel:
 
     def step(self, rows, opens):
         """Feed rows of (pane, key, n), then close the windows before `opens`."""
-        task = ChannelTask(
+        task = WindowTask(
             plan=self.plan,
             combining=self.combining,
             folder=self.segments,
@@ -52,10 +53,9 @@ class Channel:
             state=(self.state,),
             opened=self.opened,
             opens=opens,
-            target=ResultFormat(self.results, "arrow"),
+            exits=(Exit(None, self.plan.schema, ResultFormat(self.results, "arrow")),),
         )
-        (batch,) = task.run(0, [self.batch(rows)])
-        receipt = Receipt.from_json(batch["receipt"][0].as_py())
+        receipt, _ = task.work(0, pa.Table.from_batches([self.batch(rows)]))
         for output in receipt.outputs:
             self.closed += pa.ipc.open_file(self.results.input(output.name)).read_all().to_pylist()
         self.state, self.opened, self.epoch = receipt.segments, opens, self.epoch + 1

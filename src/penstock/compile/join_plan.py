@@ -1,0 +1,113 @@
+"""The physical plan of a join: what each side sends to channels and keeps there, how pairs are formed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock import joins
+from penstock.compile.duck import translate
+from penstock.compile.lifts import TIME
+from penstock.compile.partials import Column
+from penstock.compile.plan import Describe
+from penstock.errors import WrongType
+from penstock.query import Derived, Join, common_type, quoted
+from penstock.query.types import arrow_type
+
+__all__ = ["KEY", "TIE", "JoinPlan", "compile_join"]
+
+KEY = "_ps_key{}"
+TIE = "_ps_tie"
+
+
+@dataclass(frozen=True)
+class JoinPlan:
+    """Everything a channel has to know of a join; the same object serves every epoch.
+
+    `sides` are the columns that the left and the right side send, as SQL over their port; they are
+    what segments hold.
+    """
+
+    operator: Join
+    join: joins.Join
+    sides: tuple[tuple[Column, ...], tuple[Column, ...]]
+    time: pa.Field
+
+    def side_schema(self, side: int) -> Any:
+        """The Arrow schema of what a side sends."""
+        return pa.schema([(column.name, column.type) for column in self.sides[side]])
+
+    @property
+    def schema(self) -> Any:
+        """The columns of a result, then its event time in microseconds."""
+        found = joins.result_schema(self.join, self.side_schema(0), self.side_schema(1))
+        return pa.schema([self.time, *list(found)[1:], found.field(0)])
+
+    def result(self, table: Any) -> Any:
+        """Result rows as the kernel forms them, with the event time as people read it in front."""
+        micros = table[TIME]
+        shown = micros.cast(self.time.type)
+        return pa.table([shown, *table.columns[1:], micros], schema=self.schema)
+
+
+def compile_join(relation: Derived, left: Describe, right: Describe) -> JoinPlan:
+    """The plan of a relation that is made by a join, with what Spark says about both sides."""
+    operator = relation.operator
+    assert isinstance(operator, Join)
+    types = tuple(_key_type(operator, place, left, right) for place in range(len(operator.keys)))
+    sides = (
+        _columns(operator, 0, left, types, _read(operator, 0)),
+        _columns(operator, 1, right, types, _read(operator, 1)),
+    )
+    keys = tuple(KEY.format(place) for place in range(len(types)))
+    ties = (TIE,) if operator.last is not None else ()
+    condition = operator.condition
+    join = joins.Join(
+        joins.Side(TIME, keys, ties, operator.left),
+        joins.Side(TIME, keys, ties, operator.right),
+        joins.Within(operator.within) if operator.within is not None else joins.Last(operator.last or 1),
+        key_types=tuple(arrow_type(each) for each in types),
+        how=operator.how,
+        condition=joins.Condition(translate(condition.sql), condition.left, condition.right)
+        if condition
+        else None,
+        time=TIME,
+        key_names=tuple(key.left for key in operator.keys),
+    )
+    return JoinPlan(operator, join, sides, pa.field(operator.time, arrow_type(relation.time_type)))
+
+
+def _key_type(operator: Join, place: int, left: Describe, right: Describe) -> str:
+    key = operator.keys[place]
+    ((ours, _),), ((theirs, _),) = left([quoted(key.left)]), right([quoted(key.right)])
+    found = common_type(ours, theirs)
+    if not found:
+        raise WrongType(f"the keys {key.left} {ours} and {key.right} {theirs} cannot be compared; cast one")
+    return found
+
+
+def _read(operator: Join, side: int) -> list[str]:
+    """The columns of a side that its results or the condition need."""
+    delivered = [stored for stored, _ in (operator.left, operator.right)[side]]
+    condition = operator.condition
+    asked = (condition.left, condition.right)[side] if condition else ()
+    return list(dict.fromkeys([*delivered, *asked]))
+
+
+def _columns(
+    operator: Join, side: int, describe: Describe, key_types: tuple[str, ...], names: list[str]
+) -> tuple[Column, ...]:
+    found = describe([quoted(name) for name in names])
+    keys = [(key.left, key.right)[side] for key in operator.keys]
+    columns = [Column(TIME, TIME, pa.int64())]
+    columns += [
+        Column(KEY.format(place), f"cast({quoted(name)} AS {type_})", arrow_type(type_))
+        for place, (name, type_) in enumerate(zip(keys, key_types, strict=True))
+    ]
+    columns += [
+        Column(name, quoted(name), arrow_type(type_)) for name, (type_, _) in zip(names, found, strict=True)
+    ]
+    if operator.last is not None:
+        content = ", ".join([TIME, *(quoted(name) for name in [*keys, *names])])
+        columns.append(Column(TIE, f"xxhash64({content})", pa.int64()))
+    return tuple(columns)

@@ -1,0 +1,117 @@
+"""What comes into an epoch's stages: tuples of streams and what earlier stages of the epoch handed on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.types import StructType
+
+from penstock.compile import TIME, Feed
+from penstock.query import Stream
+from penstock.runtime.frames import REJECT, stepped, valid
+from penstock.runtime.results import Output
+from penstock.runtime.storage import Location
+
+__all__ = ["NEVER", "Handed", "Intake", "Seen", "metric", "united"]
+
+NEVER = -(2**62)
+"""A time before every tuple."""
+
+# Evaluated for every tuple of the stream, so no more than what decides on the epoch.
+_OBSERVED = f"""struct(
+  max(CASE WHEN {REJECT} IS NULL THEN {TIME} END), min(CASE WHEN {REJECT} IS NULL THEN {TIME} END),
+  max(CASE WHEN {REJECT} IS NULL THEN 0 ELSE 1 END), count(1)
+)"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an epoch saw of a stream: latest and earliest time, whether there are rejects, how many tuples.
+
+    The number is None where the channels count.
+    """
+
+    latest: int | None = None
+    earliest: int | None = None
+    rejects: bool = False
+    rows: int | None = None
+
+    @classmethod
+    def of(cls, observed: tuple[int | None, ...]) -> "Seen":
+        """From the numbers of an observation."""
+        latest, earliest, rejects, rows = observed
+        return cls(latest, earliest, bool(rejects), rows)
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Files that a stage left for the next, and their columns."""
+
+    folder: Location
+    schema: StructType
+    outputs: tuple[Output, ...]
+
+
+@dataclass
+class Intake:
+    """The tuples of one epoch, by where they come from.
+
+    `arrivals` are marked frames of the streams that have new tuples; `bounds` are the times below which
+    tuples of a stream are late. `handed` grows as stages run.
+    """
+
+    session: SparkSession
+    arrivals: Mapping[str, DataFrame]
+    bounds: Mapping[str, int | None]
+    handed: dict[tuple[int, int], Handed] = field(default_factory=dict)
+    seen: dict[str, Seen] = field(default_factory=dict)
+    _watching: set[str] = field(default_factory=set)
+
+    def frame(self, feed: Feed, exit_number: int | None, exchanges: int) -> DataFrame | None:
+        """The tuples of a feed, None if it has none in this epoch."""
+        if isinstance(feed.origin, Stream):
+            rows = self._of_stream(feed.origin)
+        else:
+            assert exit_number is not None
+            rows = self._of_stage(feed.origin, exit_number)
+        if rows is None:
+            return None
+        return stepped(rows, feed.outside, exchanges=exchanges if feed.exchanged else None)
+
+    def watched(self) -> list[str]:
+        """The streams that are observed by frames made since the last call; they are to be reported."""
+        found = sorted(self._watching)
+        self._watching.clear()
+        return found
+
+    def report(self, stream: str, observed: tuple[int | None, ...]) -> None:
+        """What was observed of a stream."""
+        self.seen[stream] = Seen.of(observed)
+
+    def _of_stream(self, stream: Stream) -> DataFrame | None:
+        rows = self.arrivals.get(stream.name)
+        if rows is None:
+            return None
+        if stream.name not in self.seen and stream.name not in self._watching:
+            rows = rows.observe(metric(stream.name), F.expr(_OBSERVED).alias("seen"))
+            self._watching.add(stream.name)
+        return valid(rows, self.bounds.get(stream.name))
+
+    def _of_stage(self, stage: int, exit_number: int) -> DataFrame | None:
+        handed = self.handed.get((stage, exit_number))
+        if handed is None or not handed.outputs:
+            return None
+        paths = [f"{handed.folder.uri}/{output.name}" for output in handed.outputs]
+        return self.session.read.schema(handed.schema).parquet(*paths)
+
+
+def metric(stream: str) -> str:
+    """The name under which a stream is observed."""
+    return f"penstock_{stream}"
+
+
+def united(frames: list[DataFrame]) -> DataFrame:
+    """Several frames of the same columns as one."""
+    return reduce(lambda one, other: one.unionByName(other), frames)

@@ -1,0 +1,24 @@
+"""What the map side of a stage gives an epoch: routed rows, and what was seen on the way to them."""
+
+from dataclasses import dataclass
+
+from penstock.runtime.spark_plans import Shuffled
+
+__all__ = ["EMPTY", "MapSide"]
+
+
+@dataclass(frozen=True)
+class MapSide:
+    """Routed rows, if there are any; `newest` is the last pane among rows of windows."""
+
+    shuffled: Shuffled | None = None
+    taken: bool = False
+    newest: int | None = None
+
+    def release(self) -> None:
+        """Let go of the shuffled rows."""
+        if self.shuffled is not None:
+            self.shuffled.release()
+
+
+EMPTY = MapSide()

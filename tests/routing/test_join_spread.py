@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import BadRouting
+from penstock.routing import Grid, JoinSpread, Ring, joint_rates, spread_hot_keys
+from penstock.sketches import HeavyHitters
+from penstock.workloads import skewed_join_work
+
+RNG = np.random.default_rng(8)
+KEYS = RNG.integers(0, 2**64, 40, dtype=np.uint64)
+RATES = 1 / np.arange(1, 41) ** 1.2
+words = st.integers(0, 2**64 - 1)
+
+
+def meetings(router, left, right):
+    """How often each left tuple meets each right one."""
+    together = np.zeros((len(left[0]), len(right[0])), int)
+    lefts, rights = router.left(*left), router.right(*right)
+    for channel in range(router.channels):
+        mine = lefts.rows[lefts.channels == channel], rights.rows[rights.channels == channel]
+        together[np.ix_(*mine)] += 1
+    return together
+
+
+def tuples(drawn):
+    return np.array([key for key, _ in drawn], np.uint64), np.array([salt for _, salt in drawn], np.uint64)
+
+
+sides = st.lists(st.tuples(st.sampled_from([*KEYS[:6].tolist(), *range(4)]), words), max_size=20).map(tuples)
+
+
+@given(st.integers(1, 30), st.sampled_from(["both", "left", "right", "neither"]), sides, sides)
+def test_tuples_of_one_key_meet_in_exactly_one_channel(channels, copied, left, right):
+    router = spread_hot_keys(KEYS, RATES, RATES, Ring(channels), copied)
+    same = left[0][:, None] == right[0][None, :]
+    assert (meetings(router, left, right)[same] == 1).all()
+
+
+@pytest.mark.parametrize(("copied", "whole"), [("left", "right"), ("right", "left")])
+def test_a_side_that_may_not_be_copied_goes_to_one_channel(copied, whole):
+    router = spread_hot_keys(KEYS, RATES, RATES, Ring(8), copied)
+    salts = RNG.integers(0, 2**64, 4_000, dtype=np.uint64)
+    routed = getattr(router, whole)(np.repeat(KEYS, 100), salts)
+    assert routed.rows.tolist() == list(range(4_000))
+    assert router.sizes[0] == 8
+
+
+def test_keys_without_a_rate_go_by_the_ring():
+    router, hashes = (
+        spread_hot_keys(KEYS, RATES, RATES, Ring(8)),
+        RNG.integers(0, 2**64, 999, dtype=np.uint64),
+    )
+    for routed in (router.left(hashes, hashes), router.right(hashes, hashes)):
+        np.testing.assert_array_equal(routed.channels, Ring(8).route(hashes))
+
+
+def test_a_spread_key_is_a_grid_over_its_channels():
+    targets = np.array([5, 3, 0, 6, 1, 2, 4], np.int32)
+    router = JoinSpread(KEYS[:1], np.array([7]), np.array([3]), targets, Ring(8))
+    salts = RNG.integers(0, 2**64, 500, dtype=np.uint64)
+    hashes = np.repeat(KEYS[:1], 500)
+    for side in ("left", "right"):
+        ours, theirs = getattr(router, side)(hashes, salts), getattr(Grid(7, 3), side)(salts)
+        np.testing.assert_array_equal(ours.channels, targets[theirs.channels])
+        np.testing.assert_array_equal(ours.rows, theirs.rows)
+
+
+@pytest.mark.parametrize("copied", ["both", "left", "right"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_busiest_of_eight_channels_is_close_to_the_mean(copied, seed):
+    plain, spread = skewed_join_work(8, 1.2, seed, tuples=100_000, copied=copied)
+    assert plain > 5
+    assert spread <= 1.3
+
+
+def test_rates_of_both_sides_come_together():
+    left, right = HeavyHitters(0.1), HeavyHitters(0.1)
+    left.update(np.array([1, 1, 1, 2], np.uint64))
+    right.update(np.array([3, 1], np.uint64))
+    keys, ours, theirs = joint_rates(left.items(), right.items())
+    assert keys.tolist() == [1, 2, 3]
+    assert ours.tolist() == [0.75, 0.25, 0.0]
+    assert theirs.tolist() == [0.5, 0.0, 0.5]
+
+
+def test_grids_that_would_form_a_pair_twice_are_refused():
+    with pytest.raises(BadRouting, match="a channel twice"):
+        JoinSpread(KEYS[:1], np.array([2]), np.array([1]), np.array([3, 3], np.int32), Ring(4))
+
+
+def test_rates_that_cannot_be_are_refused():
+    with pytest.raises(BadRouting, match="0 or more"):
+        spread_hot_keys(KEYS[:1], np.array([-1.0]), np.array([1.0]), Ring(2))
+    with pytest.raises(BadRouting, match="1 keys have 2 left"):
+        spread_hot_keys(KEYS[:1], np.ones(2), np.ones(1), Ring(2))
