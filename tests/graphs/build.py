@@ -28,7 +28,7 @@ def run(graph: Graph, **options) -> Outcome:
     sinks = [ps.memory() for _ in outputs]
     with tempfile.TemporaryDirectory() as folder:
         settings = {"channels": graph.channels, "strategy": graph.strategy, **options}
-        started = ps.query(*outputs).start(*sinks, checkpoint=folder, **settings)
+        started = ps.outputs(*outputs).start(*sinks, checkpoint=folder, **settings)
         started.wait()
         counts = started.counts
     found = [

@@ -90,6 +90,8 @@ def run_map_side(frame: DataFrame, metrics: Iterable[str], *, combining: bool) -
     """
     session = frame.sparkSession
     spark = _spark(session)
+    # Plan nodes take the session from the thread that makes them, and the thread that drains has none.
+    session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
     planned = frame._jdf.queryExecution().sparkPlan()  # noqa: SLF001
     if combining:
         planned = _in_place(spark, spark.whole_aggregation.apply(planned))
