@@ -29,6 +29,8 @@ __all__ = [
     "SinkError",
     "UnknownColumn",
     "UnknownExperiment",
+    "UnknownForm",
+    "UnknownStrategy",
     "WrongType",
 ]
 
@@ -100,6 +102,20 @@ class BadMap(QueryError):
 
 class BadName(QueryError):
     """A name is not an identifier, is reserved, or is used twice."""
+
+
+class UnknownStrategy(QueryError):
+    """No strategy of cutting a query into stages has this name."""
+
+    def __init__(self, given: object, known: Iterable[str]) -> None:
+        super().__init__(f"no strategy {given!r}; give one of {', '.join(known)}")
+
+
+class UnknownForm(QueryError):
+    """A plan cannot be shown in this form."""
+
+    def __init__(self, given: object, known: Iterable[str]) -> None:
+        super().__init__(f"no form {given!r} of a plan; give one of {', '.join(known)}")
 
 
 class CheckpointError(PenstockError):

@@ -200,6 +200,7 @@ def test_the_installed_engine_gets_the_query_and_all_options():
         "late": "late",
         "rejects": None,
         "channels": 4,
+        "costs": None,
         "session": None,
         "name": "run",
         "strategy": "subquery",

@@ -1,18 +1,40 @@
-"""The plan of a query: stages, tools chosen and why."""
+"""The plan of a query, told: its graph, stages, routers, channels, and what each rewriting did."""
 
-from penstock.compile.subqueries import cut
-from penstock.compile.window_words import window_words
-from penstock.query import Aggregation, Query
+from collections.abc import Callable
 
-__all__ = ["explain"]
+from penstock.compile.outline import Outline, outline
+from penstock.compile.plan_json import plan_json
+from penstock.compile.plan_mermaid import plan_mermaid
+from penstock.compile.plan_text import plan_text
+from penstock.errors import UnknownForm
+from penstock.query import Query
+
+__all__ = ["FORMS", "explain"]
+
+FORMS: dict[str, Callable[[Outline], str]] = {
+    "text": plan_text,
+    "mermaid": plan_mermaid,
+    "json": plan_json,
+}
 
 
 def explain(query: Query, form: str = "text", strategy: str = "subquery", channels: int | None = None) -> str:
-    """What will run, stage by stage, with the reason for every choice."""
-    assert form == "text", form
-    lines = []
-    for stage in cut(query, strategy).stages:
-        lines.append(f"stage {stage.number}: {stage.operator}, {channels or 'all'} channels")
-        if isinstance(stage.operator, Aggregation):
-            lines += window_words(stage.relation)
-    return "\n".join(lines)
+    """What will run, stage by stage, with the reason for every choice; `channels` are those of each stage.
+
+    >>> from penstock.query import stream
+    >>> calls = stream("calls", "time timestamp, phone string, seconds int", time="time")
+    >>> print(explain(Query((calls.where("seconds > 9"),))))
+    graph
+      output 0
+      └─ where(`seconds` > 9)
+         └─ calls
+    streams
+      calls: event time time, delay 0 seconds
+    outputs
+      output 0 ← calls: where(`seconds` > 9) (Spark SQL)
+    optimisations
+      where(`seconds` > 9) folded into the load balancer of calls towards output 0
+    """
+    if form not in FORMS:
+        raise UnknownForm(form, FORMS)
+    return FORMS[form](outline(query, strategy, channels))

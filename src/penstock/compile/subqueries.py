@@ -6,65 +6,37 @@ of the stage after them (`outside`, by Spark SQL). Unions are no operators at al
 feeds, and the input merger takes them as one.
 """
 
-from dataclasses import dataclass
-from typing import Literal
-
+from penstock.compile.folding import folding_notes
+from penstock.compile.merging import merged
+from penstock.compile.stages import STRATEGIES, Feed, Port, Stage, Strategy, Subqueries
+from penstock.errors import UnknownStrategy
 from penstock.query import Aggregation, Derived, Join, Query, Relation, Step, Stream, Union
 
 __all__ = ["STRATEGIES", "Feed", "Port", "Stage", "Strategy", "Subqueries", "cut"]
 
-Strategy = Literal["subquery", "operator", "query"]
-STRATEGIES: tuple[Strategy, ...] = ("subquery", "operator", "query")
 
+def cut(query: Query, strategy: str = "subquery") -> Subqueries:
+    """Cut a query at its stateful operators.
 
-@dataclass(frozen=True)
-class Feed:
-    """Tuples on their way from a stream, or from the stage of that number, to a port or a sink.
+    By ``subquery`` a stage is a stateful operator with the stateless ones after it, and neighbours that part
+    tuples alike are merged; by ``operator`` every step has channels of its own; by ``query`` the stages of
+    ``subquery``, unmerged, all have every channel.
 
-    `start` is the relation at the origin and `end` the one that arrives. With `exchanged` every step
-    outside is dealt to channels of its own, round robin, as the operator strategy asks.
+    >>> from penstock.query import count, stream
+    >>> calls = stream("calls", "time timestamp, phone string, seconds int", time="time")
+    >>> hourly = calls.group_by("phone").window("1 hour").agg(n=count()).where("n > 5")
+    >>> cut(Query((hourly,))).outputs[0][0].inside
+    (Where(expression=Expression(sql='`n` > 5', type='boolean', nullable=False, columns=('n',))),)
     """
-
-    origin: Stream | int
-    start: Relation
-    end: Relation
-    inside: tuple[Step, ...] = ()
-    outside: tuple[Step, ...] = ()
-    exchanged: bool = False
-
-
-Port = tuple[Feed, ...]
+    known = {each: each for each in STRATEGIES}
+    if strategy not in known:
+        raise UnknownStrategy(strategy, STRATEGIES)
+    subqueries = _cut(query, known[strategy])
+    found = merged(subqueries) if strategy == "subquery" else subqueries
+    return folding_notes(found)
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A stateful operator; with `beside` it runs in the channels of that stage, on tuples that are there."""
-
-    number: int
-    relation: Derived
-    ports: tuple[Port, ...]
-    beside: int | None = None
-
-    @property
-    def operator(self) -> Aggregation | Join:
-        """The stateful operator."""
-        assert isinstance(self.relation.operator, (Aggregation, Join))
-        return self.relation.operator
-
-
-@dataclass(frozen=True)
-class Subqueries:
-    """Stages in an order in which each comes after those that feed it, and what feeds each output."""
-
-    query: Query
-    strategy: Strategy
-    stages: tuple[Stage, ...]
-    outputs: tuple[Port, ...]
-    notes: tuple[str, ...] = ()
-
-
-def cut(query: Query, strategy: Strategy = "subquery") -> Subqueries:
-    """Cut a query at its stateful operators."""
+def _cut(query: Query, strategy: Strategy) -> Subqueries:
     numbers: dict[Relation, int] = {}
     for relation in query.relations:
         if _stateful(relation):

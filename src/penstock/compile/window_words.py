@@ -20,7 +20,7 @@ def window_words(relation: Derived) -> list[str]:
 def _panes(plan: WindowPlan) -> list[str]:
     shape = plan.shape
     cut = f"panes: {words(shape.pane)} = gcd(size {words(shape.size)}, slide {words(shape.slide)})"
-    lines = [f"{cut}; a window is {shape.span} panes and starts every {shape.stride}"]
+    lines = [f"{cut}; a window is {_panes_of(shape.span)} and starts every {shape.stride}"]
     if shape.tumbling:
         lines.append("  windows do not overlap: a pane is a window, and closing it needs no merge of panes")
     else:
@@ -32,6 +32,10 @@ def _panes(plan: WindowPlan) -> list[str]:
             f"  nodes of {names} panes are kept while windows close few at a time: fewer rows to merge"
         )
     return lines
+
+
+def _panes_of(count: int) -> str:
+    return "1 pane" if count == 1 else f"{count} panes"
 
 
 def _pane_query(plan: WindowPlan) -> list[str]:

@@ -22,6 +22,7 @@ class Engine(Protocol):
         late: Any,
         rejects: Any,
         channels: Any,
+        costs: Any,
         session: Any,
         name: str | None,
         strategy: str,

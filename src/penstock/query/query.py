@@ -53,6 +53,7 @@ class Query:
         late: Any = None,
         rejects: Any = None,
         channels: Any = None,
+        costs: Any = None,
         session: Any = None,
         name: str | None = None,
         strategy: str = "subquery",
@@ -60,10 +61,11 @@ class Query:
     ) -> Any:
         """Run the query, the first relation into the first sink and so on, and give the handle of the run.
 
-        ``channels`` is the number of channels of each stateful stage, or of all with a mapping;
-        ``strategy`` cuts the query into stages by subquery, operator or query; ``merging`` is
-        transparent (event order decides, waits for the slowest input) or best effort (does not wait:
-        what a slower input brings too late is set aside).
+        ``channels`` are in all shared out to the stages in proportion to ``costs``, the seconds that each
+        takes for a tuple, as ``Run.costs`` of an earlier run has measured them; by default every stage
+        has one for each core. ``strategy`` cuts the query into stages by subquery, operator or query;
+        ``merging`` is transparent (event order decides, waits for the slowest input) or best effort (does
+        not wait: what a slower input brings too late is set aside).
         """
         if len(sinks) != len(self.outputs):
             raise BadSink(f"{len(self.outputs)} relations and {len(sinks)} sinks; give each relation its own")
@@ -74,6 +76,7 @@ class Query:
             late=late,
             rejects=rejects,
             channels=channels,
+            costs=costs,
             session=session,
             name=name,
             strategy=strategy,

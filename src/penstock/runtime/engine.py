@@ -1,15 +1,15 @@
 """Starts and explains queries on Spark; installed into the query room when Penstock is imported."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.compile import STRATEGIES, Subqueries, cut, explain
+from penstock.compile import STRATEGIES, Subqueries, channels_of, cut, explain, is_single, optimise
 from penstock.errors import BadSink, RunError
-from penstock.query import Aggregation, ParquetSink, Query, Stream
+from penstock.query import ParquetSink, Query, Stream
 from penstock.runtime.arrivals import together
 from penstock.runtime.aside import Aside
 from penstock.runtime.checkpoint import Checkpoint
@@ -43,12 +43,14 @@ class SparkEngine:
         late: Any,
         rejects: Any,
         channels: int | None,
+        costs: Mapping[int, float] | None,
         session: SparkSession | None,
         name: str | None,
         strategy: str,
         merging: str,
     ) -> Run:
         """Check everything that can be checked, then start the first epoch in the background."""
+        query = optimise(query).query
         subqueries = cut(query, _one_of("strategy", strategy, STRATEGIES))
         merger = _one_of("merging", merging, MERGINGS)
         spark = session or spark_session()
@@ -77,7 +79,7 @@ class SparkEngine:
             checkpoint=folder,
             late={each.name: _late(late, root, each, streams) for each in streams},
             rejects={each.name: _rejects(rejects, root, each, streams) for each in streams},
-            channels=_channels(channels, spark, subqueries),
+            channels=_channels(channels, costs, spark, subqueries),
             merging=merger,
             report=run.report,
         )
@@ -130,16 +132,17 @@ def _aside(sink: Any, otherwise: Location) -> Location:
     raise BadSink(f"tuples are set aside as Parquet files, got {type(sink).__name__}; give ps.parquet(path)")
 
 
-def _channels(channels: int | None, spark: SparkSession, subqueries: Subqueries) -> tuple[int, ...]:
-    if channels is not None and channels < 1:
+def _channels(
+    channels: int | None, costs: Mapping[int, float] | None, spark: SparkSession, subqueries: Subqueries
+) -> tuple[int, ...]:
+    """The channels of every stage: in all as many as given, in proportion to the cost of a tuple.
+
+    By default each stage has one for every core, since the stages of an epoch take turns on the same cores.
+    """
+    if channels is None:
+        cores = spark.sparkContext.defaultParallelism
+        return tuple(1 if is_single(stage) else cores for stage in subqueries.stages)
+    if channels < 1:
         raise RunError(f"channels={channels}; give 1 or more, or leave it out for one per core")
-    given = channels or spark.sparkContext.defaultParallelism
-    found: list[int] = []
-    for stage in subqueries.stages:
-        if stage.beside is not None:
-            found.append(found[stage.beside])
-        elif isinstance(stage.operator, Aggregation) and not stage.operator.keys:
-            found.append(channels or 1)
-        else:
-            found.append(given)
-    return tuple(found)
+    hosts = sum(stage.beside is None for stage in subqueries.stages)
+    return channels_of(subqueries, max(channels, hosts), costs)

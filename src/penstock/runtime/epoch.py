@@ -250,7 +250,7 @@ class _Epoch:
             receipts = run_channels(self.intake.session, side, channels, tasks)
         for member in members:
             own = member.stage.number
-            self._record(member, turns[own], receipts.get(own, []))
+            self._record(member, turns[own], receipts.get(own, []), side if own == number else EMPTY)
         self.phases.ends("channels")
 
     def _beside(self, number: int) -> list[StageRunner]:
@@ -273,7 +273,7 @@ class _Epoch:
         beside = runner.stage.beside
         return StageTask(number, task, beside, None if beside is None else runner.entrances[0].exits[0])
 
-    def _record(self, runner: StageRunner, turn: Turn, receipts: list[Receipt]) -> None:
+    def _record(self, runner: StageRunner, turn: Turn, receipts: list[Receipt], side: MapSide) -> None:
         number = runner.stage.number
         before = self._before(number)
         plan = self.plan.stages[number]
@@ -291,6 +291,7 @@ class _Epoch:
             shrinkage=tuples / received if combined else before.shrinkage,
             tuples=before.tuples + tuples,
             seconds=before.seconds + sum(receipt.seconds for receipt in receipts),
+            spread=before.spread if side.spread is None else side.spread,
         )
         for receipt in receipts:
             for output in receipt.outputs:

@@ -10,7 +10,7 @@ from penstock.joins import END, Frontiers
 from penstock.runtime.exits import Exit
 from penstock.runtime.frames import sql_over
 from penstock.runtime.intake import Intake, metric, united
-from penstock.runtime.join_route import route
+from penstock.runtime.join_route import CHANNEL, find_hot_keys, routed
 from penstock.runtime.join_task import LEFT, RIGHT, SIDE, JoinTask
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.records import StagePlan, StageRecord
@@ -19,8 +19,6 @@ from penstock.runtime.stage import Entrance, Turn
 from penstock.runtime.storage import Location
 
 __all__ = ["JoinStage"]
-
-_CHANNEL = "_ps_channel"
 
 
 @dataclass(frozen=True)
@@ -47,19 +45,25 @@ class JoinStage:
 
     def map_side(self, intake: Intake, plan: StagePlan, record: StageRecord) -> MapSide:
         """Run everything up to the exchange."""
-        del record
-        sides = [self._side(intake, plan, side) for side in (0, 1)]
-        frames = [frame for frame in sides if frame is not None]
+        sides = [self._sent(intake, plan, side) for side in (0, 1)]
+        spread = record.spread
+        if spread is None and any(sides):
+            spread = find_hot_keys(self.plan, sides, plan.channels)
+        frames = [
+            self._packed(routed(frame, self.plan, side, plan.channels, spread), side)
+            for side, frame in enumerate(sides)
+            if frame is not None
+        ]
         if not frames:
             return EMPTY
-        routed = united(frames).repartitionById(plan.channels, F.col(_CHANNEL))
+        exchanged = united(frames).repartitionById(plan.channels, F.col(CHANNEL))
         streams = intake.watched()
-        shuffled = run_map_side(routed, map(metric, streams), combining=False)
+        shuffled = run_map_side(exchanged, list(map(metric, streams)), combining=False)
         if shuffled is None:
             return EMPTY
         for stream in streams:
             intake.report(stream, shuffled.observed[metric(stream)])
-        return MapSide(shuffled, taken=True)
+        return MapSide(shuffled, taken=True, spread=spread)
 
     def turn(
         self, record: StageRecord, frontiers: tuple[int | None, ...], side: MapSide, drained: int | None
@@ -95,17 +99,21 @@ class JoinStage:
         promise = min(left, right) - back
         return promise if record.promise is None else max(promise, record.promise)
 
-    def _side(self, intake: Intake, plan: StagePlan, side: int) -> DataFrame | None:
+    def _sent(self, intake: Intake, plan: StagePlan, side: int) -> DataFrame | None:
+        """The columns that a side sends."""
         frames = self.entrances[side].frames(intake, plan.channels)
         if not frames:
             return None
         sent = ", ".join(f"{column.sql} AS `{column.name}`" for column in self.plan.sides[side])
+        return sql_over(united(frames), f"SELECT {sent} FROM _ps_rows")
+
+    def _packed(self, frame: DataFrame, side: int) -> DataFrame:
+        """Rows of a side as they share an exchange with those of the other."""
         own, other = (LEFT, RIGHT) if side == 0 else (RIGHT, LEFT)
         names = ", ".join(f"`{column.name}`" for column in self.plan.sides[side])
-        kept = route(self.plan, side, plan.channels)
-        text = (
-            f"SELECT {side} AS {SIDE}, cast(struct({names}) AS {self.structs[side]}) AS {own}, "
-            f"cast(NULL AS {self.structs[1 - side]}) AS {other}, {kept.column} AS {_CHANNEL} "
-            f"FROM (SELECT {sent} FROM _ps_rows){kept.where}"
+        return frame.selectExpr(
+            f"{side} AS {SIDE}",
+            f"cast(struct({names}) AS {self.structs[side]}) AS {own}",
+            f"cast(NULL AS {self.structs[1 - side]}) AS {other}",
+            CHANNEL,
         )
-        return sql_over(united(frames), text)

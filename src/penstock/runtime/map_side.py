@@ -3,17 +3,19 @@
 from dataclasses import dataclass
 
 from penstock.runtime.spark_plans import Shuffled
+from penstock.runtime.spread import Spread
 
 __all__ = ["EMPTY", "MapSide"]
 
 
 @dataclass(frozen=True)
 class MapSide:
-    """Routed rows, if there are any; `newest` is the last pane among rows of windows."""
+    """Routed rows, if there are any; the last pane among rows of windows, the hot keys of a join."""
 
     shuffled: Shuffled | None = None
     taken: bool = False
     newest: int | None = None
+    spread: Spread | None = None
 
     def release(self) -> None:
         """Let go of the shuffled rows."""

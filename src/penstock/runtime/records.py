@@ -7,6 +7,7 @@ from typing import Any
 from penstock.compile import Combining
 from penstock.runtime.frontier import Frontier
 from penstock.runtime.segments import Segment
+from penstock.runtime.spread import Spread
 
 __all__ = ["Counts", "EpochPlan", "Manifest", "Moment", "StagePlan", "StageRecord"]
 
@@ -74,7 +75,7 @@ class StageRecord:
     results. Of windows, `first_open` is the first window that is not closed, `newest` the last pane that
     holds a tuple, and `shrinkage` the measured ratio of rows to partials, by which the next plan chooses
     where partials are formed. `tuples` and `seconds` add up what its channels took and how long they were
-    busy with it.
+    busy with it. Of a join, `spread` are its hot keys, once they are known.
     """
 
     channels: tuple[tuple[Segment, ...], ...] = ()
@@ -85,12 +86,19 @@ class StageRecord:
     shrinkage: float | None = None
     tuples: int = 0
     seconds: float = 0.0
+    spread: Spread | None = None
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StageRecord":
         """The record that plain values stand for."""
         channels = tuple(tuple(Segment(**each) for each in channel) for channel in value.pop("channels"))
-        return cls(channels=channels, frontiers=tuple(value.pop("frontiers")), **value)
+        spread = value.pop("spread")
+        return cls(
+            channels=channels,
+            frontiers=tuple(value.pop("frontiers")),
+            spread=None if spread is None else Spread.from_json(spread),
+            **value,
+        )
 
 
 @dataclass(frozen=True)

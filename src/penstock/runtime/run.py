@@ -58,6 +58,12 @@ class Run:
         return self._epochs.last.total if self._epochs.last else Counts()
 
     @property
+    def costs(self) -> dict[int, float]:
+        """Measured seconds of a channel for each tuple, by the number of the stage."""
+        stages = self._epochs.last.stages if self._epochs.last else ()
+        return {number: stage.seconds / stage.tuples for number, stage in enumerate(stages) if stage.tuples}
+
+    @property
     def running(self) -> bool:
         """Whether there may be more epochs."""
         return not self._done.is_set()
