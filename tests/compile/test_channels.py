@@ -5,7 +5,7 @@ from compile.calls import calls, cdr_query, suspects
 from penstock.compile.channels import channels_of
 from penstock.compile.subqueries import cut
 from penstock.errors import BadRouting
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 
 def test_stages_get_channels_by_their_cost():

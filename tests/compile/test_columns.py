@@ -2,7 +2,7 @@ import penstock as ps
 from compile.calls import calls, suspects
 from penstock.compile import optimise
 from penstock.query import Join, Union
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 
 def narrowed(*relations):

@@ -6,7 +6,7 @@ import penstock as ps
 from compile.calls import calls, cdr_query, suspects
 from penstock.compile import explain
 from penstock.errors import BadRouting, UnknownForm, UnknownStrategy
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 
 def stream():
@@ -84,9 +84,10 @@ def test_every_stage_names_its_router(relation, route):
     assert route in told(relation)
 
 
-def test_channels_are_those_of_each_stage_and_one_where_it_cannot_be_parted():
-    counts = [stage["channels"] for stage in json.loads(told(cdr_query(), form="json", channels=4))["stages"]]
-    assert counts == [4, 4]
+def test_channels_are_shared_out_to_the_stages_as_a_run_does_it():
+    for given, wanted in ((8, [4, 4]), (1, [1, 1]), (None, [None, None])):
+        stages = json.loads(told(cdr_query(), form="json", channels=given))["stages"]
+        assert [stage["channels"] for stage in stages] == wanted
     assert "channels: 1\n" in told(calls().window("1 hour").agg(n=ps.count()), channels=4)
     with pytest.raises(BadRouting, match="channels=0"):
         told(cdr_query(), channels=0)
@@ -117,7 +118,7 @@ def test_json_has_streams_stages_feeds_routers_channels_and_notes():
 
 
 def test_mermaid_has_a_subgraph_for_each_stage():
-    lines = [line.strip() for line in told(cdr_query(), form="mermaid", channels=2).splitlines()]
+    lines = [line.strip() for line in told(cdr_query(), form="mermaid", channels=4).splitlines()]
     assert lines[0] == "flowchart LR"
     assert 'subgraph stage0["stage 0: 2 channels"]' in lines
     assert "stream_calls -->|left, hash| stage0_op" in lines

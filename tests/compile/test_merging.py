@@ -3,7 +3,7 @@ import pytest
 import penstock as ps
 from compile.calls import CALLS, calls, suspects
 from penstock.compile.subqueries import cut
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 
 def joined(**options):

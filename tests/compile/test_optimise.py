@@ -15,7 +15,7 @@ from graphs.expressions import condition
 from graphs.generate import generate
 from graphs.graph import Node, Select, Where, selected
 from penstock.compile import optimise
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 
 def with_filters(graph, rng):

@@ -4,7 +4,7 @@ import penstock as ps
 from compile.calls import calls, suspects
 from penstock.compile import optimise
 from penstock.compile.predicates import predicates_down
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 
 def moved(relation):

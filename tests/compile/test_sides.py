@@ -9,7 +9,7 @@ from compile.reverted import reverted
 from graphs.batch import evaluate
 from graphs.compare import assert_alike
 from penstock.compile import optimise
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 SCHEMA = "time timestamp, k string, i int"
 CONDITIONS = ("k = 'x'", "k is null", "i_1 > 0", "i_1 is null", "i_2 is null", "i_2 > 0", "i_1 = i_2")

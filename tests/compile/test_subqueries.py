@@ -4,7 +4,7 @@ import penstock as ps
 from compile.calls import calls, cdr_query, suspects
 from penstock.compile.subqueries import STRATEGIES, cut
 from penstock.errors import UnknownStrategy
-from penstock.query import query as query_of
+from penstock.query import outputs as query_of
 
 
 def double(batch):

@@ -24,7 +24,8 @@ def side(prefix, keys):
 
 def join(keys, bound, how="inner", condition=None):
     types = tuple(KEYS[each][0] for each in keys)
-    return Join(side("l", keys), side("r", keys), bound, types, how, condition, time="t")
+    names = tuple(f"k_{each}" for each in keys)
+    return Join(side("l", keys), side("r", keys), bound, types, how, condition, time="t", key_names=names)
 
 
 def schema(keys):

@@ -36,7 +36,8 @@ def reference(plan, given):
 
 def result(plan, left, right):
     time = min(row["t"] for row in (left, right) if row)
-    mine = [left and left[stored] for stored, _ in plan.left.columns]
+    mine = [(left or right)[key] for key in plan.left.keys]
+    mine += [left and left[stored] for stored, _ in plan.left.columns]
     return {
         str(i): v for i, v in enumerate([time, *mine, *(right and right[s] for s, _ in plan.right.columns)])
     }

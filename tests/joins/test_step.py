@@ -182,3 +182,13 @@ def test_an_epoch_that_brings_nothing_changes_nothing(bound):
     )
     assert delivered == []
     assert remains.left.held(rows, rows[:0]).matched.tolist() == [True, False]
+
+
+def test_last_rows_go_when_the_other_side_ends():
+    rows = pa.table({"t": [1], "v": [1]})
+    plan = Join(named("a"), named("b"), Last(1), how="left", time="t")
+    held, delivered = Held(rows, np.array([False])), []
+    after = Frontiers(7, END)
+    remains = step(plan, Pair(held, held), Pair(rows[:0], rows[:0]), Frontiers(5, 5), after, delivered.append)
+    assert [table.to_pylist() for table in delivered] == [[{"t": 1, "a": 1, "b": None}]]
+    assert (remains.left.kept.tolist(), remains.right.kept.tolist()) == ([False], [True])

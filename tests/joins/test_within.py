@@ -19,7 +19,8 @@ def batch(plan, given):
     on.append(f"abs(l.t - r.t) <= {plan.bound.distance}")
     if plan.condition:
         on.append(plan.condition.sql)
-    columns = [f"l.{stored}" for stored, _ in plan.left.columns]
+    columns = [f"coalesce(l.{key}, r.{key})" for key in plan.left.keys]
+    columns += [f"l.{stored}" for stored, _ in plan.left.columns]
     columns += [f"r.{stored}" for stored, _ in plan.right.columns]
     chosen = ", ".join(f"{column} AS c{place}" for place, column in enumerate(columns))
     ORACLE.register("a", left)

@@ -19,7 +19,7 @@ FORMS: dict[str, Callable[[Outline], str]] = {
 
 
 def explain(query: Query, form: str = "text", strategy: str = "subquery", channels: int | None = None) -> str:
-    """What will run, stage by stage, with the reason for every choice; `channels` are those of each stage.
+    """What will run, stage by stage, with the reason for every choice; `channels` are those of all stages.
 
     >>> from penstock.query import stream
     >>> calls = stream("calls", "time timestamp, phone string, seconds int", time="time")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from penstock.compile.channels import is_single
+from penstock.compile.channels import channels_of, is_single
 from penstock.compile.optimise import optimise
 from penstock.compile.stages import Feed, Stage, Subqueries
 from penstock.compile.subqueries import cut
@@ -32,8 +32,14 @@ def outline(query: Query, strategy: str, channels: int | None) -> Outline:
         raise BadRouting(f"channels={channels}; give 1 or more, or leave it out for one per core")
     optimised = optimise(query)
     subqueries = cut(optimised.query, strategy)
-    counts = tuple(1 if is_single(stage) else channels for stage in subqueries.stages)
-    return Outline(subqueries, counts, optimised.notes + subqueries.notes)
+    return Outline(subqueries, _counts(subqueries, channels), optimised.notes + subqueries.notes)
+
+
+def _counts(subqueries: Subqueries, channels: int | None) -> tuple[int | None, ...]:
+    if channels is None:
+        return tuple(1 if is_single(stage) else None for stage in subqueries.stages)
+    hosts = sum(stage.beside is None for stage in subqueries.stages)
+    return channels_of(subqueries, max(channels, hosts))
 
 
 def origin_of(feed: Feed) -> str:

@@ -15,8 +15,8 @@ from penstock.joins.spans import Rows
 __all__ = ["among"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-# Slots for each new key, so that an eighth of other keys passes at most.
-_ROOM = 8
+# Slots for each new key, so that a 32nd of other keys passes at most.
+_ROOM = 32
 _LEAST_BITS, _MOST_BITS = 10, 24
 # Rows at a time: what a block needs stays in the cache.
 _BLOCK = 1 << 14

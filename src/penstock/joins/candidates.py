@@ -21,6 +21,9 @@ from penstock.joins.within import Timed, near
 
 __all__ = ["Candidates", "by_count", "by_time"]
 
+# Every so many rows one is looked at.
+_SAMPLED = 64
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -60,7 +63,7 @@ def _timed(side: Input, numbered: Keyed) -> tuple[Timed, Timed]:
 def _near_to_come(bound: Within, side: Input, frontier: int | None) -> Mask:
     if frontier is not None and frontier >= END:
         return np.zeros(len(side), np.bool_)
-    return side.joinable & side.from_on(None if frontier is None else frontier - bound.distance)
+    return side.joinable(side.from_on(None if frontier is None else frontier - bound.distance))
 
 
 def _new(side: Input) -> Rows:
@@ -68,18 +71,25 @@ def _new(side: Input) -> Rows:
 
 
 def _reached(side: Input, other: Input, distance: int) -> Rows | range:
-    """The kept rows that are near enough to the time of any new row of the other side."""
+    """Kept rows among which are all that are near enough to the time of any new row of the other side.
+
+    Where a sample says that most are near, all are given: their keys tell more than their times.
+    """
     if not side.kept or not len(other.new_time):
         return range(0)
     low, high = int(other.new_time.min()) - distance, int(other.new_time.max()) + distance
-    if low <= side.oldest and side.newest <= high:
-        return range(side.kept)
     time = side.time[: side.kept]
+    sample = time[::_SAMPLED]
+    if 2 * np.count_nonzero((sample >= low) & (sample <= high)) > len(sample):
+        return range(side.kept)
     return np.flatnonzero((time >= low) & (time <= high))
 
 
 def by_count(bound: Last, left: Input, right: Input, before: Frontiers, after: Frontiers) -> Candidates:
     """Candidates among the last rows; a row stays while it waits or is among the last of its key."""
+    if _all_passed(left, before) and _all_passed(right, before):
+        stay = Pair(_unless_ended(left, after.right), _unless_ended(right, after.left))
+        return Candidates(None, None, stay)
     waiting = Pair(left.from_on(after.both), right.from_on(after.both))
     due = Pair(_due(left, before, waiting.left), _due(right, before, waiting.right))
     passed = Pair(~waiting.left & ~due.left, ~waiting.right & ~due.right)
@@ -93,6 +103,15 @@ def by_count(bound: Last, left: Input, right: Input, before: Frontiers, after: F
             _last_to_come(bound, right, ordered.right, waiting.right, ends=_ended(after.left, waiting.left)),
         ),
     )
+
+
+def _all_passed(side: Input, before: Frontiers) -> bool:
+    """Whether no row waits for a frontier, so that nothing can become due."""
+    return not len(side.new_time) and before.both is not None and side.newest < before.both
+
+
+def _unless_ended(side: Input, frontier: int | None) -> Mask:
+    return np.full(len(side), frontier is None or frontier < END)
 
 
 def _touched(left: Input, right: Input, new: Pair[Rows], passed: Pair[Mask]) -> Pair[Keyed]:
@@ -117,7 +136,7 @@ def _ended(frontier: int | None, waiting: Mask) -> bool:
 
 
 def _last_to_come(bound: Last, side: Input, ordered: Ordered, waiting: Mask, *, ends: bool) -> Mask:
-    stay = side.joinable.copy()
+    stay = side.joinable(np.ones(len(side), np.bool_))
     stay[ordered.rows[~last_rows(ordered, bound.rows)]] = False
     return stay & waiting if ends else stay
 

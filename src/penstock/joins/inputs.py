@@ -84,14 +84,12 @@ class Input:
         """The key columns of the new rows."""
         return self.keys(range(self.kept, len(self)))
 
-    @cached_property
-    def joinable(self) -> Mask:
-        """Which rows have no null in their key; others match nothing."""
-        held = np.ones(len(self), np.bool_)
+    def joinable(self, rows: Mask) -> Mask:
+        """Of some rows, in place, those without a null in their key; others match nothing."""
         for column in self.new_keys:
             if column.null_count:
-                held[self.kept :] &= pc.is_valid(column).to_numpy()
-        return held
+                rows[self.kept :] &= pc.is_valid(column).to_numpy()
+        return rows
 
     def from_on(self, frontier: int | None) -> Mask:
         """Which rows a frontier has not passed."""

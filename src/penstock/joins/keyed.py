@@ -13,6 +13,9 @@ from penstock.joins.state import Pair
 
 __all__ = ["Keyed", "keyed", "touched"]
 
+# To number so many rows costs less than to find out which need no number.
+_FEW = 1 << 14
+
 
 @dataclass(frozen=True)
 class Keyed:
@@ -23,8 +26,8 @@ class Keyed:
 
 
 def touched(side: Input, rows: Rows | range, wanted: list[list[Any]]) -> Rows:
-    """Those of some kept rows that may have one of the wanted keys; all of them if there are no keys."""
-    if not side.side.keys:
+    """Those of some kept rows that may have one of the wanted keys; all if there are no keys or few rows."""
+    if not side.side.keys or len(rows) < _FEW:
         return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows
     if isinstance(rows, range):
         return among(side.keys(rows), wanted) + rows.start

@@ -50,6 +50,8 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
     >>> remains.left.new.tolist()
     [False, True]
     """
+    if before == after and not new.left.num_rows and not new.right.num_rows:
+        return Pair(_unchanged(kept.left), _unchanged(kept.right))
     left = Input.of(join.left, join.key_types, kept.left.rows, new.left)
     right = Input.of(join.right, join.key_types, kept.right.rows, new.right)
     _refuse_late(left, before.left)
@@ -75,6 +77,11 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
         _remains(left, candidates.stay.left, matched.left),
         _remains(right, candidates.stay.right, matched.right),
     )
+
+
+def _unchanged(kept: Held) -> Remains:
+    none = np.zeros(0, np.bool_)
+    return Remains(np.ones(len(kept.matched), np.bool_), none, kept.matched, none)
 
 
 def _refuse_late(side: Input, frontier: int | None) -> None:
