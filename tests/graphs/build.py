@@ -27,7 +27,9 @@ def run(graph: Graph, **options) -> Outcome:
     outputs = relations(graph)
     sinks = [ps.memory() for _ in outputs]
     with tempfile.TemporaryDirectory() as folder:
-        settings = {"channels": graph.channels, "strategy": graph.strategy, **options}
+        # A run shares its channels out to its stages; the graph says how many each has about.
+        stages = sum(node.stateful for node in graph.nodes)
+        settings = {"channels": graph.channels * max(1, stages), "strategy": graph.strategy, **options}
         started = ps.outputs(*outputs).start(*sinks, checkpoint=folder, **settings)
         started.wait()
         counts = started.counts

@@ -11,6 +11,8 @@ Keys = tuple[tuple[str, str], ...]
 
 def window(draft: Draft, _left: int) -> list[Node]:
     place, rng = draft.pick(), draft.rng
+    if draft.facts.endless(place):
+        return []
     columns = draft.nodes[place].columns
     fit = [each for each in columns if each.exact and each.type in {"string", *expressions.WHOLE}]
     chosen = rng.sample(fit, min(len(fit), rng.choice([0, 1, 1, 2])))
@@ -81,7 +83,8 @@ def _joined(
     rng = draft.rng
     left = draft.pick()
     right = left if rng.random() < 0.15 else draft.pick()
-    chosen = keys(draft, left, right)
+    endless = draft.facts.endless(left) or draft.facts.endless(right)
+    chosen = None if endless else keys(draft, left, right)
     if chosen is None or (last and not _in_order(draft, left, right, chosen)):
         return []
     condition = None

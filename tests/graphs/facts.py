@@ -34,22 +34,13 @@ class Facts:
         node = self.nodes[place]
         return {place} if not node.inputs else {each for one in node.inputs for each in self.streams(one)}
 
-    def fed(self, place: int) -> bool:
-        """Whether a stream reaches the relation through stateless operators alone."""
+    def endless(self, place: int) -> bool:
+        """Whether an outer join with the last rows feeds it: its rows are of any age, so no stage follows."""
         node = self.nodes[place]
         if node.stateful:
-            return False
-        return not node.inputs or any(self.fed(each) for each in node.inputs)
-
-    def waits(self, place: int) -> bool:
-        """Whether it depends on an outer join with the last rows, whose promise hangs on unmatched rows."""
-        node = self.nodes[place]
-        operator = node.operator
-        outer = isinstance(operator, Joined) and operator.last is not None and operator.how != "inner"
-        return outer or any(self.waits(each) for each in node.inputs)
-
-    def may_unite(self, one: int, other: int) -> bool:
-        """Whether a union is allowed and which of its tuples are late can be told from the streams."""
-        if self.nodes[one].time != self.nodes[other].time:
-            return False
-        return not any(self.waits(a) and self.fed(b) for a, b in ((one, other), (other, one)))
+            return (
+                isinstance(node.operator, Joined)
+                and bool(node.operator.last)
+                and node.operator.how != "inner"
+            )
+        return any(self.endless(each) for each in node.inputs)

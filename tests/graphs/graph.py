@@ -101,7 +101,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """`epochs` has for each stream one list of rows for each epoch."""
+    """`epochs` has for each stream one list of rows for each epoch; `channels` are those of a stage."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]

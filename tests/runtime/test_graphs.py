@@ -3,15 +3,19 @@
 A failing case is named by its seed: `pytest tests/runtime/test_graphs.py -k "[17]"` runs that one alone.
 """
 
-import dataclasses
+import datetime as dt
 
 import pytest
 
+import penstock as ps
 from graphs.accepted import judge
 from graphs.batch import evaluate
 from graphs.build import relations, run
 from graphs.compare import assert_alike, multiset
 from graphs.generate import generate
+
+EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+SECOND = dt.timedelta(seconds=1)
 
 
 def check(seed):
@@ -23,7 +27,7 @@ def check(seed):
     for found, expected in zip(parallel.rows, evaluate(graph, judged.accepted), strict=True):
         assert_alike(found, expected)
     assert (parallel.late, parallel.rejected) == (judged.late, judged.rejected)
-    serial = run(dataclasses.replace(graph, channels=1))
+    serial = run(graph, channels=1)
     assert [multiset(rows) for rows in parallel.rows] == [multiset(rows) for rows in serial.rows]
     assert (parallel.late, parallel.rejected) == (serial.late, serial.rejected)
 
@@ -37,3 +41,12 @@ def test_a_random_graph_gives_what_a_batch_engine_and_a_serial_run_give(spark, s
 @pytest.mark.parametrize("seed", range(1_000, 1_300))
 def test_three_hundred_random_graphs_give_what_a_batch_engine_and_serial_runs_give(spark, seed):
     check(seed)
+
+
+@pytest.mark.parametrize("contradiction", ["1 = 2", "v > 1 AND NOT v > 1"])
+def test_time_passes_though_spark_knows_that_a_condition_is_never_true(spark, tmp_path, contradiction):
+    epochs = [[{"time": EPOCH + second * SECOND, "v": second}] for second in (10, 1)]
+    given = ps.stream("given", "time timestamp, v int", time="time", source=ps.rows(epochs))
+    started = given.where(contradiction).window("1 second").agg(n=ps.count()).start(ps.memory(), tmp_path)
+    started.wait()
+    assert started.counts.late == 1

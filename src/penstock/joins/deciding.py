@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -29,7 +28,7 @@ class Decider:
             self._engine.close()
 
     @cached_property
-    def _engine(self) -> duckdb.DuckDBPyConnection:
+    def _engine(self) -> Any:
         return cursor()
 
     def true_of(self, left: Rows, right: Rows) -> Rows:

@@ -96,7 +96,8 @@ class _Building:
                 for empty, columns in zip(empties, plan.sides, strict=True)
             )
             exits = self._ways_out(stage, plan.schema)
-            self.runners.append(JoinStage(stage, plan, entrances, exits, (structs[0], structs[1])))
+            shared = any(each.beside == stage.number for each in self.subqueries.stages)
+            self.runners.append(JoinStage(stage, plan, entrances, exits, (structs[0], structs[1]), shared))
             return
         window = compile_aggregation(stage.relation, describe(empties[0]))
         raw = self._raw(stage, window) if stage.beside is not None else None

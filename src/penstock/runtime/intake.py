@@ -12,6 +12,7 @@ from penstock.compile import TIME, Feed
 from penstock.query import Stream
 from penstock.runtime.frames import REJECT, stepped, valid
 from penstock.runtime.results import Output
+from penstock.runtime.spark_plans import Observed
 from penstock.runtime.storage import Location
 
 __all__ = ["NEVER", "Handed", "Intake", "Seen", "metric", "united"]
@@ -81,14 +82,18 @@ class Intake:
         return stepped(rows, feed.outside, exchanges=exchanges if feed.exchanged else None)
 
     def watched(self) -> list[str]:
-        """The streams that are observed by frames made since the last call; they are to be reported."""
-        found = sorted(self._watching)
-        self._watching.clear()
-        return found
+        """The observations that frames made since the last settling ask for."""
+        return [metric(stream) for stream in sorted(self._watching)]
 
-    def report(self, stream: str, observed: tuple[int | None, ...]) -> None:
-        """What was observed of a stream."""
-        self.seen[stream] = Seen.of(observed)
+    def settle(self, observed: Observed) -> None:
+        """Take what was observed, and look again at streams of which Spark has left the observation out."""
+        for stream in sorted(self._watching):
+            found = observed.get(metric(stream))
+            if found is None:
+                row = self.arrivals[stream].selectExpr(f"{_OBSERVED} AS seen").collect()[0]["seen"]
+                found = tuple(row)
+            self.seen[stream] = Seen.of(found)
+        self._watching.clear()
 
     def _of_stream(self, stream: Stream) -> DataFrame | None:
         rows = self.arrivals.get(stream.name)

@@ -9,7 +9,7 @@ from penstock.compile import Combining, JoinPlan, Stage
 from penstock.joins import END, Frontiers
 from penstock.runtime.exits import Exit
 from penstock.runtime.frames import sql_over
-from penstock.runtime.intake import Intake, metric, united
+from penstock.runtime.intake import Intake, united
 from penstock.runtime.join_route import CHANNEL, find_hot_keys, routed
 from penstock.runtime.join_task import LEFT, RIGHT, SIDE, JoinTask
 from penstock.runtime.map_side import EMPTY, MapSide
@@ -25,7 +25,8 @@ __all__ = ["JoinStage"]
 class JoinStage:
     """Routes both sides in one exchange, each row as a struct of its side.
 
-    `structs` are Spark's types of what the left and the right side send.
+    `structs` are Spark's types of what the left and the right side send. `shared` says that another stage
+    runs in its channels and relies on every key being whole in one of them.
     """
 
     stage: Stage
@@ -33,6 +34,7 @@ class JoinStage:
     entrances: tuple[Entrance, ...]
     exits: tuple[Exit, ...]
     structs: tuple[str, str]
+    shared: bool
 
     @property
     def combinings(self) -> tuple[Combining, ...]:
@@ -47,7 +49,7 @@ class JoinStage:
         """Run everything up to the exchange."""
         sides = [self._sent(intake, plan, side) for side in (0, 1)]
         spread = record.spread
-        if spread is None and any(sides):
+        if spread is None and not self.shared and any(frame is not None for frame in sides):
             spread = find_hot_keys(self.plan, sides, plan.channels)
         frames = [
             self._packed(routed(frame, self.plan, side, plan.channels, spread), side)
@@ -57,12 +59,10 @@ class JoinStage:
         if not frames:
             return EMPTY
         exchanged = united(frames).repartitionById(plan.channels, F.col(CHANNEL))
-        streams = intake.watched()
-        shuffled = run_map_side(exchanged, list(map(metric, streams)), combining=False)
+        shuffled = run_map_side(exchanged, intake.watched(), combining=False)
+        intake.settle(shuffled.observed if shuffled else {})
         if shuffled is None:
-            return EMPTY
-        for stream in streams:
-            intake.report(stream, shuffled.observed[metric(stream)])
+            return MapSide(spread=spread)
         return MapSide(shuffled, taken=True, spread=spread)
 
     def turn(

@@ -9,7 +9,7 @@ from pyspark import TaskContext
 
 from penstock.query import quoted
 from penstock.runtime.graph import Outlet, Written
-from penstock.runtime.intake import Intake, metric
+from penstock.runtime.intake import Intake
 from penstock.runtime.results import Output, ResultFile, ResultFormat
 from penstock.runtime.spark_plans import observed_by
 
@@ -23,11 +23,9 @@ def written(outlet: Outlet, way: Written, intake: Intake, exchanges: int) -> lis
         return []
     names = [quoted(name) for name in outlet.schema.names]
     writer = _Writer(outlet.delivery.target, outlet.schema)
-    streams = intake.watched()
     job = frame.select(*names).mapInArrow(writer, "part int, name string, rows bigint, bytes bigint")
     found = job.collect()
-    for stream, observed in observed_by(job, map(metric, streams)).items():
-        intake.report(stream.removeprefix(metric("")), observed)
+    intake.settle(observed_by(job, intake.watched()))
     return [(row["part"], Output(row["name"], row["rows"], row["bytes"])) for row in sorted(found)]
 
 

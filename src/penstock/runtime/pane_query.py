@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from penstock.compile import TIME, Feed, WindowPlan
 from penstock.query import Stream
 from penstock.runtime.frames import REJECT, sql_over, steps_sql
-from penstock.runtime.intake import NEVER, Intake, Seen, metric, united
+from penstock.runtime.intake import NEVER, Intake, Seen, united
 from penstock.runtime.keyed import KEY
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.records import StagePlan
@@ -80,14 +80,12 @@ class PaneQuery:
         late = "" if closed is None else f" WHERE `{PANE}` >= {closed}L"
         taking = sql_over(observed, f"SELECT {columns} FROM {_VIEW}{late}")
         routed = taking.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
-        streams = intake.watched()
-        metrics = [_METRICS, *map(metric, streams)]
+        metrics = [_METRICS, *intake.watched()]
         shuffled = run_map_side(routed, metrics, combining=plan.combining == "map")
+        intake.settle(shuffled.observed if shuffled else {})
         if shuffled is None:
             return EMPTY
-        for stream in streams:
-            intake.report(stream, shuffled.observed[metric(stream)])
-        _, _, last = shuffled.observed[_METRICS]
+        _, _, last = shuffled.observed.get(_METRICS, (None, None, None))
         newest = None if last == REJECTED else last
         return MapSide(shuffled, taken=newest is not None, newest=newest)
 

@@ -91,7 +91,7 @@ def run_map_side(frame: DataFrame, metrics: Iterable[str], *, combining: bool) -
     session = frame.sparkSession
     spark = _spark(session)
     # Plan nodes take the session from the thread that makes them, and the thread that drains has none.
-    session._jvm.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
+    spark.sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001
     planned = frame._jdf.queryExecution().sparkPlan()  # noqa: SLF001
     if combining:
         planned = _in_place(spark, spark.whole_aggregation.apply(planned))
@@ -101,8 +101,7 @@ def run_map_side(frame: DataFrame, metrics: Iterable[str], *, combining: bool) -
         return None
     context = session.sparkContext._jsc.sc()  # noqa: SLF001
     context.submitMapStage(dependency).get()
-    collected = spark.collecting.collect(exchange)
-    observed = {name: _numbers(collected.apply(name).getStruct(0).mkString(",")) for name in metrics}
+    observed = _observed(spark.collecting.collect(exchange), metrics)
     created = session._jsparkSession.internalCreateDataFrame(  # noqa: SLF001
         exchange.execute(), exchange.schema(), False
     )
@@ -111,8 +110,16 @@ def run_map_side(frame: DataFrame, metrics: Iterable[str], *, combining: bool) -
 
 def observed_by(frame: DataFrame, metrics: Iterable[str]) -> Observed:
     """The whole numbers observed by a frame that was collected."""
-    collected = frame._jdf.queryExecution().observedMetrics()  # noqa: SLF001
-    return {name: _numbers(collected.apply(name).getStruct(0).mkString(",")) for name in metrics}
+    return _observed(frame._jdf.queryExecution().observedMetrics(), metrics)  # noqa: SLF001
+
+
+def _observed(collected: Any, metrics: Iterable[str]) -> Observed:
+    """What was observed; Spark leaves out what lies behind a condition that it proves to be never true."""
+    return {
+        name: _numbers(collected.apply(name).getStruct(0).mkString(","))
+        for name in metrics
+        if collected.contains(name)
+    }
 
 
 def _numbers(observed: str) -> tuple[int | None, ...]:
@@ -148,6 +155,7 @@ class _Spark:
     collecting: Any
     whole_aggregation: Any
     sequences: Any
+    sessions: Any
     local_relation: Any
     query_stage: Any
 
@@ -167,6 +175,7 @@ def _found(jvm: Any) -> _Spark:
         collecting=_singleton(jvm, "org.apache.spark.sql.execution.CollectMetricsExec$"),
         whole_aggregation=_singleton(jvm, "org.apache.spark.sql.execution.CombineAdjacentAggregation$"),
         sequences=jvm.PythonUtils,
+        sessions=jvm.SparkSession,
         local_relation=sql.catalyst.plans.logical.LocalRelation,
         query_stage=sql.execution.adaptive.LogicalQueryStage,
     )

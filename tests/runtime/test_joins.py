@@ -1,0 +1,132 @@
+"""Joins through whole runs: hot keys, outer joins over epochs, restarts, errors."""
+
+import datetime as dt
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.errors import BadJoin, BadMap, RunError
+
+START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+
+
+@pytest.fixture(autouse=True)
+def _session(spark):
+    pass
+
+
+def at(milliseconds):
+    return START + dt.timedelta(milliseconds=int(milliseconds))
+
+
+def calls(name, *epochs, **options):
+    """A stream of (millisecond, key, value) tuples, one list per epoch."""
+    rows = [[{"time": at(t), "k": k, "v": int(v)} for t, k, v in epoch] for epoch in epochs]
+    return ps.stream(name, "time timestamp, k bigint, v bigint", "time", source=ps.rows(rows), **options)
+
+
+def collected(relation, **options):
+    sink = ps.memory()
+    run = relation.start(sink, **options)
+    run.wait()
+    return sink.table().to_pylist(), run
+
+
+def hot(seed, rows=1500, share=0.8):
+    rng = np.random.default_rng(seed)
+    times = np.sort(rng.integers(0, 1000, rows))
+    keys = np.where(rng.random(rows) < share, 7, rng.integers(100, 200, rows))
+    return [(int(t), int(k), place) for place, (t, k) in enumerate(zip(times, keys, strict=True))]
+
+
+def pairs(left, right, within):
+    return Counter((a, b) for s, k, a in left for t, j, b in right if k == j and abs(s - t) <= within)
+
+
+def test_a_hot_key_is_spread_over_channels_and_every_pair_is_delivered_once(tmp_path):
+    left, right = hot(1), hot(2)
+    joined = calls("a", left[:900], left[900:]).join(
+        calls("b", right[:900], right[900:]), "k", within="3 milliseconds", suffixes=("_a", "_b")
+    )
+    found, run = collected(joined, channels=4, checkpoint=tmp_path)
+    assert Counter((row["v_a"], row["v_b"]) for row in found) == pairs(left, right, 3)
+    (stage,) = run._epochs.last.stages
+    assert 7 in {row["k"] for row in found}
+    assert max(stage.spread.sizes) > 1
+
+
+def test_windows_beside_a_join_see_their_key_whole():
+    left, right = hot(3), hot(4)
+    joined = calls("a", left).join(calls("b", right), "k", within="2 milliseconds", suffixes=("_a", "_b"))
+    counted = joined.group_by("k").window("1 second").agg(n=ps.count())
+    found, _ = collected(counted, channels=4)
+    expected = Counter()
+    for s, k, _a in left:
+        expected[k] += sum(1 for t, j, _b in right if j == k and abs(s - t) <= 2)
+    assert {row["k"]: row["n"] for row in found} == {k: n for k, n in expected.items() if n}
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full"])
+def test_outer_joins_deliver_lone_rows_when_they_can_match_no_more(how):
+    left = calls("a", [(0, 1, 10), (5, 2, 20)], [(40, 1, 30)])
+    right = calls("b", [(2, 1, 11)], [(60, 3, 12)])
+    found, _ = collected(left.join(right, "k", within="10 ms", how=how, suffixes=("_a", "_b")), channels=3)
+    lone = {
+        "left": [(20, None), (30, None)],
+        "right": [(None, 12)],
+        "full": [(20, None), (30, None), (None, 12)],
+    }
+    assert Counter((row["v_a"], row["v_b"]) for row in found) == Counter([(10, 11), *lone[how]])
+
+
+def test_the_last_rows_of_a_key_precede():
+    left = calls("a", [(10, 1, 1), (30, 1, 2)])
+    right = calls("b", [(0, 1, 5), (5, 1, 6), (20, 1, 7)])
+    found, _ = collected(left.join(right, "k", last=1, suffixes=("_a", "_b")), channels=2)
+    assert {(row["v_a"], row["v_b"], row["time"]) for row in found} == {
+        (1, 6, at(10)),
+        (1, 7, at(20)),
+        (2, 7, at(30)),
+    }
+
+
+def test_a_run_goes_on_with_the_rows_that_it_kept(tmp_path):
+    source = ps.rows([[{"time": at(0), "k": 1, "v": 1}], [{"time": at(4), "k": 1, "v": 2}]])
+    stream = ps.stream("a", "time timestamp, k bigint, v bigint", "time", source=source)
+    joined = stream.join(stream, "k", within="5 ms", condition="l.v < r.v", suffixes=("_1", "_2"))
+    found, run = collected(joined, checkpoint=tmp_path)
+    assert [(row["v_1"], row["v_2"]) for row in found] == [(1, 2)]
+    again, _ = collected(joined, checkpoint=tmp_path)
+    assert again == []
+    assert run.counts.rows == 2
+
+
+def test_several_sinks_of_one_query():
+    stream = calls("a", [(0, 1, 1), (1, 2, 200)], [(2, 1, 3)])
+    high, low = stream.split("v > 100")
+    one, other, counts = ps.memory(), ps.memory(), ps.memory()
+    counted = low.group_by("k").window("1 second").agg(n=ps.count())
+    ps.outputs(high, low, counted).start(one, other, counts).wait()
+    assert one.table()["v"].to_pylist() == [200]
+    assert other.table()["v"].to_pylist() == [1, 3]
+    assert counts.table().select(["k", "n"]).to_pylist() == [{"k": 1, "n": 2}]
+
+
+def test_a_map_that_changes_the_number_of_rows_is_refused():
+    mapped = calls("a", [(0, 1, 1), (1, 2, 2)]).map(lambda batch: batch.slice(0, 1), "k bigint, v bigint")
+    with pytest.raises(BadMap, match="returned 1 rows for 2"):
+        collected(mapped)
+
+
+def test_nothing_follows_an_outer_join_with_the_last_rows():
+    joined = calls("a", []).join(calls("b", []), "k", last=2, how="left", suffixes=("_a", "_b"))
+    with pytest.raises(BadJoin, match="of any age"):
+        joined.window("1 second").agg(n=ps.count()).start(ps.memory())
+
+
+@pytest.mark.parametrize("option", [{"strategy": "clever"}, {"merging": "fast"}, {"channels": 0}])
+def test_options_are_checked(option):
+    with pytest.raises(RunError, match=next(iter(option))):
+        calls("a", []).window("1 second").agg(n=ps.count()).start(ps.memory(), **option)
