@@ -60,7 +60,7 @@ def find_hot_keys(plan: JoinPlan, sides: Sequence[DataFrame | None], channels: i
     copied = copied_sides(plan.join.how, plan.join.bound)
     if copied == "neither" or channels == 1 or not plan.join.left.keys:
         return Spread()
-    counted = [_counts(frame, plan) for frame in sides if frame is not None]
+    counted = [_counts(frame, plan, channels) for frame in sides if frame is not None]
     if sum(int(counts.sum()) for _, counts in counted) < _FEWEST_ROWS:
         return Spread()
     if len(counted) == 1:
@@ -78,9 +78,11 @@ def find_hot_keys(plan: JoinPlan, sides: Sequence[DataFrame | None], channels: i
     )
 
 
-def _counts(frame: DataFrame, plan: JoinPlan) -> tuple[Any, Any]:
+def _counts(frame: DataFrame, plan: JoinPlan, channels: int) -> tuple[Any, Any]:
     hashed = F.xxhash64(*plan.join.left.keys).alias("hash")
-    rows = frame.groupBy(hashed).count().orderBy(F.desc("count"), "hash").limit(_MOST_KEYS).collect()
+    # Of themselves the groups would go to spark.sql.shuffle.partitions, 200 small tasks.
+    hashes = frame.select(hashed).repartition(channels, "hash")
+    rows = hashes.groupBy("hash").count().orderBy(F.desc("count"), "hash").limit(_MOST_KEYS).collect()
     return np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64)
 
 
