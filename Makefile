@@ -25,6 +25,7 @@ bench: $(READY)
 	$(BIN)/penstock bench growth --plot docs/growth.png
 	$(BIN)/penstock bench routing
 	$(BIN)/penstock bench splits
+	$(BIN)/penstock bench operators
 	$(BIN)/penstock reproduce all --plots figures
 
 soak: $(READY)

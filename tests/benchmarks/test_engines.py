@@ -8,9 +8,9 @@ from penstock.benchmarks.engines import (
     Job,
     WindowSpan,
     measure,
-    settings,
 )
 from penstock.benchmarks.results import delivered, last_end
+from penstock.benchmarks.spark_settings import settings
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.benchmarks.results import count, delivered, last_end
+from penstock.benchmarks.results import count, delivered, last_end, pairs_delivered
 
 SECOND = 1_000_000
 
@@ -46,3 +46,27 @@ def test_an_engine_without_output_delivered_nothing(tmp_path):
     assert count(tmp_path) == 0
     assert last_end(tmp_path) is None
     assert delivered(tmp_path, 10 * SECOND).rows == 0
+
+
+def pair(folder, sent_south):
+    folder.mkdir(exist_ok=True)
+    moment = datetime.fromtimestamp(5, UTC)
+    row = {"time": moment, "caller": 1, "sent_north": moment, "sent_south": sent_south, "metres": 1.5}
+    schema = pa.schema(
+        {
+            "time": pa.timestamp("us", "UTC"),
+            "caller": pa.int64(),
+            "sent_north": pa.timestamp("us", "UTC"),
+            "sent_south": pa.timestamp("us", "UTC"),
+            "metres": pa.float64(),
+        }
+    )
+    pq.write_table(pa.Table.from_pylist([row], schema=schema), folder / "x.parquet")
+
+
+def test_a_pair_and_a_row_without_a_partner_differ(tmp_path):
+    pair(tmp_path / "one", datetime.fromtimestamp(6, UTC))
+    pair(tmp_path / "two", None)
+    assert pairs_delivered(tmp_path / "one", None) != pairs_delivered(tmp_path / "two", None)
+    assert pairs_delivered(tmp_path / "two", None).rows == 1
+    assert pairs_delivered(tmp_path / "two", 5 * SECOND).rows == 0

@@ -16,6 +16,7 @@ COMMANDS = [
     ["bench", "growth"],
     ["bench", "routing"],
     ["bench", "splits"],
+    ["bench", "operators"],
 ]
 
 

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,22 +61,25 @@ class DataSet:
     def write(self, folder: Path) -> Path:
         """Write the files into a folder of their own under `folder`, unless they are there already."""
         name = f"zipf-{self.rows}-{self.seconds}-{self.keys}-{self.seed}-{self.rows_per_file}"
-        target = folder / name
-        if target.exists():
-            return target
-        folder.mkdir(parents=True, exist_ok=True)
-        # One rename at the end, so that a folder of that name is always whole.
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder))
-        table = self.table()
-        for number in range(self.files):
-            path = unfinished / f"{number:06d}.parquet"
-            piece = table.slice(number * self.rows_per_file, self.rows_per_file)
-            pq.write_table(piece, path, compression="snappy")
-            # Spark reads files in order of modification time.
-            moment = START_US // SECOND_US + number
-            os.utime(path, (moment, moment))
-        unfinished.rename(target)
+        return write_files(folder / name, self.table, self.rows_per_file)
+
+
+def write_files(target: Path, table: Callable[[], pa.Table], rows_per_file: int) -> Path:
+    """Write a table as parquet files into `target`, in order, unless that folder is there already."""
+    if target.exists():
         return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # One rename at the end, so that a folder of that name is always whole.
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    whole = table()
+    for number, first in enumerate(range(0, whole.num_rows, rows_per_file)):
+        path = unfinished / f"{number:06d}.parquet"
+        pq.write_table(whole.slice(first, rows_per_file), path, compression="snappy")
+        # Spark reads files in order of modification time.
+        moment = START_US // SECOND_US + number
+        os.utime(path, (moment, moment))
+    unfinished.rename(target)
+    return target
 
 
 def first_files(folder: Path, files: int) -> Path:

@@ -5,9 +5,7 @@ Spark's file source, take the same number of files an epoch and write snappy par
 last epoch is committed.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
@@ -17,16 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812  the name that Spark users 
 from pyspark.sql.types import DoubleType, LongType, StructType, TimestampType
 
 import penstock as ps
+from penstock.benchmarks.cost import Cost, cost_of
 from penstock.benchmarks.data import DDL
-from penstock.benchmarks.memory import Usage
-from penstock.reports.machine import cores
+from penstock.benchmarks.spark_settings import settings, stock_settings, tuned_settings
 
 DELAY = "1 second"
-_STOCK_CHECKPOINTS = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -54,15 +47,6 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What one run took, from its start to its last commit."""
-
-    wall_s: float
-    cpu_s: float
-    peak_mb: float
-
-
-@dataclass(frozen=True)
 class Engine:
     """A name for the report and the function that runs a job to its end."""
 
@@ -71,17 +55,8 @@ class Engine:
 
 
 def measure(engine: Engine, spark: SparkSession, job: Job) -> Cost:
-    """Run a job and say what it took.
-
-    The engines share one JVM, whose heap a run would otherwise inherit from the one before: a collection
-    goes first, outside the measured time.
-    """
-    _collect_garbage(spark)
-    with Usage() as usage:
-        start = time.perf_counter()
-        engine.run(spark, job)
-        wall = time.perf_counter() - start
-    return Cost(wall_s=wall, cpu_s=usage.cpu_s, peak_mb=usage.peak_mb)
+    """Run a job and say what it took."""
+    return cost_of(spark, lambda: engine.run(spark, job))
 
 
 def start_penstock(spark: SparkSession, job: Job) -> ps.Run:
@@ -105,13 +80,13 @@ def run_penstock(spark: SparkSession, job: Job) -> None:
 
 def run_spark_window(spark: SparkSession, job: Job) -> None:
     """The query as Spark users write it: each row goes into ceil(size / slide) windows."""
-    with settings(spark, {**_spark_settings(), **_STOCK_CHECKPOINTS}):
+    with settings(spark, stock_settings()):
         _window(spark, job)
 
 
 def run_spark_window_tuned(spark: SparkSession, job: Job) -> None:
     """The same, with the checkpoint writer of Penstock's session, which spares Spark a process per file."""
-    with settings(spark, _spark_settings()):
+    with settings(spark, tuned_settings()):
         _window(spark, job)
 
 
@@ -126,7 +101,7 @@ def _window(spark: SparkSession, job: Job) -> None:
 
 def run_spark_chained(spark: SparkSession, job: Job) -> None:
     """The query as two chained native aggregations, panes first and windows over the panes."""
-    with settings(spark, {**_spark_settings(), **_STOCK_CHECKPOINTS}):
+    with settings(spark, stock_settings()):
         panes = (
             _arrivals(spark, job)
             .groupBy(F.window("time", f"{job.window.pane} seconds"), "key")
@@ -145,36 +120,6 @@ SPARK_WINDOW = Engine("spark window()", run_spark_window)
 SPARK_TUNED = Engine("spark window(), our session", run_spark_window_tuned)
 SPARK_CHAINED = Engine("spark chained", run_spark_chained)
 ENGINES = (PENSTOCK, SPARK_WINDOW, SPARK_TUNED, SPARK_CHAINED)
-
-
-@contextmanager
-def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Set options of the session for the length of the block, and put the old ones back."""
-    before = {name: spark.conf.get(name, None) for name in values}
-    for name, value in values.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
-
-
-def _spark_settings() -> dict[str, str]:
-    # What a Spark user with this machine would set: a state partition a core rather than the 200 of the
-    # default. The HDFS-backed store keeps its state in memory, which is the faster one at this size.
-    package = "org.apache.spark.sql.execution.streaming.state"
-    return {
-        "spark.sql.shuffle.partitions": str(cores()),
-        "spark.sql.streaming.stateStore.providerClass": f"{package}.HDFSBackedStateStoreProvider",
-        "spark.sql.streaming.statefulOperator.allowMultiple": "true",
-        # Spark's default: without the epoch that has no rows, the windows closed by the last one never come.
-        "spark.sql.streaming.noDataMicroBatches.enabled": "true",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    }
 
 
 def _arrivals(spark: SparkSession, job: Job) -> DataFrame:
@@ -210,9 +155,3 @@ def _drain(result: DataFrame, job: Job) -> None:
         .start()
     )
     query.awaitTermination()
-
-
-def _collect_garbage(spark: SparkSession) -> None:
-    jvm = spark._jvm  # noqa: SLF001  there is no public way to ask for a collection
-    if jvm is not None:
-        jvm.System.gc()

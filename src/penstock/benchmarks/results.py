@@ -8,7 +8,7 @@ import duckdb
 
 @dataclass(frozen=True)
 class Delivered:
-    """Windows up to some end: how many result rows, and a checksum in which their order plays no part."""
+    """Results up to some time: how many rows, and a checksum in which their order plays no part."""
 
     rows: int
     checksum: int
@@ -39,11 +39,41 @@ def delivered(folder: Path, until: int) -> Delivered:
     return Delivered(int(rows), int(checksum))
 
 
+def pairs_delivered(folder: Path, until: int | None) -> Delivered:
+    """Count and checksum of a join's results, of those before `until` (microseconds since 1970) if given."""
+    if not _any(folder):
+        return Delivered(0, 0)
+    rows, checksum = _one(_PAIRS, _files(folder), until, until)
+    return Delivered(int(rows), int(checksum))
+
+
+def sums_delivered(folder: Path) -> Delivered:
+    """Count and checksum of all results of the query of eight operators."""
+    if not _any(folder):
+        return Delivered(0, 0)
+    rows, checksum = _one(_SUMS, _files(folder))
+    return Delivered(int(rows), int(checksum))
+
+
 _CHECKSUM = """
     SELECT count(*), coalesce(sum(hash(
         epoch_us(window_start), epoch_us(window_end), key, reports, round(mean, 6), round(top, 6)
     )), 0)
     FROM read_parquet(?) WHERE epoch_us(window_end) <= ?
+"""
+
+_PAIRS = """
+    SELECT count(*), coalesce(sum(hash(
+        epoch_us(time), caller, epoch_us(sent_north), epoch_us(sent_south), round(metres, 3)
+    )), 0)
+    FROM read_parquet(?) WHERE CAST(? AS BIGINT) IS NULL OR epoch_us(time) < ?
+"""
+
+_SUMS = """
+    SELECT count(*), coalesce(sum(hash(
+        epoch_us(window_start), epoch_us(window_end), number, CAST(sums AS BIGINT), most
+    )), 0)
+    FROM read_parquet(?)
 """
 
 

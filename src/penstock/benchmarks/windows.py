@@ -15,13 +15,13 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 from penstock.benchmarks import results
+from penstock.benchmarks.cost import Cost
 from penstock.benchmarks.data import DataSet, first_files
 from penstock.benchmarks.engines import (
     ENGINES,
     PENSTOCK,
     SPARK_CHAINED,
     SPARK_WINDOW,
-    Cost,
     Engine,
     Job,
     WindowSpan,

@@ -135,3 +135,20 @@ def splits(
     from penstock.benchmarks.splits import splits as measure  # noqa: PLC0415 -- Spark is slow to import
 
     deliver(measure(rows=rows, repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def operators(
+    *,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare joins with Spark's own; measure the Cartesian product, single operators and strategies.
+
+    Example: [bold]penstock bench operators --quick --json > operators.json[/]
+    """
+    from penstock.benchmarks.operators import operators as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)

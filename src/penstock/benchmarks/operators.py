@@ -1,0 +1,66 @@
+"""`penstock bench operators`: joins, Cartesian product, aggregate, map, the three strategies, skew.
+
+Joins are measured against Spark's stream-stream join on the same files; the rest stands for itself, with
+the figures of (002, section IV) as floors where it gives any.
+"""
+
+from dataclasses import dataclass, replace
+
+from penstock.benchmarks.comparisons import ComparisonSize, comparisons
+from penstock.benchmarks.figure_8 import Integers
+from penstock.benchmarks.joins import JoinSize, joins
+from penstock.benchmarks.session import measuring_session
+from penstock.benchmarks.single_operators import OperatorSize, single_operators
+from penstock.benchmarks.skew import skew
+from penstock.benchmarks.strategies import strategies
+from penstock.reports import Report, report_here
+
+__all__ = ["FULL", "QUICK", "Sizes", "operators"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything is measured."""
+
+    join: JoinSize
+    comparison: ComparisonSize
+    single: OperatorSize
+    integers: Integers
+    skewed_tuples: int
+    repeats: int
+
+
+FULL = Sizes(
+    JoinSize(calls=500_000, seconds=500, calls_per_file=50_000, files_per_epoch=2),
+    ComparisonSize(kernel_calls=50_000, run_calls=150_000),
+    OperatorSize(calls=4_000_000, seconds=2_000, calls_per_file=200_000, files_per_epoch=5),
+    Integers(rows=1_000_000, seconds=100, files=10, seed=7),
+    skewed_tuples=200_000,
+    repeats=3,
+)
+QUICK = Sizes(
+    JoinSize(calls=60_000, seconds=300, calls_per_file=10_000, files_per_epoch=2),
+    ComparisonSize(kernel_calls=20_000, run_calls=50_000),
+    OperatorSize(calls=300_000, seconds=300, calls_per_file=50_000, files_per_epoch=2),
+    Integers(rows=100_000, seconds=50, files=5, seed=7),
+    skewed_tuples=50_000,
+    repeats=1,
+)
+
+
+def operators(
+    *, repeats: int | None = None, seed: int = 7, quick: bool = False, sizes: Sizes = FULL
+) -> Report:
+    """Measure everything; `quick`: less of it, one round."""
+    size = QUICK if quick else sizes
+    rounds = repeats or size.repeats
+    spark = measuring_session()
+    parts = (
+        joins(spark, size.join, rounds, seed),
+        comparisons(spark, size.comparison, rounds, seed),
+        single_operators(spark, size.single, rounds, seed),
+        strategies(spark, replace(size.integers, seed=seed), rounds),
+        skew(seed, size.skewed_tuples),
+    )
+    rows = [row for part in parts for row in part.rows]
+    return report_here("operators", seed, rows, [check for part in parts for check in part.checks])

@@ -1,0 +1,47 @@
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from penstock.workloads import CallRecords
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_every_example_explains_its_plan(path, capsys):
+    load(path.stem).main(["--calls", "100", "--explain"])
+    assert "join" in capsys.readouterr().out
+
+
+def test_durations_are_what_a_batch_engine_counts(spark, capsys):
+    found = load("call_durations").main(["--calls", "4000", "--channels", "3"])
+    records = CallRecords(4000, seconds=3600, phones=20_000)
+    with duckdb.connect() as engine:
+        engine.register("calls", records.table)
+        engine.register("suspects", records.suspects)
+        expected = engine.execute(
+            """SELECT epoch_us(stop - start + TIMESTAMP '1970-01-01') // 60000000, count(*)
+               FROM calls JOIN suspects ON caller = number
+               AND abs(epoch_us(calls.time) - epoch_us(suspects.time)) <= 600000000 GROUP BY 1"""
+        ).fetchall()
+    assert found == Counter(dict(expected))
+    assert found.total() > 50
+    assert "calls of suspicious numbers" in capsys.readouterr().out
+
+
+def test_every_planted_fraud_is_found_and_nobody_is_accused_wrongly(spark, capsys):
+    verdict = load("fraud").main(["--calls", "5000", "--channels", "3"])
+    assert verdict.found == verdict.planted == 5
+    assert verdict.wrong == 0
+    assert verdict.pairs >= 5
+    assert "5 of 5 planted frauds" in capsys.readouterr().out
