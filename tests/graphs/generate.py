@@ -9,7 +9,6 @@ from graphs.batch import evaluate
 from graphs.draft import Draft
 from graphs.graph import Column, Graph, Node, Source
 
-MOST_OPERATORS = 6
 MOST_ROWS = 1500
 """No relation is larger, so that a run on Spark stays short."""
 
@@ -26,27 +25,27 @@ KINDS = {
 }
 
 
-def generate(seed: int) -> Graph:
-    """The graph of a seed; drawn again from the same numbers while it would be too large."""
+def generate(seed: int, operators: int = 6, epochs: int = 5) -> Graph:
+    """The graph of a seed with up to so many of both; drawn again while its relations are too large."""
     rng = Random(seed)
     while True:
-        found = _drawn(Draft(rng))
+        found = _drawn(Draft(rng), operators, epochs)
         sizes = [len(rows) for rows in evaluate(found, judge(found).accepted, every=True)]
         if max(sizes) <= MOST_ROWS:
             return found
 
 
-def _drawn(draft: Draft) -> Graph:
+def _drawn(draft: Draft, operators: int, epochs: int) -> Graph:
     rng = draft.rng
     _add_sources(draft)
     start = len(draft.nodes)
-    end = start + max(rng.randint(1, MOST_OPERATORS) for _ in range(2))
+    end = start + max(rng.randint(1, operators) for _ in range(2))
     while len(draft.nodes) < end:
         draw = rng.choices(list(KINDS), list(KINDS.values()))[0]
         draft.nodes += draw(draft, end - len(draft.nodes))
     outputs = [place for place in draft.unread() if place >= start]
     outputs += rng.sample(range(start, end), rng.random() < 0.15)
-    return _pruned(rng, draft.nodes, list(dict.fromkeys(outputs)), _epochs(draft))
+    return _pruned(rng, draft.nodes, list(dict.fromkeys(outputs)), _epochs(draft, epochs))
 
 
 def _add_sources(draft: Draft) -> None:
@@ -62,10 +61,10 @@ def _add_sources(draft: Draft) -> None:
         draft.nodes.append(Node(Source(f"s{place}", delay), (), found, time))
 
 
-def _epochs(draft: Draft) -> dict[str, list[list[dict]]]:
+def _epochs(draft: Draft, most: int) -> dict[str, list[list[dict]]]:
     rng = draft.rng
     sources = [node for node in draft.nodes if isinstance(node.operator, Source)]
-    count = max(rng.randint(1, 5), rng.randint(1, 5))
+    count = max(rng.randint(1, most), rng.randint(1, most))
     drawn = tuples.slots(rng, draft.clock, [rng.choice([4, 12, 25, 40]) for _ in sources])
     return {
         node.operator.name: tuples.epochs(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from oracle import fetched
 from penstock.errors import BadJoin, BadMap, RunError
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
@@ -101,6 +102,19 @@ def test_a_run_goes_on_with_the_rows_that_it_kept(tmp_path):
     again, _ = collected(joined, checkpoint=tmp_path)
     assert again == []
     assert run.counts.rows == 2
+
+
+def test_best_effort_does_not_wait_for_a_slower_stage_and_sets_its_results_aside(tmp_path):
+    fast = calls("fast", [(0, 1, 1), (100, 1, 1)], [(200, 1, 1)], [(300, 1, 1)])
+    slow = calls("slow", [(0, 2, 1)], [(15, 2, 1)], [(60, 2, 1)])
+    counted = [each.group_by("k").window("10 ms").agg(n=ps.count()) for each in (fast, slow)]
+    total = counted[0].union(counted[1]).group_by("k").window("20 ms").agg(n=ps.sum("n"))
+    exact, _ = collected(total)
+    assert sum(row["n"] for row in exact) == 7
+    found, run = collected(total, merging="best effort", checkpoint=tmp_path)
+    assert run.counts.late > 0
+    kept = fetched(f"SELECT sum(n) FROM '{tmp_path}/late/stage-*/*.parquet'")[0][0]
+    assert sum(row["n"] for row in found) + int(kept) == 7
 
 
 def test_several_sinks_of_one_query():

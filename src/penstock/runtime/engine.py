@@ -79,6 +79,7 @@ class SparkEngine:
             checkpoint=folder,
             late={each.name: _late(late, root, each, streams) for each in streams},
             rejects={each.name: _rejects(rejects, root, each, streams) for each in streams},
+            missed=lambda stage, columns: Aside(_aside(late, root / "late") / f"stage-{stage}", columns),
             channels=_channels(channels, costs, spark, subqueries),
             merging=merger,
             report=run.report,

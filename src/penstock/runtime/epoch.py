@@ -52,6 +52,7 @@ class Epochs:
     checkpoint: Checkpoint
     late: Mapping[str, Aside]
     rejects: Mapping[str, Aside]
+    missed: Callable[[int, tuple[str, ...]], Aside]
     channels: tuple[int, ...]
     merging: Merging
     report: Callable[[EpochProgress], None]
@@ -100,7 +101,8 @@ class Epochs:
         plan = self._planned(moment)
         before = self.last or Manifest(moment, plan)
         phases.ends("plan")
-        epoch = _Epoch(self, moment, plan, before, Intake(session, arrivals, self._bounds(before)), phases)
+        intake = Intake(session, arrivals, self._bounds(before), self._floors(before))
+        epoch = _Epoch(self, moment, plan, before, intake, phases)
         manifest = epoch.run()
         self.checkpoint.commit(manifest)
         self.last = manifest
@@ -141,6 +143,17 @@ class Epochs:
                         known = bounds.get(feed.origin.name)
                         bounds[feed.origin.name] = bound if known is None else max(known, bound)
         return bounds
+
+    def _floors(self, before: Manifest) -> dict[tuple[int, int], int]:
+        """By best effort a port may have passed what a slower stage still gives; how far each has come."""
+        if self.merging == "transparent":
+            return {}
+        found = {
+            entrance.number: self.graph.stages[place].bound(record, port)
+            for place, record in enumerate(before.stages)
+            for port, entrance in enumerate(self.graph.stages[place].entrances)
+        }
+        return {number: bound for number, bound in found.items() if bound is not None}
 
     def _progress(self, manifest: Manifest, before: Manifest, phases: "_Phases") -> EpochProgress:
         segments = list(manifest.segments())
@@ -363,6 +376,9 @@ class _Epoch:
                 late += self.epochs.late[name].write(self.moment, rows)
             if seen.rejects:
                 rejected += self.epochs.rejects[name].write(self.moment, frame.where(f"{REJECT} IS NOT NULL"))
+        for stage, rows in self.intake.missed:
+            aside = self.epochs.missed(stage, tuple(f"`{name}`" for name in rows.columns if name != TIME))
+            late += aside.write(self.moment, rows)
         return Counts(late=late, rejected=rejected)
 
 

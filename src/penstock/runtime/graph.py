@@ -86,7 +86,10 @@ class _Building:
 
     def add(self, stage: Stage) -> None:
         """Make the runner of a stage; those that feed it are there already."""
-        entrances = tuple(Entrance(port, tuple(self._exit_of(feed) for feed in port)) for port in stage.ports)
+        entrances = tuple(
+            Entrance((stage.number, place), port, tuple(self._exit_of(feed) for feed in port))
+            for place, port in enumerate(stage.ports)
+        )
         empties = [self._port(entrance, stage.relation) for entrance in entrances]
         if isinstance(stage.operator, Join):
             self._check_order(stage)

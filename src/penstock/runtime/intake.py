@@ -60,17 +60,28 @@ class Intake:
     """The tuples of one epoch, by where they come from.
 
     `arrivals` are marked frames of the streams that have new tuples; `bounds` are the times below which
-    tuples of a stream are late. `handed` grows as stages run.
+    tuples of a stream are late. `handed` grows as stages run. `floors` are the times below which a port,
+    numbered by its stage and place, takes nothing from another stage any more; only best effort has them.
+    What is left out for that is in `missed`, by the stage that it comes from.
     """
 
     session: SparkSession
     arrivals: Mapping[str, DataFrame]
     bounds: Mapping[str, int | None]
+    floors: Mapping[tuple[int, int], int] = field(default_factory=dict)
     handed: dict[tuple[int, int], Handed] = field(default_factory=dict)
+    missed: list[tuple[int, DataFrame]] = field(default_factory=list)
     seen: dict[str, Seen] = field(default_factory=dict)
     _watching: set[str] = field(default_factory=set)
 
-    def frame(self, feed: Feed, exit_number: int | None, exchanges: int) -> DataFrame | None:
+    def frame(
+        self,
+        feed: Feed,
+        exit_number: int | None,
+        *,
+        exchanges: int,
+        port: tuple[int, int] | None = None,
+    ) -> DataFrame | None:
         """The tuples of a feed, None if it has none in this epoch."""
         if isinstance(feed.origin, Stream):
             rows = self._of_stream(feed.origin)
@@ -79,6 +90,10 @@ class Intake:
             rows = self._of_stage(feed.origin, exit_number)
         if rows is None:
             return None
+        floor = None if port is None else self.floors.get(port)
+        if floor is not None and isinstance(feed.origin, int):
+            self.missed.append((feed.origin, rows.where(f"{TIME} < {floor}L")))
+            rows = rows.where(f"{TIME} >= {floor}L")
         return stepped(rows, feed.outside, exchanges=exchanges if feed.exchanged else None)
 
     def watched(self) -> list[str]:

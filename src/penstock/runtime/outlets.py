@@ -18,7 +18,7 @@ __all__ = ["written"]
 
 def written(outlet: Outlet, way: Written, intake: Intake, exchanges: int) -> list[tuple[int, Output]]:
     """Write the tuples of a feed in the form of the outlet's sink; the receipts of the files."""
-    frame = intake.frame(way.feed, way.exit, exchanges)
+    frame = intake.frame(way.feed, way.exit, exchanges=exchanges)
     if frame is None:
         return []
     names = [quoted(name) for name in outlet.schema.names]

@@ -29,15 +29,20 @@ _RECEIPT = StructType([StructField("stage", IntegerType()), StructField("receipt
 
 @dataclass(frozen=True)
 class Entrance:
-    """A port, and for each of its feeds the exit of the stage before through which it comes."""
+    """A port, and for each of its feeds the exit of the stage before through which it comes.
 
+    `number` is its stage and its place there.
+    """
+
+    number: tuple[int, int]
     port: Port
     exits: tuple[int | None, ...]
 
     def frames(self, intake: Intake, exchanges: int) -> list[DataFrame]:
         """The tuples of the epoch, one frame for every feed that has any."""
         found = [
-            intake.frame(feed, number, exchanges) for feed, number in zip(self.port, self.exits, strict=True)
+            intake.frame(feed, exit_number, exchanges=exchanges, port=self.number)
+            for feed, exit_number in zip(self.port, self.exits, strict=True)
         ]
         return [frame for frame in found if frame is not None]
 
