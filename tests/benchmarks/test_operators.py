@@ -5,6 +5,7 @@ from penstock.benchmarks.figure_8 import Integers
 from penstock.benchmarks.joins import JoinSize
 from penstock.benchmarks.operators import Sizes, operators
 from penstock.benchmarks.single_operators import OperatorSize
+from penstock.benchmarks.timing import Rounds
 
 TINY = Sizes(
     JoinSize(calls=1_500, seconds=200, calls_per_file=750, files_per_epoch=1),
@@ -12,7 +13,7 @@ TINY = Sizes(
     OperatorSize(calls=4_000, seconds=100, calls_per_file=2_000, files_per_epoch=1),
     Integers(rows=2_000, seconds=60, files=2, seed=7),
     skewed_tuples=20_000,
-    repeats=1,
+    rounds=Rounds(1, warm=False),
 )
 
 
