@@ -21,7 +21,7 @@ from penstock.benchmarks.call_pairs import CallPairs
 from penstock.benchmarks.cost import cost_of
 from penstock.benchmarks.cross_kernel import CHANNELS, kernel
 from penstock.benchmarks.data import first_files
-from penstock.benchmarks.timing import Measured, best_seconds
+from penstock.benchmarks.timing import Measured, Rounds, best_seconds
 from penstock.joins import Condition
 from penstock.reports import Check, Value, cores, say
 from penstock.workloads.calls import CALL_COLUMNS
@@ -51,7 +51,7 @@ class ComparisonSize:
     epochs: int = 5
 
 
-def comparisons(spark: SparkSession, size: ComparisonSize, repeats: int, seed: int) -> Measured:
+def comparisons(spark: SparkSession, size: ComparisonSize, rounds: Rounds, seed: int) -> Measured:
     """Both conditions in the kernel and through a whole run."""
     rows: list[Row] = []
     checks: list[Check] = []
@@ -60,8 +60,8 @@ def comparisons(spark: SparkSession, size: ComparisonSize, repeats: int, seed: i
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         files = large.write(Path(scratch), -(-size.run_calls // size.epochs))
         for name, condition in CONDITIONS.items():
-            in_kernel = _kernel_row(name, condition, small, size.epochs, repeats)
-            in_run = _run_row(spark, name, condition, large, files, repeats)
+            in_kernel = _kernel_row(name, condition, small, size.epochs, rounds.repeats)
+            in_run = _run_row(spark, name, condition, large, files, rounds)
             rows += [in_kernel, in_run]
             checks += [_check(f"kernel, {name}", in_kernel), _check(f"whole run, {name}", in_run)]
     return Measured(tuple(rows), tuple(checks))
@@ -76,11 +76,11 @@ def _kernel_row(name: str, condition: Condition, pairs: CallPairs, epochs: int, 
 
 
 def _run_row(  # noqa: PLR0913, PLR0917 -- a case in full
-    spark: SparkSession, name: str, condition: Condition, pairs: CallPairs, files: Files, repeats: int
+    spark: SparkSession, name: str, condition: Condition, pairs: CallPairs, files: Files, rounds: Rounds
 ) -> Row:
     best, matches = float("inf"), 0
     few = first_files(files[0], 1), first_files(files[1], 1)
-    for turn in range(repeats + 1):
+    for turn in rounds.turns:
         with tempfile.TemporaryDirectory(dir=files[0].parent) as place:
             # The first turn warms the JVM and the Python workers.
             cost = cost_of(spark, partial(_run, spark, condition.sql, files if turn else few, Path(place)))

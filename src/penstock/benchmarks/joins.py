@@ -25,7 +25,7 @@ from penstock.benchmarks.join_engines import (
     JoinJob,
 )
 from penstock.benchmarks.results import Delivered
-from penstock.benchmarks.timing import Measured
+from penstock.benchmarks.timing import Measured, Rounds
 from penstock.reports import Check, Value, say
 from penstock.workloads import CallRecords
 
@@ -77,7 +77,7 @@ class Round:
     compared: Delivered
 
 
-def joins(spark: SparkSession, size: JoinSize, repeats: int, seed: int) -> Measured:
+def joins(spark: SparkSession, size: JoinSize, rounds: Rounds, seed: int) -> Measured:
     """Both joins on all engines."""
     rows: list[dict[str, Value]] = []
     checks: list[Check] = []
@@ -85,9 +85,9 @@ def joins(spark: SparkSession, size: JoinSize, repeats: int, seed: int) -> Measu
         say(f"joins: two networks with {size.calls:,} calls each over {size.seconds:,} s")
         networks = size.write(Path(scratch), seed)
         for how, case in _CASES:
-            rounds = _take_turns(spark, size, networks, how, case, repeats)
-            rows += [_row(case, engine, size, rounds[engine.name]) for engine in JOIN_ENGINES]
-            checks += [_ratio(case, rounds), *_agreement(case, rounds)]
+            found = _take_turns(spark, size, networks, how, case, rounds)
+            rows += [_row(case, engine, size, found[engine.name]) for engine in JOIN_ENGINES]
+            checks += [_ratio(case, found), *_agreement(case, found)]
     return Measured(tuple(rows), tuple(checks))
 
 
@@ -97,12 +97,12 @@ def _take_turns(  # noqa: PLR0913, PLR0917 -- a case in full
     networks: tuple[Path, Path],
     how: Literal["inner", "left"],
     case: str,
-    repeats: int,
+    rounds: Rounds,
 ) -> dict[str, list[Round]]:
     few = tuple(first_files(each, WARM_UP_FILES) for each in networks)
     until = None if how == "inner" else size.settled_us
-    rounds: dict[str, list[Round]] = {engine.name: [] for engine in JOIN_ENGINES}
-    for turn in range(repeats + 1):
+    found: dict[str, list[Round]] = {engine.name: [] for engine in JOIN_ENGINES}
+    for turn in rounds.turns:
         for engine in JOIN_ENGINES:
             north, south = networks if turn else few
             with tempfile.TemporaryDirectory(dir=north.parent) as place:
@@ -111,9 +111,9 @@ def _take_turns(  # noqa: PLR0913, PLR0917 -- a case in full
                 if not turn:
                     continue
                 compared = results.pairs_delivered(job.output, until)
-                rounds[engine.name].append(Round(cost, results.count(job.output), compared))
+                found[engine.name].append(Round(cost, results.count(job.output), compared))
             say(f"{case}: {engine.name}, round {turn}: {2 * size.calls / cost.wall_s:,.0f} rows/s")
-    return rounds
+    return found
 
 
 def _best(rounds: list[Round]) -> Round:

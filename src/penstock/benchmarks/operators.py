@@ -13,6 +13,7 @@ from penstock.benchmarks.session import measuring_session
 from penstock.benchmarks.single_operators import OperatorSize, single_operators
 from penstock.benchmarks.skew import skew
 from penstock.benchmarks.strategies import strategies
+from penstock.benchmarks.timing import Rounds
 from penstock.reports import Report, report_here
 
 __all__ = ["FULL", "QUICK", "Sizes", "operators"]
@@ -27,16 +28,16 @@ class Sizes:
     single: OperatorSize
     integers: Integers
     skewed_tuples: int
-    repeats: int
+    rounds: Rounds
 
 
 FULL = Sizes(
-    JoinSize(calls=500_000, seconds=500, calls_per_file=50_000, files_per_epoch=2),
+    JoinSize(calls=1_000_000, seconds=1_000, calls_per_file=100_000, files_per_epoch=2),
     ComparisonSize(kernel_calls=50_000, run_calls=150_000),
     OperatorSize(calls=4_000_000, seconds=2_000, calls_per_file=200_000, files_per_epoch=5),
     Integers(rows=1_000_000, seconds=100, files=10, seed=7),
     skewed_tuples=200_000,
-    repeats=3,
+    rounds=Rounds(3),
 )
 QUICK = Sizes(
     JoinSize(calls=60_000, seconds=300, calls_per_file=10_000, files_per_epoch=2),
@@ -44,7 +45,7 @@ QUICK = Sizes(
     OperatorSize(calls=300_000, seconds=300, calls_per_file=50_000, files_per_epoch=2),
     Integers(rows=100_000, seconds=50, files=5, seed=7),
     skewed_tuples=50_000,
-    repeats=1,
+    rounds=Rounds(1),
 )
 
 
@@ -53,7 +54,7 @@ def operators(
 ) -> Report:
     """Measure everything; `quick`: less of it, one round."""
     size = QUICK if quick else sizes
-    rounds = repeats or size.repeats
+    rounds = replace(size.rounds, repeats=repeats) if repeats else size.rounds
     spark = measuring_session()
     parts = (
         joins(spark, size.join, rounds, seed),

@@ -20,7 +20,7 @@ import penstock as ps
 from penstock.benchmarks import results
 from penstock.benchmarks.cost import cost_of
 from penstock.benchmarks.data import first_files, write_files
-from penstock.benchmarks.timing import Measured
+from penstock.benchmarks.timing import Measured, Rounds
 from penstock.query import Relation
 from penstock.reports import Value, say
 from penstock.workloads import CallRecords
@@ -79,15 +79,15 @@ QUERIES: Mapping[str, Callable[[Relation], Relation]] = {
 }
 
 
-def single_operators(spark: SparkSession, size: OperatorSize, repeats: int, seed: int) -> Measured:
-    """All queries in turn, each as the best of `repeats` rounds."""
+def single_operators(spark: SparkSession, size: OperatorSize, rounds: Rounds, seed: int) -> Measured:
+    """All queries in turn, each as the best of several rounds."""
     say(f"single operators: {size.calls:,} calls over {size.seconds:,} s")
     best: dict[str, dict[str, Value]] = {}
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         records = CallRecords(size.calls, size.seconds, seed=seed)
         folder = write_files(Path(scratch, "calls"), lambda: records.table, size.calls_per_file)
         few = first_files(folder, WARM_UP_FILES)
-        for turn in range(repeats + 1):
+        for turn in rounds.turns:
             for case in QUERIES:
                 row = _round(spark, case, folder if turn else few, size)
                 if not turn:

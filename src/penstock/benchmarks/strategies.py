@@ -15,7 +15,7 @@ from penstock.benchmarks import results
 from penstock.benchmarks.cost import Cost, cost_of
 from penstock.benchmarks.data import first_files
 from penstock.benchmarks.figure_8 import COLUMNS, Integers, figure_8
-from penstock.benchmarks.timing import Measured
+from penstock.benchmarks.timing import Measured, Rounds
 from penstock.reports import Check, Value, say
 
 __all__ = ["strategies"]
@@ -26,15 +26,15 @@ WARM_UP_FILES = 2
 _SOURCE = "002, Figure 7f: subquery 2.5 times operator and 5 times query on 60 processors"
 
 
-def strategies(spark: SparkSession, data: Integers, repeats: int) -> Measured:
-    """All strategies in turn, each as the best of `repeats` rounds."""
+def strategies(spark: SparkSession, data: Integers, rounds: Rounds) -> Measured:
+    """All strategies in turn, each as the best of several rounds."""
     say(f"strategies: two streams with {data.rows:,} integers each, {CHANNELS} channels")
     best: dict[str, Cost] = {}
     delivered: dict[str, results.Delivered] = {}
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         files = data.write(Path(scratch))
         few = first_files(files[0], WARM_UP_FILES), first_files(files[1], WARM_UP_FILES)
-        for turn in range(repeats + 1):
+        for turn in rounds.turns:
             for strategy in _in_turn(turn):
                 with tempfile.TemporaryDirectory(dir=scratch) as place:
                     cost = cost_of(spark, partial(_run, spark, strategy, files if turn else few, Path(place)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.reports import Check, Value
 
-__all__ = ["Measured", "best_seconds"]
+__all__ = ["Measured", "Rounds", "best_seconds"]
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,19 @@ class Measured:
 
     rows: tuple[Mapping[str, Value], ...]
     checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How often something is timed; `warm` puts a round over a part of the data in front, untimed."""
+
+    repeats: int
+    warm: bool = True
+
+    @property
+    def turns(self) -> range:
+        """The numbers of the rounds from 1 on; number 0 is the one that warms."""
+        return range(0 if self.warm else 1, self.repeats + 1)
 
 
 def best_seconds(
