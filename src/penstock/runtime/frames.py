@@ -17,7 +17,18 @@ from penstock.compile import TIME, Describe, mapped
 from penstock.errors import BadExpression
 from penstock.query import Branch, Map, Select, Step, Stream, Where, quoted
 
-__all__ = ["CORRUPT", "RECORD", "REJECT", "describe", "marked", "sql_over", "stepped", "steps_sql", "valid"]
+__all__ = [
+    "CORRUPT",
+    "RECORD",
+    "REJECT",
+    "describe",
+    "from_on",
+    "marked",
+    "sql_over",
+    "stepped",
+    "steps_sql",
+    "valid",
+]
 
 REJECT = "_ps_reject"
 RECORD = "_ps_record"
@@ -47,10 +58,21 @@ def marked(frame: DataFrame, stream: Stream) -> DataFrame:
     )
 
 
-def valid(frame: DataFrame, bound: int | None) -> DataFrame:
-    """The tuples of a marked frame that fit the schema and are not below the bound."""
-    in_time = f" AND {TIME} >= {bound}L" if bound is not None else ""
-    return frame.where(f"{REJECT} IS NULL{in_time}").drop(REJECT, RECORD)
+def valid(rows: str, stream: Stream, bound: int | None) -> str:
+    """A SELECT of the tuples of a marked frame that fit the schema and are not below the bound."""
+    names = ", ".join([*map(quoted, stream.schema.names), TIME])
+    in_time = f" AND {from_on(bound)}" if bound is not None else ""
+    return f"(SELECT {names} FROM {rows} WHERE {REJECT} IS NULL{in_time})"
+
+
+def from_on(bound: int) -> str:
+    """The condition that a tuple is not below a bound.
+
+    The bound changes from epoch to epoch. As a literal it would stand in the generated code, which would
+    then be compiled, and slow until it is compiled again by the JVM, in every epoch. An array is passed to
+    the code as an object, and nothing knows beforehand that its place is always 0.
+    """
+    return f"{TIME} >= get(array({bound}L), spark_partition_id() & 0)"
 
 
 def stepped(frame: DataFrame, steps: tuple[Step, ...], *, exchanges: int | None = None) -> DataFrame:

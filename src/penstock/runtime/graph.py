@@ -22,8 +22,7 @@ from penstock.errors import BadJoin, WrongType
 from penstock.query import Join, Relation, Stream
 from penstock.runtime.beside import RawRows, raw_rows
 from penstock.runtime.exits import Exit
-from penstock.runtime.frames import describe, marked, stepped, valid
-from penstock.runtime.intake import united
+from penstock.runtime.frames import RECORD, REJECT, describe, marked, stepped
 from penstock.runtime.join_stage import JoinStage
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.sinks import Delivery
@@ -204,12 +203,12 @@ class _Building:
         ]
         for frame in frames[1:]:
             _check_same(frames[0], frame, relation)
-        return united(frames)
+        return frames[0]
 
     def _empty(self, feed: Feed, number: int | None) -> DataFrame:
         if isinstance(feed.origin, Stream):
             bare = self.session.createDataFrame([], feed.origin.schema.ddl().replace(" NOT NULL", ""))
-            start = valid(marked(bare, feed.origin), None)
+            start = marked(bare, feed.origin).drop(REJECT, RECORD)
         else:
             assert number is not None
             exit_ = self.runners[feed.origin].exits[number]

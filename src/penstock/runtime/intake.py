@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 from pyspark.sql.types import StructType
 
 from penstock.compile import TIME, Feed
-from penstock.query import Stream
-from penstock.runtime.frames import REJECT, stepped, valid
+from penstock.query import Map, Stream, quoted
+from penstock.runtime.frames import REJECT, from_on, stepped, steps_sql, valid
 from penstock.runtime.results import Output
 from penstock.runtime.spark_plans import Observed
 from penstock.runtime.storage import Location
@@ -73,16 +72,17 @@ class Intake:
     missed: list[tuple[int, DataFrame]] = field(default_factory=list)
     seen: dict[str, Seen] = field(default_factory=dict)
     _watching: set[str] = field(default_factory=set)
+    _views: int = 0
 
-    def frame(
+    def rows(
         self,
         feed: Feed,
         exit_number: int | None,
         *,
         exchanges: int,
         port: tuple[int, int] | None = None,
-    ) -> DataFrame | None:
-        """The tuples of a feed, None if it has none in this epoch."""
+    ) -> str | None:
+        """The tuples of a feed as what may stand after FROM, None if it has none in this epoch."""
         if isinstance(feed.origin, Stream):
             rows = self._of_stream(feed.origin)
         else:
@@ -92,9 +92,14 @@ class Intake:
             return None
         floor = None if port is None else self.floors.get(port)
         if floor is not None and isinstance(feed.origin, int):
-            self.missed.append((feed.origin, rows.where(f"{TIME} < {floor}L")))
-            rows = rows.where(f"{TIME} >= {floor}L")
-        return stepped(rows, feed.outside, exchanges=exchanges if feed.exchanged else None)
+            self.missed.append(
+                (feed.origin, self.session.sql(f"SELECT * FROM {rows} WHERE {TIME} < {floor}L"))
+            )
+            rows = f"(SELECT * FROM {rows} WHERE {from_on(floor)})"
+        if not feed.exchanged and not any(isinstance(step, Map) for step in feed.outside):
+            return steps_sql(feed.outside, rows, TIME)
+        start = self.session.sql(f"SELECT * FROM {rows}")
+        return self._view(stepped(start, feed.outside, exchanges=exchanges if feed.exchanged else None))
 
     def watched(self) -> list[str]:
         """The observations that frames made since the last settling ask for."""
@@ -110,21 +115,28 @@ class Intake:
             self.seen[stream] = Seen.of(found)
         self._watching.clear()
 
-    def _of_stream(self, stream: Stream) -> DataFrame | None:
+    def _of_stream(self, stream: Stream) -> str | None:
         rows = self.arrivals.get(stream.name)
         if rows is None:
             return None
         if stream.name not in self.seen and stream.name not in self._watching:
             rows = rows.observe(metric(stream.name), F.expr(_OBSERVED).alias("seen"))
             self._watching.add(stream.name)
-        return valid(rows, self.bounds.get(stream.name))
+        return valid(self._view(rows), stream, self.bounds.get(stream.name))
 
-    def _of_stage(self, stage: int, exit_number: int) -> DataFrame | None:
+    def _of_stage(self, stage: int, exit_number: int) -> str | None:
         handed = self.handed.get((stage, exit_number))
         if handed is None or not handed.outputs:
             return None
         paths = [f"{handed.folder.uri}/{output.name}" for output in handed.outputs]
-        return self.session.read.schema(handed.schema).parquet(*paths)
+        return self._view(self.session.read.schema(handed.schema).parquet(*paths))
+
+    def _view(self, frame: DataFrame) -> str:
+        """A name for a frame; names are used again by the next epoch, so there are never many."""
+        name = f"_ps_view{self._views}"
+        self._views += 1
+        frame.createOrReplaceTempView(name)
+        return name
 
 
 def metric(stream: str) -> str:
@@ -132,6 +144,7 @@ def metric(stream: str) -> str:
     return f"penstock_{stream}"
 
 
-def united(frames: list[DataFrame]) -> DataFrame:
-    """Several frames of the same columns as one."""
-    return reduce(lambda one, other: one.unionByName(other), frames)
+def united(rows: list[str], names: tuple[str, ...]) -> str:
+    """Several sources of the same columns as what may stand after FROM."""
+    columns = ", ".join([*map(quoted, names), TIME])
+    return f"({' UNION ALL '.join(f'SELECT {columns} FROM {each}' for each in rows)})"

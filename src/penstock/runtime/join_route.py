@@ -5,6 +5,7 @@ of a Cartesian product on a grid of all channels.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,35 +22,52 @@ from penstock.runtime.spread_column import (
     spread_right_column,
 )
 
-__all__ = ["CHANNEL", "find_hot_keys", "routed"]
+__all__ = ["CHANNEL", "HashRoute", "find_hot_keys", "hash_route", "routed"]
 
 CHANNEL = "_ps_channel"
 # How many of the most frequent keys of each side are looked at, and how many rows tell enough about them.
 _MOST_KEYS, _FEWEST_ROWS = 256, 1000
 
 
+@dataclass(frozen=True)
+class HashRoute:
+    """The channel of a row as SQL, and the condition that leaves out rows which cannot matter."""
+
+    column: str
+    where: str
+
+
+def hash_route(plan: JoinPlan, side: int, channels: int) -> HashRoute:
+    """Rows of equal keys in one channel."""
+    keys = plan.join.left.keys
+    known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
+    hashed = f"cast(pmod(xxhash64({', '.join(keys)}), {channels}L) AS int)"
+    if not plan.join.keeps_unmatched[side]:
+        return HashRoute(hashed, f" WHERE {known}")
+    # A null is equal to nothing, so its row may be anywhere; all in one place they would be a hot key.
+    salted = ", ".join(f"`{column.name}`" for column in plan.sides[side])
+    anywhere = f"cast(pmod(xxhash64({salted}), {channels}L) AS int)"
+    return HashRoute(f"CASE WHEN {known} THEN {hashed} ELSE {anywhere} END", "")
+
+
 def routed(frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: Spread | None) -> DataFrame:
-    """The rows of a side with their channel, a row for each channel; rows that cannot matter are left out."""
+    """The rows of a side by a grid or a spread, one for each channel, without those that cannot matter."""
     keys = plan.join.left.keys
     if not keys:
         grid = join_grid(plan.join.how, plan.join.bound, channels)
         column = (grid_left_column, grid_right_column)[side](_salt(plan, side), grid)
         return frame.withColumn(CHANNEL, F.explode(column))
-    hashed = F.xxhash64(*keys)
+    assert spread is not None
     known = F.expr(" AND ".join(f"{key} IS NOT NULL" for key in keys))
-    keeps = plan.join.keeps_unmatched[side]
-    if not keeps:
+    column = (spread_left_column, spread_right_column)[side](
+        F.xxhash64(*keys), _salt(plan, side), spread.router(channels)
+    )
+    if plan.join.keeps_unmatched[side]:
+        anywhere = F.pmod(_salt(plan, side), F.lit(channels).cast("long")).cast("int")
+        column = F.when(known, column).otherwise(F.array(anywhere))
+    else:
         frame = frame.where(known)
-    if spread is not None and spread.keys:
-        router = spread.router(channels)
-        column = (spread_left_column, spread_right_column)[side](hashed, _salt(plan, side), router)
-        # A null is equal to nothing, so its row may be anywhere; all in one place they would be a hot key.
-        column = F.when(known, column).otherwise(F.array(_modulo(_salt(plan, side), channels)))
-        return frame.withColumn(CHANNEL, F.explode(column))
-    channel = _modulo(hashed, channels)
-    if keeps:
-        channel = F.when(known, channel).otherwise(_modulo(_salt(plan, side), channels))
-    return frame.withColumn(CHANNEL, channel)
+    return frame.withColumn(CHANNEL, F.explode(column))
 
 
 def find_hot_keys(plan: JoinPlan, sides: Sequence[DataFrame | None], channels: int) -> Spread:
@@ -96,7 +114,3 @@ def _rates(keys: Any, hashes: Any, counts: Any) -> Any:
 def _salt(plan: JoinPlan, side: int) -> Column:
     """A number of the row's own, the same whenever it is sent."""
     return F.xxhash64(*(F.col(f"`{column.name}`") for column in plan.sides[side]))
-
-
-def _modulo(hashed: Column, channels: int) -> Column:
-    return F.pmod(hashed, F.lit(channels).cast("long")).cast("int")

@@ -8,13 +8,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from penstock.compile import Combining, JoinPlan, Stage
 from penstock.joins import END, Frontiers
 from penstock.runtime.exits import Exit
-from penstock.runtime.frames import sql_over
-from penstock.runtime.intake import Intake, united
-from penstock.runtime.join_route import CHANNEL, find_hot_keys, routed
+from penstock.runtime.intake import Intake
+from penstock.runtime.join_route import CHANNEL, find_hot_keys, hash_route, routed
 from penstock.runtime.join_task import LEFT, RIGHT, SIDE, JoinTask
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.spark_plans import run_map_side
+from penstock.runtime.spread import Spread
 from penstock.runtime.stage import Entrance, Turn
 from penstock.runtime.storage import Location
 
@@ -48,17 +48,13 @@ class JoinStage:
     def map_side(self, intake: Intake, plan: StagePlan, record: StageRecord) -> MapSide:
         """Run everything up to the exchange."""
         sides = [self._sent(intake, plan, side) for side in (0, 1)]
-        spread = record.spread
-        if spread is None and not self.shared and any(frame is not None for frame in sides):
-            spread = find_hot_keys(self.plan, sides, plan.channels)
-        frames = [
-            self._packed(routed(frame, self.plan, side, plan.channels, spread), side)
-            for side, frame in enumerate(sides)
-            if frame is not None
-        ]
-        if not frames:
+        if sides == [None, None]:
             return EMPTY
-        exchanged = united(frames).repartitionById(plan.channels, F.col(CHANNEL))
+        spread = record.spread
+        if spread is None and not self.shared:
+            frames = [None if rows is None else intake.session.sql(rows) for rows in sides]
+            spread = find_hot_keys(self.plan, frames, plan.channels)
+        exchanged = self._routed(intake, sides, plan, spread).repartitionById(plan.channels, F.col(CHANNEL))
         shuffled = run_map_side(exchanged, intake.watched(), combining=False)
         intake.settle(shuffled.observed if shuffled else {})
         if shuffled is None:
@@ -99,21 +95,43 @@ class JoinStage:
         promise = min(left, right) - back
         return promise if record.promise is None else max(promise, record.promise)
 
-    def _sent(self, intake: Intake, plan: StagePlan, side: int) -> DataFrame | None:
-        """The columns that a side sends."""
-        frames = self.entrances[side].frames(intake, plan.channels)
-        if not frames:
-            return None
+    def _sent(self, intake: Intake, plan: StagePlan, side: int) -> str | None:
+        """A SELECT of the columns that a side sends, None if it has no rows."""
+        rows = self.entrances[side].rows(intake, plan.channels)
         sent = ", ".join(f"{column.sql} AS `{column.name}`" for column in self.plan.sides[side])
-        return sql_over(united(frames), f"SELECT {sent} FROM _ps_rows")
+        return None if rows is None else f"SELECT {sent} FROM {rows}"
 
-    def _packed(self, frame: DataFrame, side: int) -> DataFrame:
-        """Rows of a side as they share an exchange with those of the other."""
-        own, other = (LEFT, RIGHT) if side == 0 else (RIGHT, LEFT)
+    def _routed(
+        self, intake: Intake, sides: list[str | None], plan: StagePlan, spread: Spread | None
+    ) -> DataFrame:
+        """The rows of both sides as they share an exchange, with their channels.
+
+        Hashed keys make one statement: a text is one call to the JVM, where columns are one for every part.
+        """
+        if self.plan.join.left.keys and (spread is None or not spread.keys):
+            texts = [
+                f"SELECT {self._packed(side)}, {hashed.column} AS {CHANNEL} FROM ({rows}){hashed.where}"
+                for side, rows in enumerate(sides)
+                if rows is not None
+                for hashed in [hash_route(self.plan, side, plan.channels)]
+            ]
+            return intake.session.sql(" UNION ALL ".join(texts))
+        frames = [
+            routed(intake.session.sql(rows), self.plan, side, plan.channels, spread).selectExpr(
+                *self._columns(side), CHANNEL
+            )
+            for side, rows in enumerate(sides)
+            if rows is not None
+        ]
+        return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+
+    def _packed(self, side: int) -> str:
+        return ", ".join(self._columns(side))
+
+    def _columns(self, side: int) -> list[str]:
+        """The side, and its columns in the struct of that side beside an empty one of the other."""
         names = ", ".join(f"`{column.name}`" for column in self.plan.sides[side])
-        return frame.selectExpr(
-            f"{side} AS {SIDE}",
-            f"cast(struct({names}) AS {self.structs[side]}) AS {own}",
-            f"cast(NULL AS {self.structs[1 - side]}) AS {other}",
-            CHANNEL,
-        )
+        own = f"cast(struct({names}) AS {self.structs[side]})"
+        other = f"cast(NULL AS {self.structs[1 - side]})"
+        left, right = (own, other) if side == 0 else (other, own)
+        return [f"{side} AS {SIDE}", f"{left} AS {LEFT}", f"{right} AS {RIGHT}"]

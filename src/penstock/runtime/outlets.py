@@ -18,12 +18,13 @@ __all__ = ["written"]
 
 def written(outlet: Outlet, way: Written, intake: Intake, exchanges: int) -> list[tuple[int, Output]]:
     """Write the tuples of a feed in the form of the outlet's sink; the receipts of the files."""
-    frame = intake.frame(way.feed, way.exit, exchanges=exchanges)
-    if frame is None:
+    rows = intake.rows(way.feed, way.exit, exchanges=exchanges)
+    if rows is None:
         return []
-    names = [quoted(name) for name in outlet.schema.names]
+    names = ", ".join(quoted(name) for name in outlet.schema.names)
     writer = _Writer(outlet.delivery.target, outlet.schema)
-    job = frame.select(*names).mapInArrow(writer, "part int, name string, rows bigint, bytes bigint")
+    chosen = intake.session.sql(f"SELECT {names} FROM {rows}")
+    job = chosen.mapInArrow(writer, "part int, name string, rows bigint, bytes bigint")
     found = job.collect()
     intake.settle(observed_by(job, intake.watched()))
     return [(row["part"], Output(row["name"], row["rows"], row["bytes"])) for row in sorted(found)]

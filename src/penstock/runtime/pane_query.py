@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from penstock.compile import TIME, Feed, WindowPlan
 from penstock.query import Stream
 from penstock.runtime.frames import REJECT, sql_over, steps_sql
-from penstock.runtime.intake import NEVER, Intake, Seen, united
+from penstock.runtime.intake import NEVER, Intake, Seen
 from penstock.runtime.keyed import KEY
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.records import StagePlan
@@ -41,10 +41,10 @@ class PaneQuery:
 
     plan: WindowPlan
 
-    def run(self, intake: Intake, frames: list[DataFrame], plan: StagePlan) -> MapSide:
-        """The map side over frames of tuples that are valid and in time."""
-        rows = self._placed(_VIEW, self.plan.pane)
-        return self._shuffled(intake, sql_over(united(frames), self._form(rows, plan)), plan, closed=None)
+    def run(self, intake: Intake, rows: str, plan: StagePlan) -> MapSide:
+        """The map side over tuples that are valid and in time."""
+        formed = intake.session.sql(self._form(self._placed(rows, self.plan.pane), plan))
+        return self._shuffled(intake, formed, plan, closed=None)
 
     def run_alone(self, intake: Intake, feed: Feed, plan: StagePlan, closed: int | None) -> MapSide:
         """The map side of a stream that feeds nothing else, without a condition on the way.

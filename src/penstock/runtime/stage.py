@@ -16,7 +16,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from penstock.compile import Combining, Port, Stage
 from penstock.runtime.exits import Exit
-from penstock.runtime.intake import Intake
+from penstock.runtime.intake import Intake, united
 from penstock.runtime.map_side import MapSide
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.records import StagePlan, StageRecord
@@ -38,13 +38,16 @@ class Entrance:
     port: Port
     exits: tuple[int | None, ...]
 
-    def frames(self, intake: Intake, exchanges: int) -> list[DataFrame]:
-        """The tuples of the epoch, one frame for every feed that has any."""
+    def rows(self, intake: Intake, exchanges: int) -> str | None:
+        """The tuples of the epoch as what may stand after FROM, None if there are none."""
         found = [
-            intake.frame(feed, exit_number, exchanges=exchanges, port=self.number)
+            intake.rows(feed, exit_number, exchanges=exchanges, port=self.number)
             for feed, exit_number in zip(self.port, self.exits, strict=True)
         ]
-        return [frame for frame in found if frame is not None]
+        sources = [rows for rows in found if rows is not None]
+        if len(sources) < 2:
+            return sources[0] if sources else None
+        return united(sources, self.port[0].end.schema.names)
 
 
 @dataclass(frozen=True)

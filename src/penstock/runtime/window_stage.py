@@ -50,8 +50,8 @@ class WindowStage:
         if self._unwatched:
             (feed,) = self.entrances[0].port
             return self._panes.run_alone(intake, feed, plan, self._closed(record))
-        frames = self.entrances[0].frames(intake, plan.channels)
-        return self._panes.run(intake, frames, plan) if frames else EMPTY
+        rows = self.entrances[0].rows(intake, plan.channels)
+        return EMPTY if rows is None else self._panes.run(intake, rows, plan)
 
     def turn(
         self, record: StageRecord, frontiers: tuple[int | None, ...], side: MapSide, drained: int | None
