@@ -144,3 +144,27 @@ def test_nothing_follows_an_outer_join_with_the_last_rows():
 def test_options_are_checked(option):
     with pytest.raises(RunError, match=next(iter(option))):
         calls("a", []).window("1 second").agg(n=ps.count()).start(ps.memory(), **option)
+
+
+def test_a_join_in_sql_with_a_condition_over_times():
+    stream = calls("calls", [(0, 1, 0), (4000, 1, 500), (5000, 2, 0)], [(9000, 1, 505), (9500, 2, 1)])
+    frauds = ps.sql(
+        """SELECT c.k, c.v AS from_, d.v AS to_ FROM calls AS c JOIN calls AS d
+           ON c.k = d.k AND c.time < d.time
+           AND abs(d.v - c.v) > 10 * timestampdiff(SECOND, c.time, d.time) WITHIN 1 MINUTE""",
+        stream,
+    )
+    found, _ = collected(frauds, channels=2)
+    assert {(row["k"], row["from_"], row["to_"]) for row in found} == {(1, 0, 500), (1, 0, 505)}
+
+
+def test_a_join_in_sql_under_windows():
+    left, right = calls("a", [(0, 1, 1), (5, 2, 2)]), calls("b", [(1, 1, 10), (400, 1, 11)])
+    counted = ps.sql(
+        """SELECT a.k, count(*) AS n
+           FROM a JOIN b ON a.k = b.k WITHIN 100 MILLISECONDS [RANGE 1 SECOND] GROUP BY a.k""",
+        left,
+        right,
+    )
+    found, _ = collected(counted, channels=3)
+    assert [(row["k"], row["n"]) for row in found] == [(1, 1)]

@@ -2,7 +2,7 @@
 
 from penstock.compile.channels import is_single
 from penstock.compile.stages import Stage
-from penstock.query import Aggregation
+from penstock.query import Aggregation, Join
 
 __all__ = ["router_kind", "router_words"]
 
@@ -26,7 +26,10 @@ def router_words(stage: Stage) -> str:
     if kind == "grid":
         return "grid: each tuple goes to about √channels of them, each pair meets in exactly one"
     names = ", ".join(_keys(stage))
-    return f"xxhash64({names}) modulo channels, a native expression: no Python touches a row to route it"
+    native = "a native expression: no Python touches a row to route it"
+    if isinstance(stage.operator, Join) and stage.operator.within and stage.operator.how != "full":
+        return f"xxhash64({names}) modulo channels, hot keys on grids of channels of their own; {native}"
+    return f"xxhash64({names}) modulo channels, {native}"
 
 
 def _keys(stage: Stage) -> list[str]:

@@ -91,7 +91,9 @@ class Query:
         """A digest of all that gives the state its meaning.
 
         Sources, delays, sinks and what is done with the results of the last stateful operators can
-        change between two runs over one checkpoint; everything before that cannot.
+        change between two runs over one checkpoint; everything before that cannot. A run compares the
+        fingerprint of the query as it is rewritten, so a later condition that moves below a stateful operator
+        counts as well.
         """
         return digest(self)
 

@@ -127,7 +127,12 @@ def _numbers(observed: str) -> tuple[int | None, ...]:
 
 
 def _in_place(spark: "_Spark", node: Any) -> Any:
-    """The physical plan with its topmost aggregation relieved of its demand on how rows are partitioned."""
+    """The physical plan with its topmost aggregation relieved of its demand on how rows are partitioned.
+
+    There is none left where Spark has found out that there are no rows.
+    """
+    if node.children().isEmpty():
+        return node
     child = node.children().head()
     if node.getClass().getSimpleName().endswith("AggregateExec"):
         return node.copy(
