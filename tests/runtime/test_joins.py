@@ -168,3 +168,21 @@ def test_a_join_in_sql_under_windows():
     )
     found, _ = collected(counted, channels=3)
     assert [(row["k"], row["n"]) for row in found] == [(1, 1)]
+
+
+def test_a_union_of_results_with_themselves_delivers_all_twice():
+    counted = calls("a", [(0, 1, 1), (1, 2, 5)]).group_by("k").window("1 second").agg(n=ps.count())
+    found, _ = collected(counted.union(counted))
+    assert sorted(row["k"] for row in found) == [1, 1, 2, 2]
+
+
+def test_results_go_on_in_the_channel_and_to_another_stage_alike():
+    left, right = calls("a", [(0, 1, 1), (5, 2, 2)]), calls("b", [(1, 1, 10), (6, 2, 11)])
+    pairs = left.join(right, "k", within="100 ms", suffixes=("_a", "_b"))
+    beside = pairs.group_by("k").window("1 second").agg(n=ps.count())
+    apart = pairs.group_by("v_b").window("1 second").agg(n=ps.count())
+    one, other, plain = ps.memory(), ps.memory(), ps.memory()
+    ps.outputs(beside, apart, pairs).start(one, other, plain, channels=4).wait()
+    assert sorted(one.table()["k"].to_pylist()) == [1, 2]
+    assert sorted(other.table()["v_b"].to_pylist()) == [10, 11]
+    assert plain.table().num_rows == 2

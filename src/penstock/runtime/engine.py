@@ -16,7 +16,7 @@ from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.epoch import Epochs
 from penstock.runtime.frames import RECORD, REJECT, marked
 from penstock.runtime.graph import build
-from penstock.runtime.merging import MERGINGS
+from penstock.runtime.input_merger import MERGINGS
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.run import Run
 from penstock.runtime.session import spark_session

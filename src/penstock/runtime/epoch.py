@@ -23,9 +23,9 @@ from penstock.runtime.failures import translated
 from penstock.runtime.frames import REJECT
 from penstock.runtime.frontier import Frontier
 from penstock.runtime.graph import Graph
+from penstock.runtime.input_merger import Merging, merged
 from penstock.runtime.intake import Handed, Intake, Seen
 from penstock.runtime.map_side import EMPTY, MapSide
-from penstock.runtime.merging import Merging, merged
 from penstock.runtime.outlets import written
 from penstock.runtime.progress import EpochProgress, StageProgress, instant
 from penstock.runtime.receipts import Receipt

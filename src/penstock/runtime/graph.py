@@ -86,7 +86,7 @@ class _Building:
     def add(self, stage: Stage) -> None:
         """Make the runner of a stage; those that feed it are there already."""
         entrances = tuple(
-            Entrance((stage.number, place), port, tuple(self._exit_of(feed) for feed in port))
+            Entrance((stage.number, place), port, tuple(self._exit_of(feed, stage) for feed in port))
             for place, port in enumerate(stage.ports)
         )
         empties = [self._port(entrance, stage.relation) for entrance in entrances]
@@ -114,64 +114,58 @@ class _Building:
         schema = self._output_schema(place)
         delivery.prepare(schema)
         exits, written = [], []
-        for feed in port:
+        for number, feed in enumerate(port):
             if isinstance(feed.origin, int) and not feed.outside:
-                exits.append((feed.origin, self._exits[feed.origin, (feed.inside, delivery.target)]))
+                copy = port[:number].count(feed)
+                exits.append((feed.origin, self._exits[feed.origin, (feed.inside, delivery.target, copy)]))
             else:
                 written.append(Written(feed, self._exit_of(feed)))
                 self._check_types(feed, relation, schema)
-        return Outlet(delivery, schema, tuple(dict.fromkeys(exits)), tuple(written))
+        return Outlet(delivery, schema, tuple(exits), tuple(written))
 
     def _ways_out(self, stage: Stage, schema: Any) -> tuple[Exit, ...]:
         exits: list[Exit] = []
-        for feed, target, onward in self._consumers(stage.number):
+        for feed, target, copy in self._consumers(stage.number):
             tail = compile_tail(feed.inside, schema)
             found = tail.schema if tail else schema
-            sink = target is not None and target is not self.between
-            if sink:
-                names = list(feed.end.schema.names)
-                found = pa.schema([found.field(name) for name in names])
-            made = Exit(tail, found, target)
-            key = stage.number, (feed.inside, target)
+            if target is not None and target is not self.between:
+                found = pa.schema([found.field(name) for name in feed.end.schema.names])
+            key = stage.number, (feed.inside, target, copy)
             if key not in self._exits:
                 self._exits[key] = len(exits)
-                exits.append(made)
-            if not sink and not onward:
+                exits.append(Exit(tail, found, target))
+            if target is self.between:
                 self.handed[stage.number, self._exits[key]] = from_arrow_schema(found)
         return tuple(exits)
 
-    def _consumers(self, number: int) -> list[tuple[Feed, ResultFormat | None, bool]]:
-        """Every feed that starts at a stage, where it is written, and whether it stays in the channel."""
-        found: list[tuple[Feed, ResultFormat | None, bool]] = []
+    def _consumers(self, number: int) -> list[tuple[Feed, ResultFormat | None, int]]:
+        """Every feed that starts at a stage, where it is written if it leaves the channel, and its copy.
+
+        A union of a relation with itself delivers everything twice, so its feeds need files of their own.
+        """
+        found: list[tuple[Feed, ResultFormat | None, int]] = []
         for stage in self.subqueries.stages:
-            for port in stage.ports:
-                for feed in port:
-                    if feed.origin == number:
-                        onward = self._stays(stage)
-                        found.append((feed, None if onward else self.between, onward))
+            target = None if stage.beside is not None else self.between
+            found += [(feed, target, 0) for port in stage.ports for feed in port if feed.origin == number]
         for port, delivery in zip(self.subqueries.outputs, self.deliveries, strict=True):
             found += [
-                (feed, self.between if feed.outside else delivery.target, False)
-                for feed in port
+                (feed, self.between, 0) if feed.outside else (feed, delivery.target, port[:place].count(feed))
+                for place, feed in enumerate(port)
                 if feed.origin == number
             ]
         return found
 
-    def _stays(self, stage: Stage) -> bool:
-        return stage.beside is not None
-
-    def _exit_of(self, feed: Feed) -> int | None:
+    def _exit_of(self, feed: Feed, stage: Stage | None = None) -> int | None:
+        """The exit through which a feed comes to a stage, or to Spark if there is none."""
         if isinstance(feed.origin, Stream):
             return None
-        for target in (self.between, None):
-            if (feed.origin, (feed.inside, target)) in self._exits:
-                return self._exits[feed.origin, (feed.inside, target)]
-        raise AssertionError(feed)
+        target = None if stage is not None and stage.beside is not None else self.between
+        return self._exits[feed.origin, (feed.inside, target, 0)]
 
     def _raw(self, stage: Stage, window: Any) -> RawRows:
         (feed,) = stage.ports[0]
         assert isinstance(feed.origin, int)
-        number = self._exit_of(feed)
+        number = self._exit_of(feed, stage)
         assert number is not None
         return raw_rows(window, self.runners[feed.origin].exits[number].schema)
 
@@ -218,7 +212,7 @@ class _Building:
     def _output_schema(self, place: int) -> Any:
         feed = self.subqueries.outputs[place][0]
         if isinstance(feed.origin, int) and not feed.outside:
-            number = self._exits[feed.origin, (feed.inside, self.deliveries[place].target)]
+            number = self._exits[feed.origin, (feed.inside, self.deliveries[place].target, 0)]
             return self.runners[feed.origin].exits[number].schema
         names = list(self.subqueries.query.outputs[place].schema.names)
         return _arrow(self._empty(feed, self._exit_of(feed)).select(*(f"`{name}`" for name in names)))
