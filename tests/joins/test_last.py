@@ -35,7 +35,7 @@ def reference(plan, given):
 
 
 def result(plan, left, right):
-    time = min(row["t"] for row in (left, right) if row)
+    time = max(row["t"] for row in (left, right) if row)
     mine = [(left or right)[key] for key in plan.left.keys]
     mine += [left and left[stored] for stored, _ in plan.left.columns]
     return {

@@ -84,9 +84,10 @@ class Join:
     """A join of two streams.
 
     `key_types` are the Arrow types in which keys of both sides are compared; `time` names the result's
-    timestamp, min(l.t, r.t), or the time of a row without a partner. `key_names` name the keys in the result,
-    where they stand between the time and the columns of the sides: those of the left row, or of a right one
-    without a partner, in the key types. Without names the keys are not delivered.
+    timestamp: min(l.t, r.t), with the last rows max(l.t, r.t), or the time of a row without a partner.
+    `key_names` name the keys in the result, where they stand between the time and the columns of the sides:
+    those of the left row, or of a right one without a partner, in the key types. Without names the keys are
+    not delivered.
 
     >>> import pyarrow as pa
     >>> call = Side("time", keys=("caller",), columns=(("caller", "caller"), ("time", "first")))
