@@ -32,7 +32,7 @@ class Sizes:
 
 
 FULL = Sizes(
-    JoinSize(calls=1_000_000, seconds=1_000, calls_per_file=100_000, files_per_epoch=2),
+    JoinSize(calls=2_000_000, seconds=2_000, calls_per_file=100_000, files_per_epoch=5),
     ComparisonSize(kernel_calls=50_000, run_calls=150_000),
     OperatorSize(calls=4_000_000, seconds=2_000, calls_per_file=200_000, files_per_epoch=5),
     Integers(rows=1_000_000, seconds=100, files=10, seed=7),
