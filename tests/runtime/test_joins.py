@@ -93,6 +93,15 @@ def test_the_last_rows_of_a_key_precede():
     }
 
 
+def test_at_equal_times_every_left_row_goes_before_every_right_row():
+    # Eight ties, so that their digests alone would order at least one of them the other way about.
+    left = calls("a", [(t, 1, t) for t in range(8)])
+    right = calls("b", [(t, 1, 100 + t) for t in range(8)])
+    found, _ = collected(left.join(right, "k", last=1, suffixes=("_a", "_b")), channels=1)
+    with_left = {(row["v_a"], row["v_b"]) for row in found if row["time"] == at(row["v_b"] - 100)}
+    assert with_left == {(t, 100 + t) for t in range(8)}
+
+
 def test_a_run_goes_on_with_the_rows_that_it_kept(tmp_path):
     source = ps.rows([[{"time": at(0), "k": 1, "v": 1}], [{"time": at(4), "k": 1, "v": 2}]])
     stream = ps.stream("a", "time timestamp, k bigint, v bigint", "time", source=source)

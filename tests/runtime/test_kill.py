@@ -70,7 +70,8 @@ def rows(*patterns: str) -> list[tuple]:
 
 def outputs(home: Path) -> dict[str, list[tuple]]:
     return {
-        "results": rows(f"{home}/out/*.parquet"),
+        "windows": rows(f"{home}/out/windows/*.parquet"),
+        "pairs": rows(f"{home}/out/pairs/*.parquet"),
         "late": rows(f"{home}/state/late/*.parquet"),
         "rejects": rows(f"{home}/state/rejects/*.parquet"),
     }
@@ -103,9 +104,8 @@ def check(tmp_path: Path, epochs: int, kills: int) -> None:
     print(f"{killed} kills over {epochs} epochs")  # noqa: T201
     assert killed == kills
     whole, survived = outputs(tmp_path / "whole"), outputs(tmp_path / "killed")
-    assert whole["results"]
-    assert whole["late"]
-    assert whole["rejects"]
+    assert all(whole.values()), {name: len(found) for name, found in whole.items()}
+    assert any(row[-1] is None for row in whole["pairs"])
     assert survived == whole
 
 

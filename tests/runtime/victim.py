@@ -5,7 +5,8 @@ import sys
 import penstock as ps
 
 
-def query(path):
+def queries(path):
+    """Windows and a left outer join over one stream."""
     reports = ps.stream(
         "reports",
         "time timestamp, area string, speed double, n bigint",
@@ -13,7 +14,7 @@ def query(path):
         delay="3 seconds",
         source=ps.files(path, files_per_epoch=1),
     )
-    return (
+    windows = (
         reports.where("n % 10 != 3")
         .group_by("area")
         .window("20 seconds", slide="3 seconds")
@@ -26,8 +27,12 @@ def query(path):
             areas=ps.min("area"),
         )
     )
+    fast, slow = reports.where("speed > 100 AND n % 5 = 0"), reports.where("speed < 20 AND n % 3 = 0")
+    pairs = fast.join(slow, "area", within="4 seconds", how="left", suffixes=("_fast", "_slow"))
+    return windows, pairs
 
 
 if __name__ == "__main__":
     source, sink, checkpoint = sys.argv[1:]
-    query(source).start(ps.parquet(sink), checkpoint=checkpoint).wait()
+    sinks = [ps.parquet(f"{sink}/{name}") for name in ("windows", "pairs")]
+    ps.outputs(*queries(source)).start(*sinks, checkpoint=checkpoint).wait()

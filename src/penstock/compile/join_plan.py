@@ -109,5 +109,7 @@ def _columns(
     ]
     if operator.last is not None:
         content = ", ".join([TIME, *(quoted(name) for name in [*keys, *names])])
-        columns.append(Column(TIE, f"xxhash64({content})", pa.int64()))
+        digest = f"shiftrightunsigned(xxhash64({content}), 1)"
+        # Negative on the left: at equal times all left rows go before all right ones.
+        columns.append(Column(TIE, digest if side else f"-1L - {digest}", pa.int64()))
     return tuple(columns)

@@ -4,16 +4,17 @@ Rows of equal keys meet in one channel, chosen by a hash; hot keys on a grid of 
 of a Cartesian product on a grid of all channels.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from penstock.compile import JoinPlan
 from penstock.routing import Ring, copied_sides, join_grid, spread_hot_keys
+from penstock.runtime.packing import CHANNEL
 from penstock.runtime.spread import Spread
 from penstock.runtime.spread_column import (
     grid_left_column,
@@ -22,63 +23,52 @@ from penstock.runtime.spread_column import (
     spread_right_column,
 )
 
-__all__ = ["CHANNEL", "HashRoute", "find_hot_keys", "hash_route", "routed"]
+__all__ = ["find_hot_keys", "hash_route", "routed"]
 
-CHANNEL = "_ps_channel"
-# How many of the most frequent keys of each side are looked at, and how many rows tell enough about them.
-_MOST_KEYS, _FEWEST_ROWS = 256, 1000
-
-
-@dataclass(frozen=True)
-class HashRoute:
-    """The channel of a row as SQL, and the condition that leaves out rows which cannot matter."""
-
-    column: str
-    where: str
+# How many of the most frequent keys of each side are looked at, how many rows tell enough about them, and
+# how many of a partition are looked at.
+_MOST_KEYS, _FEWEST_ROWS, _ENOUGH_ROWS = 256, 1_000, 100_000
 
 
-def hash_route(plan: JoinPlan, side: int, channels: int) -> HashRoute:
-    """Rows of equal keys in one channel."""
+def hash_route(plan: JoinPlan, side: int, channels: int) -> str:
+    """The channel of a row as SQL: rows of equal keys in one; -1 for those that cannot matter."""
     keys = plan.join.left.keys
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
     hashed = f"cast(pmod(xxhash64({', '.join(keys)}), {channels}L) AS int)"
     if not plan.join.keeps_unmatched[side]:
-        return HashRoute(hashed, f" WHERE {known}")
+        return f"CASE WHEN {known} THEN {hashed} ELSE -1 END"
     # A null is equal to nothing, so its row may be anywhere; all in one place they would be a hot key.
     salted = ", ".join(f"`{column.name}`" for column in plan.sides[side])
     anywhere = f"cast(pmod(xxhash64({salted}), {channels}L) AS int)"
-    return HashRoute(f"CASE WHEN {known} THEN {hashed} ELSE {anywhere} END", "")
+    return f"CASE WHEN {known} THEN {hashed} ELSE {anywhere} END"
 
 
 def routed(frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: Spread | None) -> DataFrame:
-    """The rows of a side by a grid or a spread, one for each channel, without those that cannot matter."""
+    """The rows of a side with their channels by a grid or a spread, -1 for those that cannot matter."""
     keys = plan.join.left.keys
     if not keys:
         grid = join_grid(plan.join.how, plan.join.bound, channels)
         column = (grid_left_column, grid_right_column)[side](_salt(plan, side), grid)
-        return frame.withColumn(CHANNEL, F.explode(column))
+        return frame.select(column.alias(CHANNEL), "*")
     assert spread is not None
     known = F.expr(" AND ".join(f"{key} IS NOT NULL" for key in keys))
     column = (spread_left_column, spread_right_column)[side](
         F.xxhash64(*keys), _salt(plan, side), spread.router(channels)
     )
-    if plan.join.keeps_unmatched[side]:
-        anywhere = F.pmod(_salt(plan, side), F.lit(channels).cast("long")).cast("int")
-        column = F.when(known, column).otherwise(F.array(anywhere))
-    else:
-        frame = frame.where(known)
-    return frame.withColumn(CHANNEL, F.explode(column))
+    anywhere = F.pmod(_salt(plan, side), F.lit(channels).cast("long")).cast("int")
+    otherwise = anywhere if plan.join.keeps_unmatched[side] else F.lit(-1)
+    return frame.select(F.when(known, column).otherwise(F.array(otherwise)).alias(CHANNEL), "*")
 
 
 def find_hot_keys(plan: JoinPlan, sides: Sequence[DataFrame | None], channels: int) -> Spread:
-    """Which keys to spread, from how often the rows of one epoch have them.
+    """Which keys to spread, from how often the first rows of every partition of one epoch have them.
 
     The channels of a key cannot change while it has state, so this is asked once, for the first rows.
     """
     copied = copied_sides(plan.join.how, plan.join.bound)
     if copied == "neither" or channels == 1 or not plan.join.left.keys:
         return Spread()
-    counted = [_counts(frame, plan, channels) for frame in sides if frame is not None]
+    counted = _counted(plan, [frame for frame in sides if frame is not None])
     if sum(int(counts.sum()) for _, counts in counted) < _FEWEST_ROWS:
         return Spread()
     if len(counted) == 1:
@@ -96,12 +86,39 @@ def find_hot_keys(plan: JoinPlan, sides: Sequence[DataFrame | None], channels: i
     )
 
 
-def _counts(frame: DataFrame, plan: JoinPlan, channels: int) -> tuple[Any, Any]:
-    hashed = F.xxhash64(*plan.join.left.keys).alias("hash")
-    # Of themselves the groups would go to spark.sql.shuffle.partitions, 200 small tasks.
-    hashes = frame.select(hashed).repartition(channels, "hash")
-    rows = hashes.groupBy("hash").count().orderBy(F.desc("count"), "hash").limit(_MOST_KEYS).collect()
-    return np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64)
+def _counted(plan: JoinPlan, frames: Sequence[DataFrame]) -> list[tuple[Any, Any]]:
+    """The most frequent hashes among the first rows of every partition, and how many rows have each."""
+    sampled = [
+        frame.select(F.lit(side).alias("side"), F.xxhash64(*plan.join.left.keys).alias("hash")).mapInArrow(
+            _most_frequent, "side int, hash bigint, n bigint"
+        )
+        for side, frame in enumerate(frames)
+    ]
+    found = (sampled[0] if len(sampled) == 1 else sampled[0].unionAll(sampled[1])).toArrow()
+    side, hashes, rows = (found[name].to_numpy() for name in ("side", "hash", "n"))
+    return [_summed(hashes[side == each], rows[side == each]) for each in range(len(frames))]
+
+
+def _most_frequent(batches: Iterator[Any]) -> Iterator[Any]:
+    """Of the first rows of a partition; the rest of it is not read."""
+    taken: list[Any] = []
+    while sum(map(len, taken)) < _ENOUGH_ROWS and (batch := next(batches, None)) is not None:
+        taken.append(batch.column("hash").to_numpy())
+        side = batch.column("side")[:1]
+    if taken:
+        hashes, rows = _summed(np.concatenate(taken), None)
+        yield pa.RecordBatch.from_arrays(
+            [pa.concat_arrays([side] * len(hashes)), pa.array(hashes), pa.array(rows)],
+            names=["side", "hash", "n"],
+        )
+
+
+def _summed(hashes: Any, rows: Any) -> tuple[Any, Any]:
+    """The most frequent of some hashes, each of which stands for so many rows."""
+    found, place = np.unique(hashes, return_inverse=True)
+    counts = np.bincount(place, rows, minlength=len(found)).astype(np.int64)
+    most = np.lexsort((found, -counts))[:_MOST_KEYS]
+    return found[most], counts[most]
 
 
 def _rates(keys: Any, hashes: Any, counts: Any) -> Any:

@@ -4,20 +4,16 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from penstock.compile import JoinPlan
 from penstock.joins import Frontiers, Pair, Within, step
 from penstock.runtime.exits import Exit, OpenExits
 from penstock.runtime.join_state import Keeping
+from penstock.runtime.packing import unpacked
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.segments import Segment
 from penstock.runtime.storage import Location
 
-__all__ = ["LEFT", "RIGHT", "SIDE", "JoinTask"]
-
-SIDE, LEFT, RIGHT = "_ps_side", "_ps_l", "_ps_r"
+__all__ = ["JoinTask"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class JoinTask:
         segments = self.state[channel]
         if new is None and not segments:
             return Receipt(channel, (), ()), {}
-        rows = Pair(self._side(new, 0, LEFT), self._side(new, 1, RIGHT))
+        rows = Pair(self._side(new, 0), self._side(new, 1))
         keeping = Pair(self._keeping(channel, 0, "left"), self._keeping(channel, 1, "right"))
         kept = Pair(
             keeping.left.load(segments, self._alive_from(self.before.right)),
@@ -58,7 +54,7 @@ class JoinTask:
         )
         left = keeping.left.save(kept.left, rows.left, remains.left)
         right = keeping.right.save(kept.right, rows.right, remains.right)
-        received = 0 if new is None else new.num_rows
+        received = int(rows.left.num_rows + rows.right.num_rows)
         receipt = Receipt(
             channel,
             (*left, *right),
@@ -84,11 +80,6 @@ class JoinTask:
         bound = self.plan.join.bound
         return frontier - bound.distance if frontier is not None and isinstance(bound, Within) else None
 
-    def _side(self, new: Any, side: int, column: str) -> Any:
+    def _side(self, new: Any, side: int) -> Any:
         schema = self.plan.side_schema(side)
-        if new is None:
-            return schema.empty_table()
-        chosen = new[column].filter(pc.equal(new[SIDE], side)).combine_chunks()
-        if isinstance(chosen, pa.ChunkedArray):
-            return schema.empty_table() if not len(chosen) else pa.table(chosen.flatten(), schema=schema)
-        return pa.Table.from_arrays(chosen.flatten(), schema=schema)
+        return schema.empty_table() if new is None else unpacked(new, side, schema)
