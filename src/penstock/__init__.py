@@ -2,6 +2,7 @@
 """Penstock: elastic, skew-proof stream processing on Apache Spark."""
 
 from penstock import errors
+from penstock.keyed import NO_TIMER, Block, Outcome, Processor, Visit
 from penstock.query import (
     ArrowAggregate,
     Query,
@@ -38,13 +39,18 @@ from penstock.runtime import EpochProgress, Run, SparkEngine, StageProgress
 __version__ = "0.1.0"
 
 __all__ = [
+    "NO_TIMER",
     "ArrowAggregate",
+    "Block",
     "EpochProgress",
+    "Outcome",
+    "Processor",
     "Query",
     "Relation",
     "Run",
     "StageProgress",
     "Stream",
+    "Visit",
     "__version__",
     "avg",
     "console",

@@ -13,6 +13,7 @@ __all__ = [
     "BadJoin",
     "BadMap",
     "BadName",
+    "BadProcess",
     "BadRouting",
     "BadSchema",
     "BadSimulation",
@@ -98,6 +99,10 @@ class BadJoin(QueryError):
 
 class BadMap(QueryError):
     """A function given to map() does not return what was declared."""
+
+
+class BadProcess(QueryError):
+    """A function given to process() is declared or answers in a way that cannot be computed."""
 
 
 class BadName(QueryError):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from penstock.compile.plan import compile_aggregation
 from penstock.compile.stages import Stage, Subqueries
-from penstock.query import Aggregation, Branch, Join, Select, Step, Where, quoted
+from penstock.query import Aggregation, Branch, Join, Process, Select, Step, Where, quoted
 
 __all__ = ["merged"]
 
@@ -48,6 +48,9 @@ def _parted(stage: Stage) -> frozenset[str]:
     operator = stage.operator
     if isinstance(operator, Aggregation):
         return frozenset(name for name, _ in operator.keys)
+    if isinstance(operator, Process):
+        # Where all input has ended, timers fire at any time; a stage beside it could not wait for them.
+        return frozenset()
     lost = any(_may_lack_a_key(stage, operator, place) for place in range(2))
     return frozenset() if lost else frozenset(key.left for key in operator.keys)
 

@@ -16,14 +16,16 @@ from penstock.compile import (
     Subqueries,
     compile_aggregation,
     compile_join,
+    compile_process,
     compile_tail,
 )
 from penstock.errors import BadJoin, WrongType
-from penstock.query import Join, Relation, Stream
+from penstock.query import Join, Process, Relation, Stream
 from penstock.runtime.beside import RawRows, raw_rows
 from penstock.runtime.exits import Exit
 from penstock.runtime.frames import RECORD, REJECT, describe, marked, stepped
 from penstock.runtime.join_stage import JoinStage
+from penstock.runtime.process_stage import ProcessStage
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.sinks import Delivery
 from penstock.runtime.stage import Entrance, StageRunner
@@ -100,6 +102,11 @@ class _Building:
             exits = self._ways_out(stage, plan.schema)
             shared = any(each.beside == stage.number for each in self.subqueries.stages)
             self.runners.append(JoinStage(stage, plan, entrances, exits, (structs[0], structs[1]), shared))
+            return
+        if isinstance(stage.operator, Process):
+            process = compile_process(stage.relation, describe(empties[0]))
+            exits = self._ways_out(stage, process.schema)
+            self.runners.append(ProcessStage(stage, process, entrances, exits))
             return
         window = compile_aggregation(stage.relation, describe(empties[0]))
         raw = self._raw(stage, window) if stage.beside is not None else None
