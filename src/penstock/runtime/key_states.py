@@ -25,6 +25,9 @@ __all__ = ["STATE", "KeyStates", "Standing"]
 STATE = "state"
 """The part of a process's segments that are states."""
 
+# All states are written anew when the older segments have at most so many rows for each forgotten key.
+_MOST_OLDER = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Standing:
@@ -90,7 +93,7 @@ class KeyStates:
             table = table.take(pa.array(by_hash)).combine_chunks()
             segments.append(self._stored(table))
             tables[segments[-1].name] = table
-        merging = list(to_merge(segments))
+        merging = segments if self._worth_clearing(table) else list(to_merge(segments))
         if not merging:
             return segments
         held = [tables[each.name] if each.name in tables else read(self.folder, each) for each in merging]
@@ -99,6 +102,11 @@ class KeyStates:
         if not remaining:
             merged = _without_forgotten(merged)
         return [*remaining, self._stored(merged.combine_chunks())] if merged.num_rows else remaining
+
+    def _worth_clearing(self, table: Any) -> bool:
+        """Whether so many keys are forgotten that writing all others anew costs little beside it."""
+        forgotten = table.num_rows - _without_forgotten(table).num_rows
+        return bool(0 < sum(each.rows for each in self.segments) <= _MOST_OLDER * forgotten)
 
     def _stored(self, table: Any) -> Segment:
         timers = table[TIMER].to_numpy()
