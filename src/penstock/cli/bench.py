@@ -138,6 +138,23 @@ def splits(
 
 
 @bench.command()
+def process(
+    *,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare keyed stateful functions with Spark's two ways to run them in Python.
+
+    Example: [bold]penstock bench process --quick --json > process.json[/]
+    """
+    from penstock.benchmarks.process import process as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
 def operators(
     *,
     repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
