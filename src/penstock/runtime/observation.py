@@ -1,9 +1,10 @@
 """What a run tells about its channels: rows, cost, state and keys of each, and how even they are."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.runtime.records import Manifest, Moved
 from penstock.runtime.rescaling import Rescale
 
 __all__ = [
@@ -89,6 +90,31 @@ class Decision:
     bytes: int = 0
     seconds: float = 0.0
     left: float = 0.0
+
+
+def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale]) -> list[Decision]:
+    """What an epoch rescaled, why, and what moved for it."""
+    moved = {each.stage: each for each in manifest.moved}
+    found = []
+    for stage in sorted({*moved, *wishes}):
+        plan, then = manifest.plan.stages[stage], before.plan.stages[stage]
+        move = moved.get(stage, Moved(stage, then.channels, plan.channels))
+        found.append(
+            Decision(
+                epoch=manifest.moment.epoch,
+                stage=stage,
+                before=move.before,
+                after=move.after,
+                partitioning=plan.partitioning,
+                reason=wishes[stage].reason if stage in wishes else "the next step of what was asked for",
+                rows=move.rows,
+                keys=move.keys,
+                bytes=move.bytes,
+                seconds=move.seconds,
+                left=move.left,
+            )
+        )
+    return found
 
 
 def most_over_least(loads: Sequence[float]) -> float:
