@@ -133,7 +133,7 @@ class Channels:
             self.plan, self.segments, str(self.epoch), self.state, self.frontier, frontier, ended, self.exits
         )
         table = self.sent(rows)
-        place = pc.bit_wise_and(table[HASH], 2**62 - 1).to_numpy() % len(self.state)
+        place = self.routed(table)
         receipts = []
         for channel in range(len(self.state)):
             own = table.filter(pa.array(place == channel))
@@ -143,6 +143,9 @@ class Channels:
                 self.results.append(pa.ipc.open_file(self.out.input(output.name)).read_all())
         self.state = tuple(receipt.segments for receipt in receipts)
         self.frontier, self.epoch = frontier, self.epoch + 1
+
+    def routed(self, table):
+        return pc.bit_wise_and(table[HASH], 2**62 - 1).to_numpy() % len(self.state)
 
     @property
     def exits(self):

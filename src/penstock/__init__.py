@@ -34,7 +34,20 @@ from penstock.query import (
     top_k,
     var,
 )
-from penstock.runtime import EpochProgress, Run, SparkEngine, StageProgress
+from penstock.runtime import (
+    ChannelLoad,
+    Decision,
+    EpochProgress,
+    Observation,
+    Rescale,
+    Rescaled,
+    Run,
+    SparkEngine,
+    StageChannels,
+    StageProgress,
+    TrackedKey,
+    rebalance_when,
+)
 
 __version__ = "0.1.0"
 
@@ -42,14 +55,21 @@ __all__ = [
     "NO_TIMER",
     "ArrowAggregate",
     "Block",
+    "ChannelLoad",
+    "Decision",
     "EpochProgress",
+    "Observation",
     "Outcome",
     "Processor",
     "Query",
     "Relation",
+    "Rescale",
+    "Rescaled",
     "Run",
+    "StageChannels",
     "StageProgress",
     "Stream",
+    "TrackedKey",
     "Visit",
     "__version__",
     "avg",
@@ -69,6 +89,7 @@ __all__ = [
     "outputs",
     "parquet",
     "quantile",
+    "rebalance_when",
     "rows",
     "sql",
     "sql_aggregate",

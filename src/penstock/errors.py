@@ -14,6 +14,7 @@ __all__ = [
     "BadMap",
     "BadName",
     "BadProcess",
+    "BadRescale",
     "BadRouting",
     "BadSchema",
     "BadSimulation",
@@ -141,6 +142,10 @@ class MissingSegment(CheckpointError):
 
 class RunError(PenstockError):
     """A run failed at what it was doing."""
+
+
+class BadRescale(RunError):
+    """A stage was asked to run on channels that it cannot have."""
 
 
 class AggregateOverflow(RunError):

@@ -9,6 +9,7 @@ import pytest
 import penstock as ps
 from penstock.errors import BadProcess
 from processes import Running, Sessions, visit_session
+from rescales import AtRandom
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 SESSION = {"state": {"n": "bigint", "total": "bigint"}, "result": "n bigint, total bigint"}
@@ -110,6 +111,18 @@ def test_a_run_goes_on_with_the_state_that_it_kept(tmp_path):
     process.start(second, checkpoint=tmp_path).wait()
     assert [row["total"] for row in first.table().to_pylist()] == [0, 1, 3]
     assert second.table().num_rows == 0
+
+
+def test_rescaling_at_random_changes_nothing():
+    rows = [[(10 * e + t, (7 * e + t) % 11, t) for t in range(12)] for e in range(6)]
+    stream = clicks(*rows, delay="3 seconds")
+    sessions = stream.group_by("k").process(Sessions(), timeout="15 seconds", **SESSION)
+    still, _ = collected(sessions, channels=2)
+    policy = AtRandom(seed=5, every=1, most=6)
+    moving, run = collected(sessions, channels=2, policy=policy)
+    assert Counter(map(str, moving)) == Counter(map(str, still))
+    assert len(still) > 20
+    assert sum(each.rows for each in run.decisions) > 0
 
 
 def test_an_error_in_a_channel_is_itself_again():

@@ -59,12 +59,15 @@ def _rounds(processor: Processor, name: str, touched: Touched, horizon: Horizon,
     for _ in range(MOST_ROUNDS):
         block = touched.block(events, chosen)
         outcome = checked(name, processor.step(block), block, shapes, timed=False)
+        if outcome.timers is None and (timers == NO_TIMER).all():
+            yield _Done(_numbers(chosen), block, outcome, timers)
+            return
         after = _after(events, timers, outcome)
         place, when = _overtaken(events, after, horizon, name)
         open_ = np.zeros(len(block.known), np.bool_)
         open_[events.groups[place]] = True
-        keys = None if chosen is None else np.flatnonzero(chosen)
-        yield _Done(keys, block, outcome, after[block.last], ~open_ if open_.any() else None)
+        settled = ~open_ if open_.any() else None
+        yield _Done(_numbers(chosen), block, outcome, after[block.last], settled)
         if not open_.any():
             return
         fuller = events.firing(place + 1, events.groups[place], when)
@@ -109,6 +112,10 @@ def _overtaken(events: Events, after: Places, horizon: Horizon, name: str) -> tu
     places = np.flatnonzero(fires & ~put_in)
     _, first = np.unique(events.groups[places], return_index=True)
     return places[first], after[places[first]]
+
+
+def _numbers(chosen: Mask | None) -> Places | None:
+    return None if chosen is None else np.flatnonzero(chosen)
 
 
 def _narrowed(chosen: Mask | None, still: Mask) -> Mask:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.compile import TIME
-from penstock.runtime.compaction import to_merge
+from penstock.runtime.compaction import hollow, to_merge
 from penstock.runtime.segments import Segment, read, store
 from penstock.runtime.storage import Location
 
@@ -50,11 +50,13 @@ class HeldRows:
             waits = new[TIME].to_numpy() >= self.after
             if waits.any():
                 kept.append(self._stored([new if waits.all() else new.filter(pa.array(waits))]))
-        merging = to_merge(kept)
+        merging = [*to_merge(kept)]
+        merging += [each for each in kept if hollow(each) and each not in merging]
         if merging:
             tables = [read(self.folder, each) for each in merging]
             kept = [each for each in kept if each not in merging]
-            kept.append(self._stored([_from_on(table, self.after) for table in tables]))
+            left = [_from_on(table, self.after) for table in tables]
+            kept += [self._stored(left)] if any(table.num_rows for table in left) else []
         return kept
 
     def _stored(self, tables: list[Any]) -> Segment:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.compile import HASH, KNOWN, TIMER, ProcessPlan
 from penstock.keyed import NO_TIMER, find, newest
-from penstock.runtime.compaction import to_merge
+from penstock.runtime.compaction import hollow, to_merge
 from penstock.runtime.segments import Segment, read, store
 from penstock.runtime.storage import Location
 
@@ -84,7 +84,8 @@ class KeyStates:
 
     def saved(self, table: Any) -> list[Segment]:
         """The segments after an epoch that leaves these keys, in any order, each once."""
-        segments = list(self.segments)
+        # Written anew in its place: versions count by the order of their segments.
+        segments = [self._stored(read(self.folder, s)) if hollow(s) else s for s in self.segments]
         tables: dict[str, Any] = {}
         if not segments:
             table = _without_forgotten(table)

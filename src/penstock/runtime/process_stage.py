@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
-
 from penstock.compile import HASH, TIME, Combining, ProcessPlan, Stage
 from penstock.runtime.exits import Exit
 from penstock.runtime.intake import Intake
 from penstock.runtime.map_side import EMPTY, MapSide
+from penstock.runtime.placing import Homes, KeyPlacing
 from penstock.runtime.process_task import ProcessTask
 from penstock.runtime.records import StagePlan, StageRecord
+from penstock.runtime.segments import Segment
 from penstock.runtime.spark_plans import run_map_side
 from penstock.runtime.stage import Entrance, Turn
 from penstock.runtime.storage import Location
@@ -43,7 +42,7 @@ class ProcessStage:
         if rows is None:
             return EMPTY
         sent = intake.session.sql(self._sent(rows))
-        exchanged = sent.repartitionById(plan.channels, _route(plan))
+        exchanged = sent.repartitionById(plan.channels, intake.route(plan.router, HASH))
         shuffled = run_map_side(exchanged, intake.watched(), combining=False)
         intake.settle(shuffled.observed if shuffled else {})
         return EMPTY if shuffled is None else MapSide(shuffled, taken=True)
@@ -73,14 +72,19 @@ class ProcessStage:
             exits=self.exits,
         )
 
+    def placing(self, before: Homes, after: Homes) -> KeyPlacing:
+        """Every version of a key's state and the rows that wait go with the key."""
+        del before
+        assert after.router is not None
+        return KeyPlacing(tuple(key.name for key in self.plan.keys), after.router.arrays)
+
+    def joined(self, own: tuple[Segment, ...], came: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """All of them; a key comes whole, and its versions in the order in which they were written."""
+        return (*own, *came)
+
     def _sent(self, rows: str) -> str:
         keyed = [f"{each.sql} AS `{each.name}`" for each in self.plan.keys]
         values = [each.sql for each in self.plan.columns]
         keys = ", ".join(each.name for each in self.plan.keys)
         outer = ", ".join([keys, f"xxhash64({keys}) AS {HASH}", TIME, *values])
         return f"SELECT {outer} FROM (SELECT {', '.join([*keyed, TIME, *values])} FROM {rows})"
-
-
-def _route(plan: StagePlan) -> Column:
-    """The channel of a row, by the hash of its key."""
-    return F.expr(f"cast(pmod({HASH}, {plan.channels}L) AS int)")

@@ -24,6 +24,7 @@ from penstock.keyed import (
 )
 from penstock.runtime.exits import Exit, OpenExits
 from penstock.runtime.held_rows import ROWS, HeldRows
+from penstock.runtime.key_counts import KeyCounts, count_keys
 from penstock.runtime.key_states import STATE, KeyStates
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.segments import Segment
@@ -75,8 +76,17 @@ class ProcessTask:
             received=received,
             tuples=received,
             seconds=time.perf_counter() - began,
+            keys=self._keys(new),
         )
         return receipt, files.onward()
+
+    def _keys(self, new: Any) -> KeyCounts:
+        """How often which keys came."""
+        return (
+            KeyCounts()
+            if new is None
+            else count_keys([new[key.name] for key in self.plan.keys], new.num_rows)
+        )
 
     @property
     def _released_until(self) -> int:
