@@ -116,7 +116,7 @@ def test_a_run_goes_on_with_the_state_that_it_kept(tmp_path):
 def test_rescaling_at_random_changes_nothing():
     rows = [[(10 * e + t, (7 * e + t) % 11, t) for t in range(12)] for e in range(6)]
     stream = clicks(*rows, delay="3 seconds")
-    sessions = stream.group_by("k").process(Sessions(), timeout="15 seconds", **SESSION)
+    sessions = stream.group_by("k").process(Sessions(), timeout="6 seconds", **SESSION)
     still, _ = collected(sessions, channels=2)
     policy = AtRandom(seed=5, every=1, most=6)
     moving, run = collected(sessions, channels=2, policy=policy)
