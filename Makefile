@@ -26,6 +26,7 @@ bench: $(READY)
 	$(BIN)/penstock bench routing
 	$(BIN)/penstock bench splits
 	$(BIN)/penstock bench operators
+	$(BIN)/penstock bench process
 	$(BIN)/penstock reproduce all --plots figures
 
 soak: $(READY)

@@ -2,6 +2,7 @@
 """Penstock: elastic, skew-proof stream processing on Apache Spark."""
 
 from penstock import errors
+from penstock.keyed import NO_TIMER, Block, Outcome, Processor, Visit
 from penstock.query import (
     ArrowAggregate,
     Query,
@@ -33,18 +34,43 @@ from penstock.query import (
     top_k,
     var,
 )
-from penstock.runtime import EpochProgress, Run, SparkEngine, StageProgress
+from penstock.runtime import (
+    ChannelLoad,
+    Decision,
+    EpochProgress,
+    Observation,
+    Rescale,
+    Rescaled,
+    Run,
+    SparkEngine,
+    StageChannels,
+    StageProgress,
+    TrackedKey,
+    rebalance_when,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "NO_TIMER",
     "ArrowAggregate",
+    "Block",
+    "ChannelLoad",
+    "Decision",
     "EpochProgress",
+    "Observation",
+    "Outcome",
+    "Processor",
     "Query",
     "Relation",
+    "Rescale",
+    "Rescaled",
     "Run",
+    "StageChannels",
     "StageProgress",
     "Stream",
+    "TrackedKey",
+    "Visit",
     "__version__",
     "avg",
     "console",
@@ -63,6 +89,7 @@ __all__ = [
     "outputs",
     "parquet",
     "quantile",
+    "rebalance_when",
     "rows",
     "sql",
     "sql_aggregate",

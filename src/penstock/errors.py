@@ -13,6 +13,8 @@ __all__ = [
     "BadJoin",
     "BadMap",
     "BadName",
+    "BadProcess",
+    "BadRescale",
     "BadRouting",
     "BadSchema",
     "BadSimulation",
@@ -100,6 +102,10 @@ class BadMap(QueryError):
     """A function given to map() does not return what was declared."""
 
 
+class BadProcess(QueryError):
+    """A function given to process() is declared or answers in a way that cannot be computed."""
+
+
 class BadName(QueryError):
     """A name is not an identifier, is reserved, or is used twice."""
 
@@ -136,6 +142,10 @@ class MissingSegment(CheckpointError):
 
 class RunError(PenstockError):
     """A run failed at what it was doing."""
+
+
+class BadRescale(RunError):
+    """A stage was asked to run on channels that it cannot have."""
 
 
 class AggregateOverflow(RunError):

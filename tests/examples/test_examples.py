@@ -20,7 +20,8 @@ def load(name):
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_every_example_explains_its_plan(path, capsys):
     load(path.stem).main(["--calls", "100", "--explain"])
-    assert "join" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "stage 0: join" in shown or "stage 0: group_by(caller).process" in shown
 
 
 def test_durations_are_what_a_batch_engine_counts(spark, capsys):
@@ -45,3 +46,24 @@ def test_every_planted_fraud_is_found_and_nobody_is_accused_wrongly(spark, capsy
     assert verdict.wrong == 0
     assert verdict.pairs >= 5
     assert "5 of 5 planted frauds" in capsys.readouterr().out
+
+
+def test_sittings_are_the_sessions_of_a_batch_engine(spark, capsys):
+    found = load("sessions").main(["--calls", "4000", "--channels", "3"])
+    records = CallRecords(4000, seconds=3600, phones=20_000)
+    with duckdb.connect() as engine:
+        engine.register("calls", records.table)
+        expected = engine.execute(
+            """WITH marked AS (
+                   SELECT caller, epoch_us(time) AS t, t - lag(t, 1, 0) OVER w >= 300000000 AS begins
+                   FROM calls WINDOW w AS (PARTITION BY caller ORDER BY t)
+               ), numbered AS (
+                   SELECT *, sum(begins::int) OVER (PARTITION BY caller ORDER BY t) AS number FROM marked
+               )
+               SELECT caller, max(t) + 300000000, count(*) FROM numbered GROUP BY caller, number
+               HAVING count(*) > 1"""
+        ).fetchall()
+    told = [(row["caller"], round(row["time"].timestamp() * 1e6), row["calls"]) for row in found]
+    assert sorted(told) == sorted(expected)
+    assert len(told) > 50
+    assert "sittings with more than one call" in capsys.readouterr().out

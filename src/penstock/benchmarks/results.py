@@ -55,6 +55,25 @@ def sums_delivered(folder: Path) -> Delivered:
     return Delivered(int(rows), int(checksum))
 
 
+def statistics_delivered(folder: Path) -> Delivered:
+    """Count and checksum of all running statistics of keys."""
+    if not _any(folder):
+        return Delivered(0, 0)
+    rows, checksum = _one(f"SELECT {_STATISTICS} FROM read_parquet(?)", _files(folder))
+    return Delivered(int(rows), int(checksum))
+
+
+def last_statistics(folder: Path) -> Delivered:
+    """Count and checksum of the last running statistics of every key."""
+    if not _any(folder):
+        return Delivered(0, 0)
+    last = "SELECT * FROM read_parquet(?) QUALIFY row_number() OVER (PARTITION BY key ORDER BY n DESC) = 1"
+    rows, checksum = _one(f"SELECT {_STATISTICS} FROM ({last})", _files(folder))
+    return Delivered(int(rows), int(checksum))
+
+
+_STATISTICS = "count(*), coalesce(sum(hash(key, n, round(total, 6), round(top, 6))), 0)"
+
 _CHECKSUM = """
     SELECT count(*), coalesce(sum(hash(
         epoch_us(window_start), epoch_us(window_end), key, reports, round(mean, 6), round(top, 6)

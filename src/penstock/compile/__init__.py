@@ -5,16 +5,21 @@ from penstock.compile.explain import explain
 from penstock.compile.join_plan import JoinPlan, compile_join
 from penstock.compile.lifts import TIME
 from penstock.compile.mapped import mapped
+from penstock.compile.merging import parted_by
 from penstock.compile.optimise import Optimised, optimise
 from penstock.compile.partials import Column, Partial, form
 from penstock.compile.plan import ROWS, Combining, Describe, Result, WindowPlan, compile_aggregation
+from penstock.compile.process_plan import HASH, KNOWN, TIMER, ProcessPlan, compile_process
 from penstock.compile.subqueries import STRATEGIES, Feed, Port, Stage, Strategy, Subqueries, cut
 from penstock.compile.tail import Tail, compile_tail
 
 __all__ = [
+    "HASH",
+    "KNOWN",
     "ROWS",
     "STRATEGIES",
     "TIME",
+    "TIMER",
     "Column",
     "Combining",
     "Describe",
@@ -23,6 +28,7 @@ __all__ = [
     "Optimised",
     "Partial",
     "Port",
+    "ProcessPlan",
     "Result",
     "Stage",
     "Strategy",
@@ -32,6 +38,7 @@ __all__ = [
     "channels_of",
     "compile_aggregation",
     "compile_join",
+    "compile_process",
     "compile_tail",
     "cut",
     "explain",
@@ -39,4 +46,5 @@ __all__ = [
     "is_single",
     "mapped",
     "optimise",
+    "parted_by",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from penstock.compile.stages import Stage, Subqueries
 from penstock.errors import BadRouting
-from penstock.query import Aggregation
+from penstock.query import Join
 from penstock.routing.allotment import allot
 
 __all__ = ["channels_of", "is_single"]
@@ -58,7 +58,7 @@ def is_single(stage: Stage) -> bool:
     operator = stage.operator
     if stage.beside is not None or operator.keys:
         return False
-    return isinstance(operator, Aggregation) or operator.last is not None or operator.how != "inner"
+    return not isinstance(operator, Join) or operator.last is not None or operator.how != "inner"
 
 
 def _loads(

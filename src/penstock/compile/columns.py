@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from penstock.compile.naming import named
 from penstock.compile.reading import columns_read, entering
 from penstock.compile.rebuild import rebuilt, stepped
-from penstock.query import Aggregation, Derived, Join, Query, Relation, Select, Union
+from penstock.query import Aggregation, Derived, Join, Process, Query, Relation, Select, Union
 from penstock.query.expressions import column
 
 __all__ = ["columns_down"]
@@ -48,7 +48,9 @@ class _Narrowing:
         if not isinstance(relation, Derived):
             return relation
         operator, inputs = relation.operator, [self.known[each] for each in relation.inputs]
-        if isinstance(operator, (Aggregation, Join)) or not self.stateful.isdisjoint(relation.inputs):
+        if isinstance(operator, (Aggregation, Join, Process)) or not self.stateful.isdisjoint(
+            relation.inputs
+        ):
             self.stateful.add(relation)
         if isinstance(operator, Select) and relation in self.stateful:
             kept = tuple(each for each in operator.columns if each[0].lower() in self.read[relation])

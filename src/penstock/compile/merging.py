@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from penstock.compile.plan import compile_aggregation
 from penstock.compile.stages import Stage, Subqueries
-from penstock.query import Aggregation, Branch, Join, Select, Step, Where, quoted
+from penstock.query import Aggregation, Branch, Join, Process, Select, Step, Where, quoted
 
-__all__ = ["merged"]
+__all__ = ["merged", "parted_by"]
 
 
 def merged(subqueries: Subqueries) -> Subqueries:
@@ -33,6 +33,20 @@ def merged(subqueries: Subqueries) -> Subqueries:
     return replace(subqueries, stages=tuple(stages), notes=tuple(notes))
 
 
+def parted_by(subqueries: Subqueries, number: int) -> tuple[str, ...]:
+    """The keys of a stage by which its channels part tuples, in the order of the stage that routes them.
+
+    Of a stage beside another, those that carry on the keys of that one.
+    """
+    stage = subqueries.stages[number]
+    operator = stage.operator
+    if stage.beside is None:
+        if isinstance(operator, Join):
+            return tuple(key.left for key in operator.keys)
+        return tuple(name for name, _ in operator.keys)
+    return tuple(min(_carriers(stage, column)) for column in parted_by(subqueries, stage.beside))
+
+
 def _beside(stage: Stage, parted: list[frozenset[str]]) -> int | None:
     if not isinstance(stage.operator, Aggregation) or len(stage.ports[0]) > 1:
         return None
@@ -48,6 +62,9 @@ def _parted(stage: Stage) -> frozenset[str]:
     operator = stage.operator
     if isinstance(operator, Aggregation):
         return frozenset(name for name, _ in operator.keys)
+    if isinstance(operator, Process):
+        # Where all input has ended, timers fire at any time; a stage beside it could not wait for them.
+        return frozenset()
     lost = any(_may_lack_a_key(stage, operator, place) for place in range(2))
     return frozenset() if lost else frozenset(key.left for key in operator.keys)
 

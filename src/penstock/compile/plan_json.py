@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
-from penstock.compile.join_words import join_words
 from penstock.compile.naming import named
 from penstock.compile.outline import Outline
 from penstock.compile.router_words import router_kind, router_words
+from penstock.compile.stage_words import stage_kind, stage_words
 from penstock.compile.stages import Feed, Stage
-from penstock.compile.window_words import window_words
-from penstock.query import Join, Stream
+from penstock.query import Stream
 
 __all__ = ["plan_json"]
 
@@ -45,18 +44,16 @@ def _stream(stream: Stream) -> dict[str, Any]:
 
 
 def _stage(stage: Stage, channels: int | None) -> dict[str, Any]:
-    operator = stage.operator
-    join = isinstance(operator, Join)
     return {
         "number": stage.number,
-        "operator": str(operator),
-        "kind": ("join" if operator.keys else "cross") if join else "aggregation",
+        "operator": str(stage.operator),
+        "kind": stage_kind(stage),
         "ports": [[_feed(feed) for feed in port] for port in stage.ports],
         "router": {"kind": router_kind(stage), "words": router_words(stage)},
         "channels": channels,
         "beside": stage.beside,
         "columns": list(stage.relation.schema.names),
-        "words": join_words(operator) if isinstance(operator, Join) else window_words(stage.relation),
+        "words": stage_words(stage),
     }
 
 

@@ -1,11 +1,10 @@
 """A plan as text for people."""
 
 from penstock.compile.graph_tree import graph_tree
-from penstock.compile.join_words import join_words
 from penstock.compile.outline import Outline, origin_of
 from penstock.compile.router_words import router_words
+from penstock.compile.stage_words import stage_words
 from penstock.compile.stages import Feed, Port, Stage
-from penstock.compile.window_words import window_words
 from penstock.query import Join, Step, Stream, words
 
 __all__ = ["plan_text"]
@@ -41,9 +40,7 @@ def _stage(plan: Outline, stage: Stage) -> list[str]:
         f"route: {router_words(stage)}",
         f"channels: {'one per core' if count is None else count}",
     ]
-    operator = stage.operator
-    lines += join_words(operator) if isinstance(operator, Join) else window_words(stage.relation)
-    return [*lines, *(f"load balancer: {each}" for each in _ways_out(plan, stage))]
+    return [*lines, *stage_words(stage), *(f"load balancer: {each}" for each in _ways_out(plan, stage))]
 
 
 def _merger(stage: Stage) -> str:

@@ -21,6 +21,7 @@ from penstock.query import (
     Expression,
     Join,
     Map,
+    Process,
     Query,
     Relation,
     Schema,
@@ -133,7 +134,7 @@ def _places(relation: Derived, condition: Expression) -> dict[int, Expression]:
     if isinstance(operator, Join):
         left, right = relation.inputs
         return sides_of(operator, condition, left.schema, right.schema)
-    if isinstance(operator, Aggregation):
+    if isinstance(operator, (Aggregation, Process)):
         # The bounds of windows are no keys; all tuples of a group have its key, so whole groups go.
         meanings = {name: each.sql for name, each in operator.keys}
     else:

@@ -8,6 +8,7 @@ from penstock.query import (
     Derived,
     Join,
     Map,
+    Process,
     Relation,
     Schema,
     Select,
@@ -43,7 +44,7 @@ def rebuilt(relation: Derived, inputs: Sequence[Relation], operator: Join | None
     first = given[0]
     if isinstance(wanted, Union):
         return Derived(wanted, given, first.schema, first.time, first.time_type, first.pinned)
-    if isinstance(wanted, Aggregation):
+    if isinstance(wanted, (Aggregation, Process)):
         schema = wanted.schema(first.time_type)
         return Derived(wanted, given, schema, relation.time, relation.time_type, relation.pinned)
     if isinstance(wanted, Join):

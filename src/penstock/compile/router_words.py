@@ -2,7 +2,7 @@
 
 from penstock.compile.channels import is_single
 from penstock.compile.stages import Stage
-from penstock.query import Aggregation, Join
+from penstock.query import Aggregation, Join, Process
 
 __all__ = ["router_kind", "router_words"]
 
@@ -28,13 +28,13 @@ def router_words(stage: Stage) -> str:
     names = ", ".join(_keys(stage))
     native = "a native expression: no Python touches a row to route it"
     if isinstance(stage.operator, Join) and stage.operator.within and stage.operator.how != "full":
-        return f"xxhash64({names}) modulo channels, hot keys on grids of channels of their own; {native}"
-    return f"xxhash64({names}) modulo channels, {native}"
+        return f"xxhash64({names}) by ring and table, hot keys on grids of channels of their own; {native}"
+    return f"xxhash64({names}) by ring and table, {native}"
 
 
 def _keys(stage: Stage) -> list[str]:
     operator = stage.operator
-    if isinstance(operator, Aggregation):
+    if isinstance(operator, (Aggregation, Process)):
         return [name for name, _ in operator.keys]
     return [key.left if key.left == key.right else f"{key.left} or {key.right}" for key in operator.keys]
 
@@ -43,6 +43,7 @@ def _why_one(stage: Stage) -> str:
     operator = stage.operator
     if isinstance(operator, Aggregation):
         return "without a key there is one group, and its partials are few"
+    assert isinstance(operator, Join)
     if operator.last is not None:
         return "without a key the last rows are those of the whole stream"
     return "a row without a partner is known only where all rows of the other side are"

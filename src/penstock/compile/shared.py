@@ -1,7 +1,7 @@
 """Relations that several operators read: equal sub-graphs are one, so what they hold is computed once."""
 
 from penstock.compile.naming import named
-from penstock.query import Aggregation, Derived, Join, Query, Relation, Stream
+from penstock.query import Aggregation, Derived, Join, Process, Query, Relation, Stream
 
 __all__ = ["readers", "shared_notes"]
 
@@ -27,4 +27,4 @@ def shared_notes(query: Query) -> tuple[str, ...]:
 
 
 def _stateful(relation: Relation) -> bool:
-    return isinstance(relation, Derived) and isinstance(relation.operator, (Aggregation, Join))
+    return isinstance(relation, Derived) and isinstance(relation.operator, (Aggregation, Join, Process))

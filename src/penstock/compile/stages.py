@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.query import Aggregation, Derived, Join, Query, Relation, Step, Stream
+from penstock.query import Aggregation, Derived, Join, Process, Query, Relation, Step, Stream
 
 __all__ = ["STRATEGIES", "Feed", "Port", "Stage", "Strategy", "Subqueries"]
 
@@ -43,9 +43,9 @@ class Stage:
     beside: int | None = None
 
     @property
-    def operator(self) -> Aggregation | Join:
+    def operator(self) -> Aggregation | Join | Process:
         """The stateful operator."""
-        assert isinstance(self.relation.operator, (Aggregation, Join))
+        assert isinstance(self.relation.operator, (Aggregation, Join, Process))
         return self.relation.operator
 
 

@@ -10,7 +10,7 @@ from penstock.compile.folding import folding_notes
 from penstock.compile.merging import merged
 from penstock.compile.stages import STRATEGIES, Feed, Port, Stage, Strategy, Subqueries
 from penstock.errors import UnknownStrategy
-from penstock.query import Aggregation, Derived, Join, Query, Relation, Step, Stream, Union
+from penstock.query import Aggregation, Derived, Join, Process, Query, Relation, Step, Stream, Union
 
 __all__ = ["STRATEGIES", "Feed", "Port", "Stage", "Strategy", "Subqueries", "cut"]
 
@@ -52,7 +52,7 @@ def _cut(query: Query, strategy: Strategy) -> Subqueries:
 
 
 def _stateful(relation: Relation) -> bool:
-    return isinstance(relation, Derived) and isinstance(relation.operator, (Aggregation, Join))
+    return isinstance(relation, Derived) and isinstance(relation.operator, (Aggregation, Join, Process))
 
 
 def _feeds(end: Relation, numbers: dict[Relation, int], strategy: Strategy) -> Port:
@@ -67,7 +67,7 @@ def _ways(end: Relation, numbers: dict[Relation, int]) -> list[tuple[Relation, t
     ways = [way for each in end.inputs for way in _ways(each, numbers)]
     if isinstance(end.operator, Union):
         return ways
-    assert not isinstance(end.operator, (Aggregation, Join))
+    assert not isinstance(end.operator, (Aggregation, Join, Process))
     return [(start, (*steps, end.operator)) for start, steps in ways]
 
 

@@ -24,6 +24,7 @@ from penstock.query.engine import Engine, install, installed
 from penstock.query.expressions import Expression, predicate, scalar
 from penstock.query.joining import Join, JoinKey, common_type
 from penstock.query.pairs import PairCondition
+from penstock.query.processing import Process
 from penstock.query.query import Query, outputs
 from penstock.query.relation import Derived, Grouped, Operator, Relation, Union, Windowed
 from penstock.query.result_types import result_type
@@ -73,6 +74,7 @@ __all__ = [
     "Operator",
     "PairCondition",
     "ParquetSink",
+    "Process",
     "Query",
     "Relation",
     "ResolvedAggregate",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.query.aggregation import Aggregation
 from penstock.query.joining import Join
+from penstock.query.processing import Process
 from penstock.query.steps import Branch, Map, Select, Where
 from penstock.query.user_aggregates import ArrowAggregate, SqlAggregate
 
@@ -36,7 +37,7 @@ def _behind_state(query: "Query") -> "list[Relation]":
     """The relations on which state depends: stateful ones and all that leads to them."""
     needed: set[Relation] = set(query.streams)
     for relation in reversed(query.relations):
-        stateful = isinstance(getattr(relation, "operator", None), (Aggregation, Join))
+        stateful = isinstance(getattr(relation, "operator", None), (Aggregation, Join, Process))
         if stateful or relation in needed:
             needed |= {relation, *relation.inputs}
     return [each for each in query.relations if each in needed]
@@ -58,7 +59,21 @@ def _meaning(relation: "Relation") -> list[object]:
         condition = operator.condition.sql if operator.condition else None
         bound = [operator.within, operator.last]
         return ["join", keys, bound, operator.how, condition, operator.left, operator.right]
+    if isinstance(operator, Process):
+        return _process(operator)
     return _step(operator)
+
+
+def _process(operator: Process) -> list[object]:
+    keys = [[name, each.sql] for name, each in operator.keys]
+    function = operator.function
+    named = getattr(function, "__qualname__", type(function).__qualname__)
+    settings = sorted((name, _value(value)) for name, value in getattr(function, "__dict__", {}).items())
+    columns = [
+        [[each.name, each.type] for each in schema.columns]
+        for schema in (operator.given, operator.state, operator.result)
+    ]
+    return ["process", keys, named, settings, columns, operator.timeout, operator.order]
 
 
 def _step(step: "Operator") -> list[object]:

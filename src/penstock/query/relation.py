@@ -7,11 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from penstock.errors import BadName, QueryError, WrongType
+from penstock.keyed import Processor, VisitFunction
 from penstock.query import types
 from penstock.query.aggregate_call import Aggregate
 from penstock.query.aggregation import WINDOW_END, WINDOW_START, Aggregation, aggregation_of
 from penstock.query.expressions import column, predicate
 from penstock.query.joining import Join, On, join_of, joined_schema
+from penstock.query.processing import Process, process_of
 from penstock.query.query import Query
 from penstock.query.schema import Schema, schema_of
 from penstock.query.steps import (
@@ -39,7 +41,7 @@ class Union:
         return "union"
 
 
-Operator = Where | Branch | Select | Map | Union | Aggregation | Join
+Operator = Where | Branch | Select | Map | Union | Aggregation | Join | Process
 
 
 class Relation:
@@ -292,7 +294,7 @@ class Derived(Relation):
 
 @dataclass(frozen=True)
 class Grouped:
-    """A relation with keys, waiting for its window."""
+    """A relation with keys, waiting for its window or its function."""
 
     relation: Relation
     keys: Named
@@ -302,6 +304,46 @@ class Grouped:
     ) -> "Windowed":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap."""
         return Windowed(self.relation, self.keys, window_of(size, slide, offset))
+
+    def process(
+        self,
+        function: Processor | VisitFunction,
+        *,
+        state: Any,
+        result: Any,
+        timeout: Duration | None = None,
+        order: str = "event",
+    ) -> Derived:
+        """Call a function with the rows of each key and the state that it keeps of the key.
+
+        ``function`` is a ``ps.Processor`` over Arrow, or a plain function that is called for one key and one
+        row and returns a ``ps.Visit``. ``state`` and ``result`` declare columns, as a mapping of names to SQL
+        types or as text. A timer fires when the frontier has passed it: with ``timeout`` where a key had no
+        row for so long in event time, without it where the function sets one. Rows come in the order of
+        event time, held until the frontier has passed them; with ``order="arrival"`` at once, and results
+        then depend on how epochs were cut. A result has the time of the row or timer that caused it, then
+        the keys, then what ``result`` declares.
+
+        >>> from penstock.keyed import Visit
+        >>> from penstock.query.stream import stream
+        >>> def clicks(key, time, row, state):
+        ...     if row is None:
+        ...         return Visit(None, results=[state])
+        ...     return Visit({"n": 1 + (state["n"] if state else 0)})
+        >>> pages = stream("pages", "time timestamp, user string, url string", time="time")
+        >>> sessions = pages.group_by("user").process(
+        ...     clicks, state={"n": "bigint"}, result="n bigint", timeout="30 minutes"
+        ... )
+        >>> sessions
+        pages.group_by(user).process(clicks; timeout 30 minutes)
+        >>> sessions.schema.names
+        ('time', 'user', 'n')
+        """
+        made = process_of(
+            self.relation, self.keys, function, state=state, result=result, timeout=timeout, order=order
+        )
+        time_type = self.relation.time_type
+        return Derived(made, (self.relation,), made.schema(time_type), made.time, time_type, (made.time,))
 
     def __repr__(self) -> str:
         return f"{self.relation!r}{_shown_keys(self.keys)}"

@@ -5,6 +5,7 @@ does the same again; everything it leaves behind counts only once its manifest i
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.compile import TIME, Combining
+from penstock.compile import TIME
 from penstock.errors import DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.arrivals import Arrivals
@@ -26,20 +27,23 @@ from penstock.runtime.graph import Graph
 from penstock.runtime.input_merger import Merging, merged
 from penstock.runtime.intake import Handed, Intake, Seen
 from penstock.runtime.map_side import EMPTY, MapSide
+from penstock.runtime.moving import Moving, relocated
+from penstock.runtime.observation import Decision, Observation, Policy, StageChannels, decided
+from penstock.runtime.observing import stage_channels
 from penstock.runtime.outlets import written
+from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, StageProgress, instant
 from penstock.runtime.receipts import Receipt
-from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, StagePlan, StageRecord
+from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, Moved, StageRecord
+from penstock.runtime.rescaling import Rescaling
 from penstock.runtime.results import Output
 from penstock.runtime.session import prepare
-from penstock.runtime.stage import StageRunner, StageTask, Turn, run_channels
+from penstock.runtime.stage import StageRunner, StageTask, Turn, beside, run_channels
 
-__all__ = ["Epochs"]
+__all__ = ["MOST_DECISIONS", "Epochs"]
 
-# Shipping raw rows wins where the combine leaves more than two partials for three rows.
-_HARDLY_SHRINKS = 1.5
-# How often the other way is tried, so that the choice follows the data.
-_TRIAL_EVERY = 64
+MOST_DECISIONS = 1000
+"""How many decisions a run remembers."""
 
 
 @dataclass
@@ -53,15 +57,25 @@ class Epochs:
     late: Mapping[str, Aside]
     rejects: Mapping[str, Aside]
     missed: Callable[[int, tuple[str, ...]], Aside]
-    channels: tuple[int, ...]
+    planner: Planner
     merging: Merging
     report: Callable[[EpochProgress], None]
     clock: Callable[[], float] = time.time
     last: Manifest | None = field(init=False)
+    policy: Policy | None = None
+    receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
+    decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
+
+    @property
+    def rescaling(self) -> Rescaling:
+        """What is asked for of its stages."""
+        return self.planner.rescaling
 
     def __post_init__(self) -> None:
         self.last = self.checkpoint.latest()
         self._first = True
+        for number, record in enumerate(self.last.stages if self.last else ()):
+            self.rescaling.frequent[number].resume(record.keys)
 
     def run(self, frame: DataFrame, epoch: int, query: StreamingQuery) -> None:
         """One micro-batch of Structured Streaming; `query` is the one that runs it."""
@@ -98,38 +112,38 @@ class Epochs:
 
     def _happen(self, moment: Moment, session: SparkSession, arrivals: Mapping[str, DataFrame]) -> None:
         phases = _Phases()
-        plan = self._planned(moment)
+        plan = self.planner.plan(moment, self.last)
         before = self.last or Manifest(moment, plan)
         phases.ends("plan")
-        intake = Intake(session, arrivals, self._bounds(before), self._floors(before))
+        routers = self.rescaling.routers
+        intake = Intake(session, arrivals, self._bounds(before), routers, self._floors(before))
         epoch = _Epoch(self, moment, plan, before, intake, phases)
         manifest = epoch.run()
         self.checkpoint.commit(manifest)
         self.last = manifest
+        self.receipts |= epoch.receipts
+        self.rescaling.settle(plan.stages)
         phases.ends("commit")
         epoch.clean_up()
         self.checkpoint.collect(orphans=False)
         phases.ends("collect")
+        self.decisions += decided(manifest, before, self.planner.followed)
         self.report(self._progress(manifest, before, phases))
+        if self.policy is not None:
+            for wish in self.policy(Observation(moment.epoch, self.observed())):
+                self.rescaling.ask(wish)
 
-    def _planned(self, moment: Moment) -> EpochPlan:
-        """The plan that an earlier try left, or a new one, durable before the epoch runs."""
-        known = self.checkpoint.plan(moment)
-        if known is not None:
-            return known
-        records = self.last.stages if self.last else (None,) * len(self.channels)
-        plan = EpochPlan(
-            tuple(
-                StagePlan(
-                    len(record.channels) if record and record.channels else channels,
-                    _combining(moment, runner, record),
-                )
-                for runner, record, channels in zip(self.graph.stages, records, self.channels, strict=True)
-            ),
-            int(self.clock() * 1e6),
+    def observed(self) -> tuple[StageChannels, ...]:
+        """The channels of every stage that has channels of its own, after the last epoch."""
+        if self.last is None:
+            return ()
+        return tuple(
+            stage_channels(runner, plan, record, self.receipts.get(runner.stage.number, []), self.rescaling)
+            for runner, plan, record in zip(
+                self.graph.stages, self.last.plan.stages, self.last.stages, strict=True
+            )
+            if runner.stage.beside is None
         )
-        self.checkpoint.write_plan(moment, plan)
-        return plan
 
     def _bounds(self, before: Manifest) -> dict[str, int | None]:
         """The times below which tuples of a stream are late: an operator that they feed has passed them."""
@@ -198,7 +212,10 @@ class _Epoch:
     intake: Intake
     phases: "_Phases"
     frontiers: dict[str, Frontier] = field(default_factory=dict)
+    moved: dict[int, StageRecord] = field(default_factory=dict)
     records: dict[int, StageRecord] = field(default_factory=dict)
+    receipts: dict[int, list[Receipt]] = field(default_factory=dict)
+    moves: list[Moved] = field(default_factory=list)
     outputs: dict[tuple[int, int], list[tuple[int, Output]]] = field(default_factory=dict)
     sides: list[MapSide] = field(default_factory=list)
     delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
@@ -219,6 +236,7 @@ class _Epoch:
             stages=tuple(self.records[place] for place in range(len(self.epochs.graph.stages))),
             counts=counts,
             total=self.before.total + counts,
+            moved=tuple(self.moves),
         )
 
     def _rows(self, aside: Counts) -> int:
@@ -242,10 +260,11 @@ class _Epoch:
     def _run_group(self, runner: StageRunner) -> None:
         """A stage, and those that run in its channels."""
         number = runner.stage.number
+        members = [runner, *beside(self.epochs.graph.stages, number)]
+        self._move(members)
         side = runner.map_side(self.intake, self.plan.stages[number], self._before(number))
         self.sides.append(side)
         self.phases.ends("map")
-        members = [runner, *self._beside(number)]
         turns: dict[int, Turn] = {}
         for member in members:
             own = member.stage.number
@@ -266,13 +285,24 @@ class _Epoch:
             self._record(member, turns[own], receipts.get(own, []), side if own == number else EMPTY)
         self.phases.ends("channels")
 
-    def _beside(self, number: int) -> list[StageRunner]:
-        """The stages that run in the channels of a stage, each after the one that feeds it."""
-        found: list[StageRunner] = []
-        for runner in self.epochs.graph.stages:
-            if runner.stage.beside == number:
-                found += [runner, *self._beside(runner.stage.number)]
-        return found
+    def _move(self, members: list[StageRunner]) -> None:
+        """Bring the state of a stage and those beside it to where the plan's router has it."""
+        number = members[0].stage.number
+        before, after = self.before.plan.stages[number], self.plan.stages[number]
+        if not self.before.stages or not relocated(before, after):
+            return
+        moving = Moving(
+            self.intake.session,
+            self.epochs.rescaling.routers,
+            self.epochs.checkpoint.segments,
+            f"{self.moment}-{number}-moved",
+        )
+        records, moved = moving.run(
+            members, [self._before(each.stage.number) for each in members], before, after
+        )
+        self.moved.update({each.stage.number: record for each, record in zip(members, records, strict=True)})
+        self.moves.append(replace(moved, left=self.epochs.rescaling.left(after)))
+        self.phases.ends("move")
 
     def _task(self, runner: StageRunner, turn: Turn) -> StageTask:
         number = runner.stage.number
@@ -283,13 +313,17 @@ class _Epoch:
             self.epochs.checkpoint.segments,
             f"{self.moment}-{number}",
         )
-        beside = runner.stage.beside
-        return StageTask(number, task, beside, None if beside is None else runner.entrances[0].exits[0])
+        host = runner.stage.beside
+        return StageTask(number, task, host, None if host is None else runner.entrances[0].exits[0])
 
     def _record(self, runner: StageRunner, turn: Turn, receipts: list[Receipt], side: MapSide) -> None:
         number = runner.stage.number
         before = self._before(number)
         plan = self.plan.stages[number]
+        frequent = self.epochs.rescaling.frequent[number]
+        if receipts:
+            self.receipts[number] = receipts
+            frequent.update([each.keys for each in receipts])
         newest = [each.newest for each in receipts if each.newest is not None]
         newest += [before.newest] if before.newest is not None else []
         tuples = sum(receipt.tuples for receipt in receipts)
@@ -305,6 +339,7 @@ class _Epoch:
             tuples=before.tuples + tuples,
             seconds=before.seconds + sum(receipt.seconds for receipt in receipts),
             spread=before.spread if side.spread is None else side.spread,
+            keys=frequent.counts(),
         )
         for receipt in receipts:
             for output in receipt.outputs:
@@ -316,6 +351,9 @@ class _Epoch:
                 self.intake.handed[number, place] = Handed(exit_.target.folder, schema, files)
 
     def _before(self, number: int) -> StageRecord:
+        """What a stage had when the epoch began, once its state is where the plan has it."""
+        if number in self.moved:
+            return self.moved[number]
         return self.before.stages[number] if self.before.stages else StageRecord()
 
     @property
@@ -355,10 +393,11 @@ class _Epoch:
     def _deliver(self) -> int:
         """Give every outlet its files; how many results there are."""
         results = 0
+        widest = max((each.channels for each in self.plan.stages), default=1)
         for outlet in self.epochs.graph.outlets:
             files = [each for way in outlet.exits for each in self.outputs.get(way, [])]
             for each in outlet.written:
-                files += written(outlet, each, self.intake, max(self.epochs.channels, default=1))
+                files += written(outlet, each, self.intake, widest)
             numbered = [(place, output) for place, (_, output) in enumerate(files)]
             outlet.delivery.deliver(self.moment, numbered)
             outputs = [output for _, output in numbered]
@@ -394,15 +433,6 @@ class _Phases:
         now = time.perf_counter()
         self.times[name] = self.times.get(name, 0.0) + now - self._since
         self._since = now
-
-
-def _combining(moment: Moment, runner: StageRunner, record: StageRecord | None) -> Combining:
-    """Where partials are formed, from how much the last combine shrank the rows."""
-    best, *others = runner.combinings
-    shrinkage = record.shrinkage if record else None
-    if not others or shrinkage is None or shrinkage >= _HARDLY_SHRINKS:
-        return best
-    return best if moment.epoch % _TRIAL_EVERY == 0 else others[0]
 
 
 def _onward(before: tuple[int | None, ...], now: tuple[int | None, ...]) -> tuple[int | None, ...]:

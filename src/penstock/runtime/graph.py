@@ -16,14 +16,18 @@ from penstock.compile import (
     Subqueries,
     compile_aggregation,
     compile_join,
+    compile_process,
     compile_tail,
+    parted_by,
 )
 from penstock.errors import BadJoin, WrongType
-from penstock.query import Join, Relation, Stream
+from penstock.query import Aggregation, Join, Process, Relation, Stream
 from penstock.runtime.beside import RawRows, raw_rows
 from penstock.runtime.exits import Exit
 from penstock.runtime.frames import RECORD, REJECT, describe, marked, stepped
 from penstock.runtime.join_stage import JoinStage
+from penstock.runtime.keyed import KEY
+from penstock.runtime.process_stage import ProcessStage
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.sinks import Delivery
 from penstock.runtime.stage import Entrance, StageRunner
@@ -97,11 +101,19 @@ class _Building:
             shared = any(each.beside == stage.number for each in self.subqueries.stages)
             self.runners.append(JoinStage(stage, plan, entrances, exits, shared))
             return
+        if isinstance(stage.operator, Process):
+            process = compile_process(stage.relation, describe(empties[0]))
+            exits = self._ways_out(stage, process.schema)
+            self.runners.append(ProcessStage(stage, process, entrances, exits))
+            return
         window = compile_aggregation(stage.relation, describe(empties[0]))
         raw = self._raw(stage, window) if stage.beside is not None else None
         schema = window.schema.append(pa.field(TIME, pa.int64()))
         exits = self._ways_out(stage, schema)
-        self.runners.append(WindowStage(stage, window, entrances, exits, self._alone(stage), raw))
+        assert isinstance(stage.operator, Aggregation)
+        names = [name for name, _ in stage.operator.keys]
+        parted = tuple(KEY.format(names.index(name)) for name in parted_by(self.subqueries, stage.number))
+        self.runners.append(WindowStage(stage, window, entrances, exits, self._alone(stage), parted, raw))
 
     def outlet(self, place: int) -> Outlet:
         """An output, once every stage is there."""

@@ -5,6 +5,7 @@ of a Cartesian product on a grid of all channels.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from penstock.compile import JoinPlan
-from penstock.routing import Ring, copied_sides, join_grid, spread_hot_keys
+from penstock.routing import JoinSpread, Ring, copied_sides, join_grid, spread_hot_keys
 from penstock.runtime.packing import CHANNEL
 from penstock.runtime.spread import Spread
 from penstock.runtime.spread_column import (
@@ -23,27 +24,36 @@ from penstock.runtime.spread_column import (
     spread_right_column,
 )
 
-__all__ = ["find_hot_keys", "hash_route", "routed"]
+__all__ = ["HashRoute", "find_hot_keys", "hash_route", "routed"]
 
 # How many of the most frequent keys of each side are looked at, how many rows tell enough about them, and
 # how many of a partition are looked at.
 _MOST_KEYS, _FEWEST_ROWS, _ENOUGH_ROWS = 256, 1_000, 100_000
 
 
-def hash_route(plan: JoinPlan, side: int, channels: int) -> str:
-    """The channel of a row as SQL: rows of equal keys in one; -1 for those that cannot matter."""
+@dataclass(frozen=True)
+class HashRoute:
+    """The hash that decides on the channel of a row, and whether the row can matter at all, as SQL."""
+
+    hash: str
+    matters: str
+
+
+def hash_route(plan: JoinPlan, side: int) -> HashRoute:
+    """Rows of equal keys in one channel."""
     keys = plan.join.left.keys
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
-    hashed = f"cast(pmod(xxhash64({', '.join(keys)}), {channels}L) AS int)"
+    hashed = f"xxhash64({', '.join(keys)})"
     if not plan.join.keeps_unmatched[side]:
-        return f"CASE WHEN {known} THEN {hashed} ELSE -1 END"
+        return HashRoute(hashed, known)
     # A null is equal to nothing, so its row may be anywhere; all in one place they would be a hot key.
     salted = ", ".join(f"`{column.name}`" for column in plan.sides[side])
-    anywhere = f"cast(pmod(xxhash64({salted}), {channels}L) AS int)"
-    return f"CASE WHEN {known} THEN {hashed} ELSE {anywhere} END"
+    return HashRoute(f"CASE WHEN {known} THEN {hashed} ELSE xxhash64({salted}) END", "true")
 
 
-def routed(frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: Spread | None) -> DataFrame:
+def routed(
+    frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: JoinSpread | None
+) -> DataFrame:
     """The rows of a side with their channels by a grid or a spread, -1 for those that cannot matter."""
     keys = plan.join.left.keys
     if not keys:
@@ -52,9 +62,7 @@ def routed(frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: S
         return frame.select(column.alias(CHANNEL), "*")
     assert spread is not None
     known = F.expr(" AND ".join(f"{key} IS NOT NULL" for key in keys))
-    column = (spread_left_column, spread_right_column)[side](
-        F.xxhash64(*keys), _salt(plan, side), spread.router(channels)
-    )
+    column = (spread_left_column, spread_right_column)[side](F.xxhash64(*keys), _salt(plan, side), spread)
     anywhere = F.pmod(_salt(plan, side), F.lit(channels).cast("long")).cast("int")
     otherwise = anywhere if plan.join.keeps_unmatched[side] else F.lit(-1)
     return frame.select(F.when(known, column).otherwise(F.array(otherwise)).alias(CHANNEL), "*")

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from penstock.compile import TIME, Combining, JoinPlan, Stage
 from penstock.joins import END, Frontiers
 from penstock.query import Stream
+from penstock.routing import join_grid
 from penstock.runtime.exits import Exit
 from penstock.runtime.frames import REJECT, steps_sql
 from penstock.runtime.intake import Intake, metric
@@ -15,7 +16,9 @@ from penstock.runtime.join_route import find_hot_keys, hash_route, routed
 from penstock.runtime.join_task import JoinTask
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.packing import CHANNEL, NEVER, PACKED, SEEN, Packing
+from penstock.runtime.placing import GridPlacing, Homes, Placing, SpreadPlacing
 from penstock.runtime.records import StagePlan, StageRecord
+from penstock.runtime.segments import Segment
 from penstock.runtime.spark_plans import run_map_side
 from penstock.runtime.spread import Spread
 from penstock.runtime.stage import Entrance, Turn
@@ -28,8 +31,7 @@ __all__ = ["JoinStage"]
 class JoinStage:
     """Routes both sides in one exchange, as messages of Arrow rows.
 
-    `shared` says that another stage
-    runs in its channels and relies on every key being whole in one of them.
+    `shared` says that another stage runs in its channels and relies on every key being whole in one of them.
     """
 
     stage: Stage
@@ -95,6 +97,19 @@ class JoinStage:
             exits=self.exits,
         )
 
+    def placing(self, before: Homes, after: Homes) -> Placing:
+        """Rows go with their keys, those of hot keys and of products to the new grid."""
+        if not self.plan.join.left.keys:
+            grids = [
+                join_grid(self.plan.join.how, self.plan.join.bound, each.channels) for each in (before, after)
+            ]
+            return GridPlacing(grids[0], grids[1])
+        return SpreadPlacing(self.plan.join.left.keys, before.spread_router(), after.spread_router())
+
+    def joined(self, own: tuple[Segment, ...], came: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """All of them; the marks of rows stand in the order of the rows."""
+        return (*own, *came)
+
     def _promise(self, record: StageRecord, frontiers: tuple[int | None, ...]) -> int | None:
         left, right = frontiers
         if left is None or right is None:
@@ -123,11 +138,15 @@ class JoinStage:
         self, intake: Intake, sent: "_Sent", side: int, plan: StagePlan, spread: Spread | None
     ) -> DataFrame:
         """The rows of a side as messages to the channels."""
+        rows = intake.session.sql(sent.rows)
         if self.plan.join.left.keys and (spread is None or not spread.keys):
-            route = hash_route(self.plan, side, plan.channels)
-            rows = intake.session.sql(f"SELECT {route} AS {CHANNEL}, * FROM ({sent.rows})")
+            hashed = hash_route(self.plan, side)
+            channel = F.when(F.expr(hashed.matters), intake.route(plan.router, hashed.hash)).otherwise(-1)
+            rows = rows.select(channel.alias(CHANNEL), "*")
         else:
-            rows = routed(intake.session.sql(sent.rows), self.plan, side, plan.channels, spread)
+            pair = intake.routers.find(plan.router) if spread is not None and plan.router else None
+            grids = spread.router(pair) if spread is not None and pair is not None else None
+            rows = routed(rows, self.plan, side, plan.channels, grids)
         bound = intake.bounds.get(sent.watched) if sent.watched else None
         packed = rows.mapInArrow(Packing(side, plan.channels, sent.watched is not None, bound), PACKED)
         if sent.watched is None:

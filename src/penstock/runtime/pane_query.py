@@ -8,7 +8,7 @@ on the way there decides on the epoch.
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from penstock.compile import TIME, Feed, WindowPlan
@@ -80,7 +80,7 @@ class PaneQuery:
         columns = self._columns(plan)
         late = "" if closed is None else f" WHERE `{PANE}` >= {closed}L"
         taking = sql_over(observed, f"SELECT {columns} FROM {_VIEW}{late}")
-        routed = taking.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
+        routed = taking.repartitionById(plan.channels, self._route(intake, plan))
         metrics = [_METRICS, *intake.watched()]
         shuffled = run_map_side(routed, metrics, combining=plan.combining == "map")
         intake.settle(shuffled.observed if shuffled else {})
@@ -126,9 +126,10 @@ class PaneQuery:
         names = [f"`{each.name}`" for each in self.plan.inputs]
         return f"SELECT {_plain(selected)} FROM {{rows}}", ", ".join([*placed, *names])
 
-    def _route(self, channels: int) -> str:
-        keys = ", ".join(self._keys)
-        return f"cast(pmod(xxhash64({keys}), {channels}L) AS int)" if keys else "0"
+    def _route(self, intake: Intake, plan: StagePlan) -> Column:
+        if not plan.router:
+            return F.lit(0)
+        return intake.route(plan.router, f"xxhash64({', '.join(self._keys)})")
 
 
 def _plain(text: str) -> str:

@@ -16,9 +16,10 @@ from penstock.compile import ROWS, TIME, Combining, WindowPlan
 from penstock.panes import Closed, close_windows
 from penstock.panes.nodes import Extent, completed, cover, lengths
 from penstock.runtime.beside import RawRows
-from penstock.runtime.compaction import to_merge
+from penstock.runtime.compaction import hollow, to_merge
 from penstock.runtime.exits import Exit, OpenExits
-from penstock.runtime.keyed import Keyed, within
+from penstock.runtime.key_counts import KeyCounts, count_keys
+from penstock.runtime.keyed import KEY, Keyed, within
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.segments import PANE, Segment, read, write
 from penstock.runtime.storage import Location
@@ -69,8 +70,16 @@ class WindowTask:
             tuples=self._tuples(new),
             newest=None if new is None else int(new[PANE].to_numpy().max()),
             seconds=time.perf_counter() - began,
+            keys=self._keys(new),
         )
         return receipt, files.onward()
+
+    def _keys(self, new: Any) -> KeyCounts:
+        """How often which keys came; where the channels of another stage are shared, that one counts."""
+        if new is None or self.raw is not None or not self.plan.keys:
+            return KeyCounts()
+        columns = [new[KEY.format(place)] for place in range(len(self.plan.keys))]
+        return count_keys(columns, new.num_rows, new[ROWS].to_numpy() if self.combining == "map" else None)
 
     def _tuples(self, new: Any) -> int:
         """How many tuples the new rows stand for."""
@@ -193,7 +202,9 @@ class WindowTask:
         """The segments after merging those that are many and small."""
         remaining = segments
         for length in sorted({each.length for each in segments}):
-            merging = to_merge([each for each in segments if each.length == length])
+            alike = [each for each in segments if each.length == length]
+            merging = [*to_merge(alike)]
+            merging += [each for each in alike if hollow(each) and each not in merging]
             if merging:
                 tables = [read(self.folder, each) for each in merging]
                 if self.opens is not None:
