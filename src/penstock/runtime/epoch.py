@@ -28,11 +28,14 @@ from penstock.runtime.intake import Handed, Intake, Seen
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.outlets import written
 from penstock.runtime.progress import EpochProgress, StageProgress, instant
-from penstock.runtime.receipts import Receipt
+from penstock.runtime.receipts import Receipt, channel_work
 from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, StagePlan, StageRecord
 from penstock.runtime.results import Output
 from penstock.runtime.session import prepare
+from penstock.runtime.splitting import Splitting
 from penstock.runtime.stage import StageRunner, StageTask, Turn, run_channels
+from penstock.runtime.sub_key_plan import SubKeyPlan
+from penstock.runtime.window_stage import WindowStage
 
 __all__ = ["Epochs"]
 
@@ -62,6 +65,11 @@ class Epochs:
     def __post_init__(self) -> None:
         self.last = self.checkpoint.latest()
         self._first = True
+        self._splitting = {
+            each.stage.number: Splitting()
+            for each in self.graph.stages
+            if isinstance(each, WindowStage) and each.splits
+        }
 
     def run(self, frame: DataFrame, epoch: int, query: StreamingQuery) -> None:
         """One micro-batch of Structured Streaming; `query` is the one that runs it."""
@@ -106,11 +114,13 @@ class Epochs:
         manifest = epoch.run()
         self.checkpoint.commit(manifest)
         self.last = manifest
+        for number, splitting in self._splitting.items():
+            splitting.observe(epoch.receipts.get(number, []))
         phases.ends("commit")
         epoch.clean_up()
         self.checkpoint.collect(orphans=False)
         phases.ends("collect")
-        self.report(self._progress(manifest, before, phases))
+        self.report(self._progress(manifest, before, phases, epoch.receipts))
 
     def _planned(self, moment: Moment) -> EpochPlan:
         """The plan that an earlier try left, or a new one, durable before the epoch runs."""
@@ -118,18 +128,31 @@ class Epochs:
         if known is not None:
             return known
         records = self.last.stages if self.last else (None,) * len(self.channels)
+        counts = [
+            len(record.channels) if record and record.channels else channels
+            for record, channels in zip(records, self.channels, strict=True)
+        ]
         plan = EpochPlan(
             tuple(
                 StagePlan(
-                    len(record.channels) if record and record.channels else channels,
+                    channels,
                     _combining(moment, runner, record),
+                    self._sub_keys(moment, runner.stage.number, channels),
                 )
-                for runner, record, channels in zip(self.graph.stages, records, self.channels, strict=True)
+                for runner, record, channels in zip(self.graph.stages, records, counts, strict=True)
             ),
             int(self.clock() * 1e6),
         )
         self.checkpoint.write_plan(moment, plan)
         return plan
+
+    def _sub_keys(self, moment: Moment, number: int, channels: int) -> SubKeyPlan | None:
+        """Which keys of a stage are split; nothing is dealt out when there is nothing left but to close."""
+        splitting = self._splitting.get(number)
+        if splitting is None or moment.drain:
+            return None
+        current = self.last.plan.stages[number].sub_keys if self.last else None
+        return splitting.decide(channels, current)
 
     def _bounds(self, before: Manifest) -> dict[str, int | None]:
         """The times below which tuples of a stream are late: an operator that they feed has passed them."""
@@ -155,7 +178,13 @@ class Epochs:
         }
         return {number: bound for number, bound in found.items() if bound is not None}
 
-    def _progress(self, manifest: Manifest, before: Manifest, phases: "_Phases") -> EpochProgress:
+    def _progress(
+        self,
+        manifest: Manifest,
+        before: Manifest,
+        phases: "_Phases",
+        receipts: Mapping[int, list[Receipt]],
+    ) -> EpochProgress:
         segments = list(manifest.segments())
         known = [each.value for each in manifest.frontiers.values()]
         frontier = min((each for each in known if each is not None), default=None)
@@ -181,8 +210,12 @@ class Epochs:
                     busy_seconds=now.seconds - then.seconds,
                     state_rows=sum(each.rows for channel in now.channels for each in channel),
                     frontier=instant(now.promise),
+                    channels=channel_work(receipts.get(runner.stage.number, [])),
+                    split="" if plan.sub_keys is None else plan.sub_keys.words(plan.channels),
                 )
-                for runner, now, then in zip(self.graph.stages, manifest.stages, earlier, strict=True)
+                for runner, now, then, plan in zip(
+                    self.graph.stages, manifest.stages, earlier, manifest.plan.stages, strict=True
+                )
             ),
         )
 
@@ -202,6 +235,7 @@ class _Epoch:
     outputs: dict[tuple[int, int], list[tuple[int, Output]]] = field(default_factory=dict)
     sides: list[MapSide] = field(default_factory=list)
     delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
+    receipts: dict[int, list[Receipt]] = field(default_factory=dict)
 
     def run(self) -> Manifest:
         """Run every stage, deliver, and say what is left behind."""
@@ -261,6 +295,7 @@ class _Epoch:
             channels = self.plan.stages[number].channels
             tasks = tuple(self._task(member, turns[member.stage.number]) for member in members)
             receipts = run_channels(self.intake.session, side, channels, tasks)
+        self.receipts |= receipts
         for member in members:
             own = member.stage.number
             self._record(member, turns[own], receipts.get(own, []), side if own == number else EMPTY)
@@ -303,7 +338,7 @@ class _Epoch:
             newest=max(newest) if newest else None,
             shrinkage=tuples / received if combined else before.shrinkage,
             tuples=before.tuples + tuples,
-            seconds=before.seconds + sum(receipt.seconds for receipt in receipts),
+            seconds=before.seconds + sum(receipt.busy for receipt in receipts),
             spread=before.spread if side.spread is None else side.spread,
         )
         for receipt in receipts:

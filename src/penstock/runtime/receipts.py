@@ -1,12 +1,16 @@
 """What a channel hands back to the driver: what it left behind and what it did."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from penstock.runtime.former import Formed
+from penstock.runtime.key_counts import KeyCount
+from penstock.runtime.progress import ChannelWork
 from penstock.runtime.results import Output
 from penstock.runtime.segments import Segment
 
-__all__ = ["Receipt"]
+__all__ = ["Receipt", "channel_work"]
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,8 @@ class Receipt:
     """What a channel of a stage did in an epoch.
 
     `received` rows came in and stand for `tuples`; `newest` is the last pane among them; `seconds` is how
-    long the kernel was busy.
+    long the kernel was busy, `cpu_seconds` the processor time of it. Of a window stage with user code, `keys`
+    are the most frequent ones, and `formed` is what formers did for this channel.
     """
 
     channel: int
@@ -24,6 +29,14 @@ class Receipt:
     tuples: int = 0
     newest: int | None = None
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    keys: tuple[KeyCount, ...] = ()
+    formed: tuple[Formed, ...] = ()
+
+    @property
+    def busy(self) -> float:
+        """How long the kernel was busy, and formers for this channel before it."""
+        return self.seconds + sum(each.seconds for each in self.formed)
 
     def to_json(self) -> str:
         """As text."""
@@ -35,4 +48,16 @@ class Receipt:
         value = json.loads(text)
         segments = tuple(Segment(**each) for each in value.pop("segments"))
         outputs = tuple(Output(**each) for each in value.pop("outputs"))
-        return cls(segments=segments, outputs=outputs, **value)
+        keys = tuple(KeyCount(**each) for each in value.pop("keys"))
+        formed = tuple(Formed(**each) for each in value.pop("formed"))
+        return cls(segments=segments, outputs=outputs, keys=keys, formed=formed, **value)
+
+
+def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
+    """What each channel of a stage did: rows that it took or formed, and its processor time for both."""
+    rows = [0 if each.formed else each.tuples for each in receipts]
+    seconds = [each.cpu_seconds for each in receipts]
+    for formed in (formed for each in receipts for formed in each.formed):
+        rows[formed.former] += formed.rows
+        seconds[formed.former] += formed.seconds
+    return tuple(map(ChannelWork, rows, seconds))

@@ -8,6 +8,7 @@ from penstock.compile import Combining
 from penstock.runtime.frontier import Frontier
 from penstock.runtime.segments import Segment
 from penstock.runtime.spread import Spread
+from penstock.runtime.sub_key_plan import SubKeyPlan
 
 __all__ = ["Counts", "EpochPlan", "Manifest", "Moment", "StagePlan", "StageRecord"]
 
@@ -26,10 +27,21 @@ class Moment:
 
 @dataclass(frozen=True)
 class StagePlan:
-    """How a stage runs in an epoch: how many channels, and for windows where partials are formed."""
+    """How a stage runs in an epoch: how many channels, and for windows where partials are formed.
+
+    With `sub_keys` the channels form partials of rows that are dealt out by sub-keys, and each partial then
+    goes to the channel that keeps its key.
+    """
 
     channels: int
     combining: Combining = "channel"
+    sub_keys: SubKeyPlan | None = None
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "StagePlan":
+        """The plan that plain values stand for."""
+        split = value.pop("sub_keys", None)
+        return cls(**value, sub_keys=None if split is None else SubKeyPlan.from_json(split))
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,7 @@ class EpochPlan:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
         """The plan that plain values stand for."""
-        return cls(tuple(StagePlan(**each) for each in value["stages"]), value["now"])
+        return cls(tuple(StagePlan.from_json(each) for each in value["stages"]), value["now"])
 
 
 @dataclass(frozen=True)
