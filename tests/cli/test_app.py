@@ -17,6 +17,7 @@ COMMANDS = [
     ["bench", "routing"],
     ["bench", "splits"],
     ["bench", "operators"],
+    ["bench", "subkeys"],
 ]
 
 
