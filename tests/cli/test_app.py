@@ -10,6 +10,7 @@ from penstock.cli.app import app
 COMMANDS = [
     [],
     ["demo"],
+    ["state"],
     ["bench"],
     ["bench", "windows"],
     ["bench", "latency"],

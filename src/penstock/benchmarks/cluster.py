@@ -17,10 +17,12 @@ from penstock.runtime.session import spark_session
 
 __all__ = ["standalone_cluster"]
 
-_PATIENCE_S = 120
+_PATIENCE_S = 300
 _EXECUTOR_MB = 512
 # Spark reserves a tenth of an executor's memory, and at least this much, for what is not heap.
 _OVERHEAD_MB = 384
+# Many JVMs start at once on few cores, and user code runs in Python anyway.
+_LEAN = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @contextmanager
@@ -42,6 +44,7 @@ def standalone_cluster(executors: int) -> Iterator[SparkSession]:
         settings = {
             "spark.executor.cores": "1",
             "spark.executor.memory": f"{_EXECUTOR_MB}m",
+            "spark.executor.extraJavaOptions": _LEAN,
             "spark.cores.max": str(executors),
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{_PATIENCE_S}s",
@@ -63,6 +66,7 @@ def _start(stack: ExitStack, *command: str) -> None:
             **os.environ,
             "SPARK_HOME": str(home),
             "SPARK_NO_DAEMONIZE": "1",
+            "SPARK_DAEMON_JAVA_OPTS": _LEAN,
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": path,
         },
