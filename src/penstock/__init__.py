@@ -33,18 +33,38 @@ from penstock.query import (
     top_k,
     var,
 )
-from penstock.runtime import EpochProgress, Run, SparkEngine, StageProgress
+from penstock.runtime import (
+    ChannelLoad,
+    Decision,
+    EpochProgress,
+    Observation,
+    Rescale,
+    Rescaled,
+    Run,
+    SparkEngine,
+    StageChannels,
+    StageProgress,
+    TrackedKey,
+    rebalance_when,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ArrowAggregate",
+    "ChannelLoad",
+    "Decision",
     "EpochProgress",
+    "Observation",
     "Query",
     "Relation",
+    "Rescale",
+    "Rescaled",
     "Run",
+    "StageChannels",
     "StageProgress",
     "Stream",
+    "TrackedKey",
     "__version__",
     "avg",
     "console",
@@ -63,6 +83,7 @@ __all__ = [
     "outputs",
     "parquet",
     "quantile",
+    "rebalance_when",
     "rows",
     "sql",
     "sql_aggregate",

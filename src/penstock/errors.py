@@ -13,6 +13,7 @@ __all__ = [
     "BadJoin",
     "BadMap",
     "BadName",
+    "BadRescale",
     "BadRouting",
     "BadSchema",
     "BadSimulation",
@@ -156,6 +157,10 @@ class UnknownKey(CheckpointError):
 
 class RunError(PenstockError):
     """A run failed at what it was doing."""
+
+
+class BadRescale(RunError):
+    """A stage was asked to run on channels that it cannot have."""
 
 
 class AggregateOverflow(RunError):

@@ -5,6 +5,7 @@ from penstock.compile.explain import explain
 from penstock.compile.join_plan import JoinPlan, compile_join
 from penstock.compile.lifts import TIME
 from penstock.compile.mapped import mapped
+from penstock.compile.merging import parted_by
 from penstock.compile.optimise import Optimised, optimise
 from penstock.compile.partials import Column, Partial, form
 from penstock.compile.plan import ROWS, Combining, Describe, Result, WindowPlan, compile_aggregation
@@ -39,4 +40,5 @@ __all__ = [
     "is_single",
     "mapped",
     "optimise",
+    "parted_by",
 ]

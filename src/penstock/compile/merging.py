@@ -13,7 +13,7 @@ from penstock.compile.plan import compile_aggregation
 from penstock.compile.stages import Stage, Subqueries
 from penstock.query import Aggregation, Branch, Join, Select, Step, Where, quoted
 
-__all__ = ["merged"]
+__all__ = ["merged", "parted_by"]
 
 
 def merged(subqueries: Subqueries) -> Subqueries:
@@ -31,6 +31,20 @@ def merged(subqueries: Subqueries) -> Subqueries:
             notes.append(f"stage {stage.number} merged with stage {beside}: both part tuples by {by}")
             parted.append(_still_parted(stage, parted[beside]))
     return replace(subqueries, stages=tuple(stages), notes=tuple(notes))
+
+
+def parted_by(subqueries: Subqueries, number: int) -> tuple[str, ...]:
+    """The keys of a stage by which its channels part tuples, in the order of the stage that routes them.
+
+    Of a stage beside another, those that carry on the keys of that one.
+    """
+    stage = subqueries.stages[number]
+    operator = stage.operator
+    if stage.beside is None:
+        if isinstance(operator, Aggregation):
+            return tuple(name for name, _ in operator.keys)
+        return tuple(key.left for key in operator.keys)
+    return tuple(min(_carriers(stage, column)) for column in parted_by(subqueries, stage.beside))
 
 
 def _beside(stage: Stage, parted: list[frozenset[str]]) -> int | None:

@@ -27,6 +27,10 @@ class Engine(Protocol):
         name: str | None,
         strategy: str,
         merging: str,
+        partitioning: str,
+        resources: Any,
+        most_moved: int,
+        policy: Any,
     ) -> Any:
         """Run the query and give the handle of the run."""
 

@@ -58,6 +58,10 @@ class Query:
         name: str | None = None,
         strategy: str = "subquery",
         merging: str = "transparent",
+        partitioning: str = "balanced",
+        resources: Any = None,
+        most_moved: int = 64 * 2**20,
+        policy: Any = None,
     ) -> Any:
         """Run the query, the first relation into the first sink and so on, and give the handle of the run.
 
@@ -66,6 +70,11 @@ class Query:
         has one for each core. ``strategy`` cuts the query into stages by subquery, operator or query;
         ``merging`` is transparent (event order decides, waits for the slowest input) or best effort (does
         not wait: what a slower input brings too late is set aside).
+
+        ``partitioning`` makes routers: balanced, uniform, consistent, scan, redist or readj. ``resources``
+        overrides, by the number of a stage, how state, computation and communication grow with a key's
+        frequency, as letters such as ``"LQL"``. At a rescale no epoch moves more than about ``most_moved``
+        bytes of state of a stage. ``policy`` is asked after each epoch which stages to rescale.
         """
         if len(sinks) != len(self.outputs):
             raise BadSink(f"{len(self.outputs)} relations and {len(sinks)} sinks; give each relation its own")
@@ -81,6 +90,10 @@ class Query:
             name=name,
             strategy=strategy,
             merging=merging,
+            partitioning=partitioning,
+            resources=resources,
+            most_moved=most_moved,
+            policy=policy,
         )
 
     def explain(self, form: str = "text", *, strategy: str = "subquery", channels: int | None = None) -> str:

@@ -15,6 +15,7 @@ from penstock.routing.join_spread import JoinSpread
 from penstock.routing.longest_first import longest_first
 from penstock.routing.migration import relative_migration
 from penstock.routing.pane_shares import PaneHistory, split_panes
+from penstock.routing.partitionings import PARTITIONINGS, first_router, next_router
 from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
 from penstock.routing.readjust import readjust
 from penstock.routing.redistribute import redistribute
@@ -27,6 +28,7 @@ from penstock.routing.shuffle_messages import ShuffleSettings
 from penstock.routing.shuffle_operator import OperatorState
 from penstock.routing.shuffle_scheduler import SchedulerState
 from penstock.routing.spread_hot_keys import joint_rates, spread_hot_keys
+from penstock.routing.stepwise import step_toward
 from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
 from penstock.routing.uniform import UniformHash
@@ -39,6 +41,7 @@ __all__ = [
     "LCL",
     "LLL",
     "LQL",
+    "PARTITIONINGS",
     "Balance",
     "BatchModel",
     "Channels",
@@ -80,6 +83,7 @@ __all__ = [
     "count_marks",
     "counter_threshold",
     "deliveries",
+    "first_router",
     "greedy",
     "grid_for",
     "join_grid",
@@ -87,6 +91,7 @@ __all__ = [
     "loads",
     "longest_first",
     "moves",
+    "next_router",
     "pane_shape",
     "plan_panes",
     "readjust",
@@ -96,6 +101,7 @@ __all__ = [
     "split_hot_keys",
     "split_panes",
     "spread_hot_keys",
+    "step_toward",
     "table_threshold",
     "time_marks",
 ]

@@ -6,13 +6,16 @@ the size is that of the table plus a constant (003, section 4.1).
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from penstock.errors import BadRouting
 from penstock.routing.arrays import RouteArrays, route_arrays
+from penstock.routing.cell_ring import CellRing
 from penstock.routing.ring import Ring
 from penstock.routing.router import Channels, Hashes
+from penstock.sketches.wire import pack, unpack
 
 __all__ = ["HashPair"]
 
@@ -62,3 +65,15 @@ class HashPair:
     def route(self, hashes: Hashes) -> Channels:
         """The channel of every hash."""
         return self.arrays.route(hashes)
+
+    def to_bytes(self) -> bytes:
+        """A form to send or to store; equal pairs have equal bytes."""
+        numbers = {"channels": self.channels, "replicas": self.ring.replicas, "seed": self.ring.seed}
+        return pack("hash-pair", numbers, [self.keys, self.targets, self.ring.cells])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The pair that `to_bytes` wrote, with the owners of its ring written down."""
+        numbers, (keys, targets, cells) = unpack("hash-pair", data)
+        origin = Ring(1, replicas=numbers["replicas"], seed=numbers["seed"])
+        return cls(keys, targets, CellRing.over(origin, cells, numbers["channels"]))

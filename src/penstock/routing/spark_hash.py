@@ -194,10 +194,10 @@ def _lanes(words: _Words, seeds: _Words) -> _Words:
         lane = place % 4
         lanes[lane] = _turned(lanes[lane] + words[:, place] * _P2, 31) * _P1
     hashes = np.zeros(len(seeds), np.uint64)
-    for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True):
-        hashes += _turned(lane, bits)
-    for lane in lanes:
-        hashes = (hashes ^ (_turned(lane * _P2, 31) * _P1)) * _P1 + _P4
+    for words_of, bits in zip(lanes, (1, 7, 12, 18), strict=True):
+        hashes += _turned(words_of, bits)
+    for words_of in lanes:
+        hashes = (hashes ^ (_turned(words_of * _P2, 31) * _P1)) * _P1 + _P4
     return hashes
 
 

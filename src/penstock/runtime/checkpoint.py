@@ -4,6 +4,7 @@
     plans/            what an epoch is going to do, written before it runs
     manifests/        what an epoch did, written after everything it names is durable
     segments/         the state that manifests name
+    routers/          where the keys of a stage are, as plans name it
     between/          what one stage hands to the next, until the epoch is committed
     late/ rejects/    tuples set aside
     spark/            Structured Streaming's own offsets and commits
@@ -24,7 +25,7 @@ from penstock.runtime.storage import Location
 
 __all__ = ["KEPT_MANIFESTS", "Checkpoint"]
 
-FORMAT = 2
+FORMAT = 3
 KEPT_MANIFESTS = 3
 
 
@@ -40,6 +41,11 @@ class Checkpoint:
         return self.root / "segments"
 
     @property
+    def routers(self) -> Location:
+        """Where the routers of plans are."""
+        return self.root / "routers"
+
+    @property
     def between(self) -> Location:
         """Where a stage leaves its results for the next."""
         return self.root / "between"
@@ -51,7 +57,7 @@ class Checkpoint:
 
     def claim(self, fingerprint: str, description: str, stages: Sequence[Mapping[str, Any]] = ()) -> None:
         """Take the folder for a query, or make sure that it is this query's already."""
-        for part in ("plans", "manifests", "segments", "between", "late", "rejects"):
+        for part in ("plans", "manifests", "segments", "routers", "between", "late", "rejects"):
             (self.root / part).make()
         if not self.root.has("query.json"):
             self._store(
@@ -111,7 +117,7 @@ class Checkpoint:
         self._store(self.root / "plans", f"{moment}.json", plan.to_json())
 
     def collect(self, *, orphans: bool) -> None:
-        """Delete old plans and manifests and the segments that no kept manifest names.
+        """Delete old plans and manifests and the segments and routers that no kept one names.
 
         Segments that no manifest ever named are left by tries that failed; they are only looked
         for when asked, since a listing of the folder is not cheap everywhere.
@@ -119,21 +125,34 @@ class Checkpoint:
         names = self._manifests()
         old, kept = names[:-KEPT_MANIFESTS], names[-KEPT_MANIFESTS:]
         folder = self.root / "manifests"
-        alive = {segment for name in kept for segment in self._segments_of(name)}
-        dead = {segment for name in old for segment in self._segments_of(name)} - alive
+        read = {name: self._read(name) for name in names} if old or orphans else {}
+        alive = {file for name in kept if name in read for file in _state_files(read[name])}
+        dead = {file for name in old for file in _state_files(read[name])} - alive
         if orphans:
             dead = set(self.segments.names()) - alive
             for name in self.between.names():
                 self.between.delete(name)
         for name in dead:
             self.segments.delete(name)
+        self._collect_routers([read[name].plan for name in old], [read[name].plan for name in kept if read])
         for name in old:
             folder.delete(name)
             (self.root / "plans").delete(name)
 
-    def _segments_of(self, name: str) -> set[str]:
-        manifest = Manifest.from_json(self._load(self.root / "manifests", name))
-        return {segment.name for segment in manifest.segments()}
+    def _collect_routers(self, old: Sequence[EpochPlan], kept: Sequence[EpochPlan]) -> None:
+        """Routers are named by their content: one that an old plan names may be that of the next plan too."""
+        dead = {router for plan in old for router in plan.routers()}
+        if not dead:
+            return
+        dead -= {router for plan in kept for router in plan.routers()}
+        for name in (self.root / "plans").names()[-1:] if dead else ():
+            if not name.startswith("_"):
+                dead -= set(EpochPlan.from_json(self._load(self.root / "plans", name)).routers())
+        for name in dead:
+            self.routers.delete(name)
+
+    def _read(self, name: str) -> Manifest:
+        return Manifest.from_json(self._load(self.root / "manifests", name))
 
     def _manifests(self) -> list[str]:
         return [name for name in (self.root / "manifests").names() if not name.startswith("_")]
@@ -151,3 +170,7 @@ class Checkpoint:
                 "or start with a new checkpoint"
             )
         return json.loads(body)
+
+
+def _state_files(manifest: Manifest) -> set[str]:
+    return {file for segment in manifest.segments() for file in segment.files}

@@ -4,9 +4,16 @@ from collections.abc import Sequence
 
 from penstock.runtime.segments import Segment
 
-__all__ = ["MOST_SEGMENTS", "to_merge"]
+__all__ = ["MOST_SEGMENTS", "hollow", "to_merge"]
 
 MOST_SEGMENTS = 8
+# A segment of which fewer rows than this share live here is written anew.
+_WORTH_MASKING = 0.5
+
+
+def hollow(segment: Segment) -> bool:
+    """Whether most rows of its file have moved to other channels."""
+    return bool(segment.mask) and segment.rows < _WORTH_MASKING * segment.held
 
 
 def to_merge(segments: Sequence[Segment]) -> Sequence[Segment]:

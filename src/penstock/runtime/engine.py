@@ -10,14 +10,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.compile import STRATEGIES, Subqueries, channels_of, cut, explain, is_single, optimise
 from penstock.errors import BadSink, RunError
 from penstock.query import ParquetSink, Query, Stream
+from penstock.routing import PARTITIONINGS
 from penstock.runtime.arrivals import together
 from penstock.runtime.aside import Aside
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.epoch import Epochs
 from penstock.runtime.frames import RECORD, REJECT, marked
+from penstock.runtime.frequent_keys import FrequentKeys
 from penstock.runtime.graph import build
 from penstock.runtime.input_merger import MERGINGS
+from penstock.runtime.rescaling import Rescaling
+from penstock.runtime.resources import stage_resources
 from penstock.runtime.results import ResultFormat
+from penstock.runtime.routers import Routers
 from penstock.runtime.run import Run
 from penstock.runtime.session import spark_session
 from penstock.runtime.sinks import delivery_to
@@ -49,6 +54,10 @@ class SparkEngine:
         name: str | None,
         strategy: str,
         merging: str,
+        partitioning: str,
+        resources: Mapping[int, Any] | None,
+        most_moved: int,
+        policy: Any,
     ) -> Run:
         """Check everything that can be checked, then start the first epoch in the background."""
         query = optimise(query).query
@@ -74,6 +83,14 @@ class SparkEngine:
         ]
         arrivals, frame = together(streams, frames)
         run = Run(bounded=all(map(bounded, streams)))
+        rescaling = Rescaling(
+            runners=graph.stages,
+            routers=Routers(folder.routers),
+            partitioning=_one_of("partitioning", partitioning, PARTITIONINGS),
+            resources=tuple(stage_resources(each, resources) for each in subqueries.stages),
+            frequent={each.number: FrequentKeys() for each in subqueries.stages},
+            most_bytes=_most_bytes(most_moved),
+        )
         epochs = Epochs(
             session=spark,
             arrivals=arrivals,
@@ -83,9 +100,13 @@ class SparkEngine:
             rejects={each.name: _rejects(rejects, root, each, streams) for each in streams},
             missed=lambda stage, columns: Aside(_aside(late, root / "late") / f"stage-{stage}", columns),
             channels=_channels(channels, costs, spark, subqueries),
+            rescaling=rescaling,
             merging=merger,
             report=run.report,
+            policy=policy,
         )
+        if channels is not None:
+            epochs.match()
         run.begin(epochs, _starter(frame, folder, run_once=all(map(bounded, streams)), name=name))
         return run
 
@@ -100,6 +121,12 @@ def _starter(
         return (writer.trigger(availableNow=True) if run_once else writer).start()
 
     return start
+
+
+def _most_bytes(given: int) -> int:
+    if given < 1:
+        raise RunError(f"most_moved={given}; give the bytes of state that an epoch may move, 1 or more")
+    return given
 
 
 def _one_of(option: str, given: str, known: tuple[Any, ...]) -> Any:

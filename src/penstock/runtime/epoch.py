@@ -5,6 +5,7 @@ does the same again; everything it leaves behind counts only once its manifest i
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,18 +27,25 @@ from penstock.runtime.graph import Graph
 from penstock.runtime.input_merger import Merging, merged
 from penstock.runtime.intake import Handed, Intake, Seen
 from penstock.runtime.map_side import EMPTY, MapSide
+from penstock.runtime.moving import Moving, relocated
+from penstock.runtime.observation import Decision, Observation, Policy, StageChannels
+from penstock.runtime.observing import stage_channels
 from penstock.runtime.outlets import written
 from penstock.runtime.progress import EpochProgress, StageProgress, instant
 from penstock.runtime.receipts import Receipt, channel_work
-from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, StagePlan, StageRecord
+from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, Moved, StagePlan, StageRecord
+from penstock.runtime.rescaling import Rescale, Rescaling
 from penstock.runtime.results import Output
 from penstock.runtime.session import prepare
 from penstock.runtime.splitting import Splitting
-from penstock.runtime.stage import StageRunner, StageTask, Turn, run_channels
+from penstock.runtime.stage import StageRunner, StageTask, Turn, beside, run_channels
 from penstock.runtime.sub_key_plan import SubKeyPlan
 from penstock.runtime.window_stage import WindowStage
 
-__all__ = ["Epochs"]
+__all__ = ["MOST_DECISIONS", "Epochs"]
+
+MOST_DECISIONS = 1000
+"""How many decisions a run remembers."""
 
 # Shipping raw rows wins where the combine leaves more than two partials for three rows.
 _HARDLY_SHRINKS = 1.5
@@ -57,10 +65,15 @@ class Epochs:
     rejects: Mapping[str, Aside]
     missed: Callable[[int, tuple[str, ...]], Aside]
     channels: tuple[int, ...]
+    rescaling: Rescaling
     merging: Merging
     report: Callable[[EpochProgress], None]
     clock: Callable[[], float] = time.time
     last: Manifest | None = field(init=False)
+    policy: Policy | None = None
+    receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
+    decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
+    _wishes: dict[int, Rescale] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.last = self.checkpoint.latest()
@@ -70,6 +83,21 @@ class Epochs:
             for each in self.graph.stages
             if isinstance(each, WindowStage) and each.splits
         }
+        for number, record in enumerate(self.last.stages if self.last else ()):
+            self.rescaling.frequent[number].resume(record.keys)
+
+    def match(self) -> None:
+        """Ask for the given numbers of channels where the checkpoint has others."""
+        for runner, channels in zip(self.graph.stages, self.channels, strict=True):
+            number = runner.stage.number
+            if self.last is None or runner.stage.beside is not None:
+                continue
+            plan = self.last.plan.stages[number]
+            now = self.rescaling.routers.find(plan.target).channels if plan.target else plan.channels
+            if now != channels:
+                self.rescaling.ask(
+                    Rescale(number, channels, reason="started with another number of channels")
+                )
 
     def run(self, frame: DataFrame, epoch: int, query: StreamingQuery) -> None:
         """One micro-batch of Structured Streaming; `query` is the one that runs it."""
@@ -109,41 +137,90 @@ class Epochs:
         plan = self._planned(moment)
         before = self.last or Manifest(moment, plan)
         phases.ends("plan")
-        intake = Intake(session, arrivals, self._bounds(before), self._floors(before))
+        routers = self.rescaling.routers
+        intake = Intake(session, arrivals, self._bounds(before), routers, self._floors(before))
         epoch = _Epoch(self, moment, plan, before, intake, phases)
         manifest = epoch.run()
         self.checkpoint.commit(manifest)
         self.last = manifest
         for number, splitting in self._splitting.items():
             splitting.observe(epoch.receipts.get(number, []))
+        self.receipts |= epoch.receipts
+        self.rescaling.settle(plan.stages)
         phases.ends("commit")
         epoch.clean_up()
         self.checkpoint.collect(orphans=False)
         phases.ends("collect")
+        self._decided(manifest, before)
         self.report(self._progress(manifest, before, phases, epoch.receipts))
+        if self.policy is not None:
+            for wish in self.policy(Observation(moment.epoch, self.observed())):
+                self.rescaling.ask(wish)
+
+    def observed(self) -> tuple[StageChannels, ...]:
+        """The channels of every stage that has channels of its own, after the last epoch."""
+        if self.last is None:
+            return ()
+        return tuple(
+            stage_channels(runner, plan, record, self.receipts.get(runner.stage.number, []), self.rescaling)
+            for runner, plan, record in zip(
+                self.graph.stages, self.last.plan.stages, self.last.stages, strict=True
+            )
+            if runner.stage.beside is None
+        )
+
+    def _decided(self, manifest: Manifest, before: Manifest) -> None:
+        """Remember what was rescaled, why, and what moved for it."""
+        moved = {each.stage: each for each in manifest.moved}
+        for stage in sorted({*moved, *self._wishes}):
+            plan, then = manifest.plan.stages[stage], before.plan.stages[stage]
+            wish, move = self._wishes.get(stage), moved.get(stage, Moved(stage, then.channels, plan.channels))
+            reason = wish.reason if wish else "the next step of what was asked for"
+            self.decisions.append(
+                Decision(
+                    epoch=manifest.moment.epoch,
+                    stage=stage,
+                    before=move.before,
+                    after=move.after,
+                    partitioning=plan.partitioning,
+                    reason=reason,
+                    rows=move.rows,
+                    keys=move.keys,
+                    bytes=move.bytes,
+                    seconds=move.seconds,
+                    left=move.left,
+                )
+            )
+
+        for stage, (plan, then) in enumerate(zip(manifest.plan.stages, before.plan.stages, strict=True)):
+            if plan.sub_keys != then.sub_keys and not manifest.moment.drain:
+                self.decisions.append(
+                    Decision(
+                        manifest.moment.epoch, stage, plan.channels, plan.channels, "sub-keys", _why(plan)
+                    )
+                )
 
     def _planned(self, moment: Moment) -> EpochPlan:
         """The plan that an earlier try left, or a new one, durable before the epoch runs."""
+        self._wishes = {}
         known = self.checkpoint.plan(moment)
         if known is not None:
             return known
-        records = self.last.stages if self.last else (None,) * len(self.channels)
-        counts = [
-            len(record.channels) if record and record.channels else channels
-            for record, channels in zip(records, self.channels, strict=True)
-        ]
-        plan = EpochPlan(
-            tuple(
-                StagePlan(
-                    channels,
-                    _combining(moment, runner, record),
-                    self._sub_keys(moment, runner.stage.number, channels),
-                )
-                for runner, record, channels in zip(self.graph.stages, records, counts, strict=True)
-            ),
-            int(self.clock() * 1e6),
-        )
+        wishes = {} if moment.drain else self.rescaling.asked()
+        stages: list[StagePlan] = []
+        for runner in self.graph.stages:
+            record = self.last.stages[runner.stage.number] if self.last else None
+            host = runner.stage.beside
+            if host is not None:
+                stage = StagePlan(stages[host].channels)
+            else:
+                stage = self._stage_plan(runner, record, wishes, drain=moment.drain)
+            split = self._sub_keys(moment, runner.stage.number, stage.channels)
+            stages.append(replace(stage, combining=_combining(moment, runner, record), sub_keys=split))
+        plan = EpochPlan(tuple(stages), int(self.clock() * 1e6))
         self.checkpoint.write_plan(moment, plan)
+        self.rescaling.planned(wishes)
+        self._wishes = wishes
         return plan
 
     def _sub_keys(self, moment: Moment, number: int, channels: int) -> SubKeyPlan | None:
@@ -152,7 +229,22 @@ class Epochs:
         if splitting is None or moment.drain:
             return None
         current = self.last.plan.stages[number].sub_keys if self.last else None
-        return splitting.decide(channels, current)
+        return splitting.decide(channels, current, self.rescaling.frequent[number].known())
+
+    def _stage_plan(
+        self, runner: StageRunner, record: StageRecord | None, wishes: Mapping[int, Rescale], *, drain: bool
+    ) -> StagePlan:
+        """How many channels and which router, before or after what is asked for."""
+        number = runner.stage.number
+        if self.last is None or record is None:
+            wish = wishes.get(number)
+            return self.rescaling.first(number, wish.channels if wish else self.channels[number])
+        before = self.last.plan.stages[number]
+        if drain:
+            return replace(before, spread=None)
+        held = [self.last.stages[each.stage.number] for each in [runner, *beside(self.graph.stages, number)]]
+        size = sum(segment.living_bytes for each in held for channel in each.channels for segment in channel)
+        return self.rescaling.following(number, before, record, wishes.get(number), size)
 
     def _bounds(self, before: Manifest) -> dict[str, int | None]:
         """The times below which tuples of a stream are late: an operator that they feed has passed them."""
@@ -231,7 +323,9 @@ class _Epoch:
     intake: Intake
     phases: "_Phases"
     frontiers: dict[str, Frontier] = field(default_factory=dict)
+    moved: dict[int, StageRecord] = field(default_factory=dict)
     records: dict[int, StageRecord] = field(default_factory=dict)
+    moves: list[Moved] = field(default_factory=list)
     outputs: dict[tuple[int, int], list[tuple[int, Output]]] = field(default_factory=dict)
     sides: list[MapSide] = field(default_factory=list)
     delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
@@ -253,6 +347,7 @@ class _Epoch:
             stages=tuple(self.records[place] for place in range(len(self.epochs.graph.stages))),
             counts=counts,
             total=self.before.total + counts,
+            moved=tuple(self.moves),
         )
 
     def _rows(self, aside: Counts) -> int:
@@ -276,10 +371,11 @@ class _Epoch:
     def _run_group(self, runner: StageRunner) -> None:
         """A stage, and those that run in its channels."""
         number = runner.stage.number
+        members = [runner, *beside(self.epochs.graph.stages, number)]
+        self._move(members)
         side = runner.map_side(self.intake, self.plan.stages[number], self._before(number))
         self.sides.append(side)
         self.phases.ends("map")
-        members = [runner, *self._beside(number)]
         turns: dict[int, Turn] = {}
         for member in members:
             own = member.stage.number
@@ -295,19 +391,29 @@ class _Epoch:
             channels = self.plan.stages[number].channels
             tasks = tuple(self._task(member, turns[member.stage.number]) for member in members)
             receipts = run_channels(self.intake.session, side, channels, tasks)
-        self.receipts |= receipts
         for member in members:
             own = member.stage.number
             self._record(member, turns[own], receipts.get(own, []), side if own == number else EMPTY)
         self.phases.ends("channels")
 
-    def _beside(self, number: int) -> list[StageRunner]:
-        """The stages that run in the channels of a stage, each after the one that feeds it."""
-        found: list[StageRunner] = []
-        for runner in self.epochs.graph.stages:
-            if runner.stage.beside == number:
-                found += [runner, *self._beside(runner.stage.number)]
-        return found
+    def _move(self, members: list[StageRunner]) -> None:
+        """Bring the state of a stage and those beside it to where the plan's router has it."""
+        number = members[0].stage.number
+        before, after = self.before.plan.stages[number], self.plan.stages[number]
+        if not self.before.stages or not relocated(before, after):
+            return
+        moving = Moving(
+            self.intake.session,
+            self.epochs.rescaling.routers,
+            self.epochs.checkpoint.segments,
+            f"{self.moment}-{number}-moved",
+        )
+        records, moved = moving.run(
+            members, [self._before(each.stage.number) for each in members], before, after
+        )
+        self.moved.update({each.stage.number: record for each, record in zip(members, records, strict=True)})
+        self.moves.append(replace(moved, left=self.epochs.rescaling.left(after)))
+        self.phases.ends("move")
 
     def _task(self, runner: StageRunner, turn: Turn) -> StageTask:
         number = runner.stage.number
@@ -318,13 +424,17 @@ class _Epoch:
             self.epochs.checkpoint.segments,
             f"{self.moment}-{number}",
         )
-        beside = runner.stage.beside
-        return StageTask(number, task, beside, None if beside is None else runner.entrances[0].exits[0])
+        host = runner.stage.beside
+        return StageTask(number, task, host, None if host is None else runner.entrances[0].exits[0])
 
     def _record(self, runner: StageRunner, turn: Turn, receipts: list[Receipt], side: MapSide) -> None:
         number = runner.stage.number
         before = self._before(number)
         plan = self.plan.stages[number]
+        frequent = self.epochs.rescaling.frequent[number]
+        if receipts:
+            self.receipts[number] = receipts
+            frequent.update([each.keys for each in receipts])
         newest = [each.newest for each in receipts if each.newest is not None]
         newest += [before.newest] if before.newest is not None else []
         tuples = sum(receipt.tuples for receipt in receipts)
@@ -340,6 +450,7 @@ class _Epoch:
             tuples=before.tuples + tuples,
             seconds=before.seconds + sum(receipt.busy for receipt in receipts),
             spread=before.spread if side.spread is None else side.spread,
+            keys=frequent.counts(),
         )
         for receipt in receipts:
             for output in receipt.outputs:
@@ -351,6 +462,9 @@ class _Epoch:
                 self.intake.handed[number, place] = Handed(exit_.target.folder, schema, files)
 
     def _before(self, number: int) -> StageRecord:
+        """What a stage had when the epoch began, once its state is where the plan has it."""
+        if number in self.moved:
+            return self.moved[number]
         return self.before.stages[number] if self.before.stages else StageRecord()
 
     @property
@@ -429,6 +543,13 @@ class _Phases:
         now = time.perf_counter()
         self.times[name] = self.times.get(name, 0.0) + now - self._since
         self._since = now
+
+
+def _why(plan: StagePlan) -> str:
+    """Why hot keys are split, or no longer."""
+    if plan.sub_keys is None:
+        return "keys are whole again: no channel has much more than its share without it"
+    return f"split: {plan.sub_keys.words(plan.channels)}"
 
 
 def _combining(moment: Moment, runner: StageRunner, record: StageRecord | None) -> Combining:

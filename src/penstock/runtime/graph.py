@@ -17,13 +17,15 @@ from penstock.compile import (
     compile_aggregation,
     compile_join,
     compile_tail,
+    parted_by,
 )
 from penstock.errors import BadJoin, WrongType
-from penstock.query import Join, Relation, Stream
+from penstock.query import Aggregation, Join, Relation, Stream
 from penstock.runtime.beside import RawRows, raw_rows
 from penstock.runtime.exits import Exit
 from penstock.runtime.frames import RECORD, REJECT, describe, marked, stepped
 from penstock.runtime.join_stage import JoinStage
+from penstock.runtime.keyed import KEY
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.sinks import Delivery
 from penstock.runtime.stage import Entrance, StageRunner
@@ -105,7 +107,10 @@ class _Building:
         raw = self._raw(stage, window) if stage.beside is not None else None
         schema = window.schema.append(pa.field(TIME, pa.int64()))
         exits = self._ways_out(stage, schema)
-        self.runners.append(WindowStage(stage, window, entrances, exits, self._alone(stage), raw))
+        assert isinstance(stage.operator, Aggregation)
+        names = [name for name, _ in stage.operator.keys]
+        parted = tuple(KEY.format(names.index(name)) for name in parted_by(self.subqueries, stage.number))
+        self.runners.append(WindowStage(stage, window, entrances, exits, self._alone(stage), parted, raw))
 
     def outlet(self, place: int) -> Outlet:
         """An output, once every stage is there."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 from pyspark.sql.types import StructType
 
@@ -11,6 +11,7 @@ from penstock.compile import TIME, Feed
 from penstock.query import Map, Stream, quoted
 from penstock.runtime.frames import REJECT, from_on, stepped, steps_sql, valid
 from penstock.runtime.results import Output
+from penstock.runtime.routers import Routers
 from penstock.runtime.spark_plans import Observed
 from penstock.runtime.storage import Location
 
@@ -67,6 +68,7 @@ class Intake:
     session: SparkSession
     arrivals: Mapping[str, DataFrame]
     bounds: Mapping[str, int | None]
+    routers: Routers
     floors: Mapping[tuple[int, int], int] = field(default_factory=dict)
     handed: dict[tuple[int, int], Handed] = field(default_factory=dict)
     missed: list[tuple[int, DataFrame]] = field(default_factory=list)
@@ -100,6 +102,10 @@ class Intake:
             return steps_sql(feed.outside, rows, TIME)
         start = self.session.sql(f"SELECT * FROM {rows}")
         return self._view(stepped(start, feed.outside, exchanges=exchanges if feed.exchanged else None))
+
+    def route(self, router: str, hashed: str) -> Column:
+        """The channel by a router of a hash that is given as SQL."""
+        return self.routers.column(router, hashed)
 
     def watched(self) -> list[str]:
         """The observations that frames made since the last settling ask for."""

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from penstock.compile import JoinPlan
-from penstock.routing import Ring, copied_sides, join_grid, spread_hot_keys
+from penstock.routing import JoinSpread, Ring, copied_sides, join_grid, spread_hot_keys
 from penstock.runtime.spread import Spread
 from penstock.runtime.spread_column import (
     grid_left_column,
@@ -22,35 +22,36 @@ from penstock.runtime.spread_column import (
     spread_right_column,
 )
 
-__all__ = ["CHANNEL", "HashRoute", "find_hot_keys", "hash_route", "routed"]
+__all__ = ["CHANNEL", "HASH", "HashRoute", "find_hot_keys", "hash_route", "routed"]
 
-CHANNEL = "_ps_channel"
+CHANNEL, HASH = "_ps_channel", "_ps_hash"
 # How many of the most frequent keys of each side are looked at, and how many rows tell enough about them.
 _MOST_KEYS, _FEWEST_ROWS = 256, 1000
 
 
 @dataclass(frozen=True)
 class HashRoute:
-    """The channel of a row as SQL, and the condition that leaves out rows which cannot matter."""
+    """The hash that decides on the channel of a row as SQL, and what leaves out rows which cannot matter."""
 
     column: str
     where: str
 
 
-def hash_route(plan: JoinPlan, side: int, channels: int) -> HashRoute:
+def hash_route(plan: JoinPlan, side: int) -> HashRoute:
     """Rows of equal keys in one channel."""
     keys = plan.join.left.keys
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
-    hashed = f"cast(pmod(xxhash64({', '.join(keys)}), {channels}L) AS int)"
+    hashed = f"xxhash64({', '.join(keys)})"
     if not plan.join.keeps_unmatched[side]:
         return HashRoute(hashed, f" WHERE {known}")
     # A null is equal to nothing, so its row may be anywhere; all in one place they would be a hot key.
     salted = ", ".join(f"`{column.name}`" for column in plan.sides[side])
-    anywhere = f"cast(pmod(xxhash64({salted}), {channels}L) AS int)"
-    return HashRoute(f"CASE WHEN {known} THEN {hashed} ELSE {anywhere} END", "")
+    return HashRoute(f"CASE WHEN {known} THEN {hashed} ELSE xxhash64({salted}) END", "")
 
 
-def routed(frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: Spread | None) -> DataFrame:
+def routed(
+    frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: JoinSpread | None
+) -> DataFrame:
     """The rows of a side by a grid or a spread, one for each channel, without those that cannot matter."""
     keys = plan.join.left.keys
     if not keys:
@@ -59,9 +60,7 @@ def routed(frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: S
         return frame.withColumn(CHANNEL, F.explode(column))
     assert spread is not None
     known = F.expr(" AND ".join(f"{key} IS NOT NULL" for key in keys))
-    column = (spread_left_column, spread_right_column)[side](
-        F.xxhash64(*keys), _salt(plan, side), spread.router(channels)
-    )
+    column = (spread_left_column, spread_right_column)[side](F.xxhash64(*keys), _salt(plan, side), spread)
     if plan.join.keeps_unmatched[side]:
         anywhere = F.pmod(_salt(plan, side), F.lit(channels).cast("long")).cast("int")
         column = F.when(known, column).otherwise(F.array(anywhere))

@@ -7,12 +7,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from penstock.compile import Combining, JoinPlan, Stage
 from penstock.joins import END, Frontiers
+from penstock.routing import join_grid
 from penstock.runtime.exits import Exit
 from penstock.runtime.intake import Intake
-from penstock.runtime.join_route import CHANNEL, find_hot_keys, hash_route, routed
+from penstock.runtime.join_route import CHANNEL, HASH, find_hot_keys, hash_route, routed
 from penstock.runtime.join_task import LEFT, RIGHT, SIDE, JoinTask
 from penstock.runtime.map_side import EMPTY, MapSide
+from penstock.runtime.placing import GridPlacing, Homes, Placing, SpreadPlacing
 from penstock.runtime.records import StagePlan, StageRecord
+from penstock.runtime.segments import Segment
 from penstock.runtime.spark_plans import run_map_side
 from penstock.runtime.spread import Spread
 from penstock.runtime.stage import Entrance, Turn
@@ -54,7 +57,7 @@ class JoinStage:
         if spread is None and not self.shared:
             frames = [None if rows is None else intake.session.sql(rows) for rows in sides]
             spread = find_hot_keys(self.plan, frames, plan.channels)
-        exchanged = self._routed(intake, sides, plan, spread).repartitionById(plan.channels, F.col(CHANNEL))
+        exchanged = self._routed(intake, sides, plan, spread)
         shuffled = run_map_side(exchanged, intake.watched(), combining=False)
         intake.settle(shuffled.observed if shuffled else {})
         if shuffled is None:
@@ -87,6 +90,19 @@ class JoinStage:
             exits=self.exits,
         )
 
+    def placing(self, before: Homes, after: Homes) -> Placing:
+        """Rows go with their keys, those of hot keys and of products to the new grid."""
+        if not self.plan.join.left.keys:
+            grids = [
+                join_grid(self.plan.join.how, self.plan.join.bound, each.channels) for each in (before, after)
+            ]
+            return GridPlacing(grids[0], grids[1])
+        return SpreadPlacing(self.plan.join.left.keys, before.spread_router(), after.spread_router())
+
+    def joined(self, own: tuple[Segment, ...], came: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """All of them; the marks of rows stand in the order of the rows."""
+        return (*own, *came)
+
     def _promise(self, record: StageRecord, frontiers: tuple[int | None, ...]) -> int | None:
         left, right = frontiers
         if left is None or right is None:
@@ -104,26 +120,31 @@ class JoinStage:
     def _routed(
         self, intake: Intake, sides: list[str | None], plan: StagePlan, spread: Spread | None
     ) -> DataFrame:
-        """The rows of both sides as they share an exchange, with their channels.
+        """The rows of both sides in one exchange.
 
         Hashed keys make one statement: a text is one call to the JVM, where columns are one for every part.
         """
         if self.plan.join.left.keys and (spread is None or not spread.keys):
             texts = [
-                f"SELECT {self._packed(side)}, {hashed.column} AS {CHANNEL} FROM ({rows}){hashed.where}"
+                f"SELECT {self._packed(side)}, {hashed.column} AS {HASH} FROM ({rows}){hashed.where}"
                 for side, rows in enumerate(sides)
                 if rows is not None
-                for hashed in [hash_route(self.plan, side, plan.channels)]
+                for hashed in [hash_route(self.plan, side)]
             ]
-            return intake.session.sql(" UNION ALL ".join(texts))
+            together = intake.session.sql(" UNION ALL ".join(texts))
+            return together.repartitionById(plan.channels, intake.route(plan.router, HASH))
+        grids = (
+            spread.router(intake.routers.find(plan.router)) if spread is not None and plan.router else None
+        )
         frames = [
-            routed(intake.session.sql(rows), self.plan, side, plan.channels, spread).selectExpr(
+            routed(intake.session.sql(rows), self.plan, side, plan.channels, grids).selectExpr(
                 *self._columns(side), CHANNEL
             )
             for side, rows in enumerate(sides)
             if rows is not None
         ]
-        return frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+        together = frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+        return together.repartitionById(plan.channels, F.col(CHANNEL))
 
     def _packed(self, side: int) -> str:
         return ", ".join(self._columns(side))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from penstock.compile import TIME
 from penstock.joins import Held, Remains
 from penstock.joins.state import Mask
-from penstock.runtime.compaction import to_merge
+from penstock.runtime.compaction import hollow, to_merge
 from penstock.runtime.segments import Segment, read, store
 from penstock.runtime.storage import Location
 
@@ -48,7 +48,8 @@ class Keeping:
         marks = [each for each in segments if each.part == self._marks]
         pieces = [_Piece.of(each, read(self.folder, each), alive_from) for each in own]
         if marks:
-            table = read(self.folder, marks[0])
+            # Rows that came from other channels brought theirs, in the order of the segments.
+            table = pa.concat_tables([read(self.folder, each) for each in marks])
             start = 0
             for place, piece in enumerate(pieces):
                 rows = table.slice(start, piece.segment.rows)
@@ -70,6 +71,7 @@ class Keeping:
     def _compacted(self, pieces: "list[_Piece]") -> "list[_Piece]":
         merging = {each.name for each in to_merge([piece.segment for piece in pieces])}
         merging |= {piece.segment.name for piece in pieces if piece.alive.mean() < _WORTH_KEEPING}
+        merging |= {piece.segment.name for piece in pieces if hollow(piece.segment)}
         chosen = [piece for piece in pieces if piece.segment.name in merging]
         if not chosen:
             return pieces

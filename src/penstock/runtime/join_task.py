@@ -11,6 +11,7 @@ from penstock.compile import JoinPlan
 from penstock.joins import Frontiers, Pair, Within, step
 from penstock.runtime.exits import Exit, OpenExits
 from penstock.runtime.join_state import Keeping
+from penstock.runtime.key_counts import KeyCounts, count_keys
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.segments import Segment
 from penstock.runtime.storage import Location
@@ -66,8 +67,14 @@ class JoinTask:
             received=received,
             tuples=received,
             seconds=time.perf_counter() - began,
+            keys=self._keys(rows),
         )
         return receipt, files.onward()
+
+    def _keys(self, rows: Pair[Any]) -> KeyCounts:
+        names = list(self.plan.join.left.keys)
+        both = pa.concat_tables([rows.left.select(names), rows.right.select(names)])
+        return count_keys(both.columns, both.num_rows)
 
     def _keeping(self, channel: int, side: int, part: str) -> Keeping:
         last = not isinstance(self.plan.join.bound, Within)

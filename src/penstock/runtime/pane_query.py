@@ -8,7 +8,7 @@ on the way there decides on the epoch.
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -83,7 +83,7 @@ class PaneQuery:
         columns = self._columns(plan)
         late = "" if closed is None else f" WHERE `{PANE}` >= {closed}L"
         taking = sql_over(observed, f"SELECT {columns} FROM {_VIEW}{late}")
-        routed = self._dealt(taking, plan) if plan.sub_keys else self._sent_home(taking, plan)
+        routed = self._dealt(taking, plan) if plan.sub_keys else self._sent_home(intake, taking, plan)
         metrics = [_METRICS, *intake.watched()]
         shuffled = run_map_side(routed, metrics, combining=plan.combining == "map")
         intake.settle(shuffled.observed if shuffled else {})
@@ -92,11 +92,15 @@ class PaneQuery:
         _, _, last = shuffled.observed.get(_METRICS, (None, None, None))
         newest = None if last == REJECTED else last
         side = MapSide(shuffled, taken=newest is not None, newest=newest)
-        return replace(side, shuffled=self._formed(shuffled, plan), dealt=shuffled) if plan.sub_keys else side
+        return (
+            replace(side, shuffled=self._formed(intake, shuffled, plan), dealt=shuffled)
+            if plan.sub_keys
+            else side
+        )
 
-    def _sent_home(self, rows: DataFrame, plan: StagePlan) -> DataFrame:
+    def _sent_home(self, intake: Intake, rows: DataFrame, plan: StagePlan) -> DataFrame:
         """Each row to the channel that keeps its key."""
-        return rows.repartitionById(plan.channels, F.expr(self._route(plan.channels)))
+        return rows.repartitionById(plan.channels, self._route(intake, plan))
 
     def _dealt(self, rows: DataFrame, plan: StagePlan) -> DataFrame:
         """Each row to a former: those of hot keys to their sub-keys in turn.
@@ -108,11 +112,11 @@ class PaneQuery:
         route = sub_key_column(F.xxhash64(*self._keys), turn, plan.sub_keys.router(plan.channels))
         return rows.withColumn(_DEALT, route).repartitionById(plan.channels, F.col(_DEALT))
 
-    def _formed(self, dealt: Shuffled, plan: StagePlan) -> Shuffled | None:
+    def _formed(self, intake: Intake, dealt: Shuffled, plan: StagePlan) -> Shuffled | None:
         """Run the formers, and send their partials to the channels that keep the keys."""
         former = Former(self.plan)
         partials = dealt.rows.drop(_DEALT).mapInArrow(former, from_arrow_schema(former.schema))
-        shuffled = run_map_side(self._sent_home(partials, plan), [], combining=False)
+        shuffled = run_map_side(self._sent_home(intake, partials, plan), [], combining=False)
         return shuffled and replace(shuffled, observed=dealt.observed)
 
     @property
@@ -151,9 +155,10 @@ class PaneQuery:
         names = [f"`{each.name}`" for each in self.plan.inputs]
         return f"SELECT {_plain(selected)} FROM {{rows}}", ", ".join([*placed, *names])
 
-    def _route(self, channels: int) -> str:
-        keys = ", ".join(self._keys)
-        return f"cast(pmod(xxhash64({keys}), {channels}L) AS int)" if keys else "0"
+    def _route(self, intake: Intake, plan: StagePlan) -> Column:
+        if not plan.router:
+            return F.lit(0)
+        return intake.route(plan.router, f"xxhash64({', '.join(self._keys)})")
 
 
 def _plain(text: str) -> str:

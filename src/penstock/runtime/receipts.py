@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from penstock.runtime.former import Formed
-from penstock.runtime.key_counts import KeyCount
+from penstock.runtime.key_counts import KeyCounts
 from penstock.runtime.progress import ChannelWork
 from penstock.runtime.results import Output
 from penstock.runtime.segments import Segment
@@ -18,8 +18,8 @@ class Receipt:
     """What a channel of a stage did in an epoch.
 
     `received` rows came in and stand for `tuples`; `newest` is the last pane among them; `seconds` is how
-    long the kernel was busy, `cpu_seconds` the processor time of it. Of a window stage with user code, `keys`
-    are the most frequent ones, and `formed` is what formers did for this channel.
+    long the kernel was busy, `cpu_seconds` the processor time of it. `keys` counts the keys of what came in;
+    `formed` is what formers did for this channel, where hot keys are split.
     """
 
     channel: int
@@ -29,8 +29,8 @@ class Receipt:
     tuples: int = 0
     newest: int | None = None
     seconds: float = 0.0
+    keys: KeyCounts = field(default_factory=KeyCounts)
     cpu_seconds: float = 0.0
-    keys: tuple[KeyCount, ...] = ()
     formed: tuple[Formed, ...] = ()
 
     @property
@@ -48,7 +48,7 @@ class Receipt:
         value = json.loads(text)
         segments = tuple(Segment(**each) for each in value.pop("segments"))
         outputs = tuple(Output(**each) for each in value.pop("outputs"))
-        keys = tuple(KeyCount(**each) for each in value.pop("keys"))
+        keys = KeyCounts.from_json(value.pop("keys"))
         formed = tuple(Formed(**each) for each in value.pop("formed"))
         return cls(segments=segments, outputs=outputs, keys=keys, formed=formed, **value)
 

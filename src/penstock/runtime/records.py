@@ -6,11 +6,12 @@ from typing import Any
 
 from penstock.compile import Combining
 from penstock.runtime.frontier import Frontier
+from penstock.runtime.key_counts import KeyCounts
 from penstock.runtime.segments import Segment
 from penstock.runtime.spread import Spread
 from penstock.runtime.sub_key_plan import SubKeyPlan
 
-__all__ = ["Counts", "EpochPlan", "Manifest", "Moment", "StagePlan", "StageRecord"]
+__all__ = ["Counts", "EpochPlan", "Manifest", "Moment", "Moved", "StagePlan", "StageRecord"]
 
 
 @dataclass(frozen=True, order=True)
@@ -29,19 +30,29 @@ class Moment:
 class StagePlan:
     """How a stage runs in an epoch: how many channels, and for windows where partials are formed.
 
-    With `sub_keys` the channels form partials of rows that are dealt out by sub-keys, and each partial then
-    goes to the channel that keeps its key.
+    `router` names the router that says where every key is, empty where there are no keys; `target` the one
+    that it is a step to, and `partitioning` how that was made. Where the router changes, `spread` are the hot
+    keys of a join from then on. With `sub_keys` the channels form partials of rows that are dealt out by
+    sub-keys, and each partial then goes to the channel that keeps its key.
     """
 
     channels: int
     combining: Combining = "channel"
+    router: str = ""
+    target: str = ""
+    partitioning: str = "balanced"
+    spread: Spread | None = None
     sub_keys: SubKeyPlan | None = None
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StagePlan":
         """The plan that plain values stand for."""
-        split = value.pop("sub_keys", None)
-        return cls(**value, sub_keys=None if split is None else SubKeyPlan.from_json(split))
+        spread, split = value.pop("spread", None), value.pop("sub_keys", None)
+        return cls(
+            **value,
+            spread=None if spread is None else Spread.from_json(spread),
+            sub_keys=None if split is None else SubKeyPlan.from_json(split),
+        )
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,10 @@ class EpochPlan:
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
         """The plan that plain values stand for."""
         return cls(tuple(StagePlan.from_json(each) for each in value["stages"]), value["now"])
+
+    def routers(self) -> set[str]:
+        """Every router that it names."""
+        return {name for stage in self.stages for name in (stage.router, stage.target) if name}
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,8 @@ class StageRecord:
     results. Of windows, `first_open` is the first window that is not closed, `newest` the last pane that
     holds a tuple, and `shrinkage` the measured ratio of rows to partials, by which the next plan chooses
     where partials are formed. `tuples` and `seconds` add up what its channels took and how long they were
-    busy with it. Of a join, `spread` are its hot keys, once they are known.
+    busy with it. Of a join, `spread` are its hot keys, once they are known. `keys` are the frequent keys, by
+    which routers are made.
     """
 
     channels: tuple[tuple[Segment, ...], ...] = ()
@@ -99,6 +115,7 @@ class StageRecord:
     tuples: int = 0
     seconds: float = 0.0
     spread: Spread | None = None
+    keys: KeyCounts = field(default_factory=KeyCounts)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StageRecord":
@@ -109,8 +126,27 @@ class StageRecord:
             channels=channels,
             frontiers=tuple(value.pop("frontiers")),
             spread=None if spread is None else Spread.from_json(spread),
+            keys=KeyCounts.from_json(value.pop("keys")),
             **value,
         )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """State that went to other channels at the beginning of an epoch, of a stage and those beside it.
+
+    `before` and `after` are numbers of channels, `left` is what has to follow in later epochs: the share of
+    cells and table keys that are not yet where the target has them.
+    """
+
+    stage: int
+    before: int
+    after: int
+    rows: int = 0
+    keys: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    left: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +159,7 @@ class Manifest:
     stages: tuple[StageRecord, ...] = ()
     counts: Counts = field(default_factory=Counts)
     total: Counts = field(default_factory=Counts)
+    moved: tuple[Moved, ...] = ()
 
     def segments(self) -> Iterator[Segment]:
         """Every segment that it names."""
@@ -144,4 +181,5 @@ class Manifest:
             stages=tuple(StageRecord.from_json(each) for each in value["stages"]),
             counts=Counts(**value["counts"]),
             total=Counts(**value["total"]),
+            moved=tuple(Moved(**each) for each in value["moved"]),
         )

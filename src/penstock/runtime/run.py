@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from types import FrameType
@@ -13,10 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.errors import PenstockError, RunError
 from penstock.runtime.epoch import Epochs
 from penstock.runtime.live import LiveLine
+from penstock.runtime.observation import Decision, StageChannels
 from penstock.runtime.progress import EpochProgress
 from penstock.runtime.records import Counts
+from penstock.runtime.rescaling import Rescale
 
-__all__ = ["HISTORY", "Run"]
+__all__ = ["HISTORY", "Rescaled", "Run"]
 
 HISTORY = 1000
 """How many epochs `Run.progress` remembers."""
@@ -62,6 +65,26 @@ class Run:
         """Measured seconds of a channel for each tuple, by the number of the stage."""
         stages = self._epochs.last.stages if self._epochs.last else ()
         return {number: stage.seconds / stage.tuples for number, stage in enumerate(stages) if stage.tuples}
+
+    @property
+    def channels(self) -> tuple[StageChannels, ...]:
+        """Rows, cost, state and keys of every channel in the last epoch, and how even they are."""
+        return self._epochs.observed()
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was rescaled, why, and what moved, oldest first."""
+        return list(self._epochs.decisions)
+
+    def rescale(
+        self, stage: int, channels: int, partitioning: str | None = None, *, reason: str = "asked for"
+    ) -> "Rescaled":
+        """Run a stage on so many channels from the next epoch on; what must move, and only that, moves then.
+
+        With the number that it has, its router is made anew from the frequencies of keys. Returns at once;
+        ``wait`` of what is returned waits until all state is where it belongs.
+        """
+        return Rescaled(self, self._epochs.rescaling.ask(Rescale(stage, channels, partitioning, reason)))
 
     @property
     def running(self) -> bool:
@@ -149,6 +172,27 @@ class Run:
         else:
             self._error = RunError(f"the run failed: {cause}")
             self._error.__cause__ = cause
+
+
+class Rescaled:
+    """A rescale that was asked for."""
+
+    def __init__(self, run: Run, done: threading.Event) -> None:
+        self._run = run
+        self._done = done
+
+    @property
+    def done(self) -> bool:
+        """Whether all state is where it belongs."""
+        return self._done.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for that; False if the timeout or the end of the run came first."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self._done.wait(0.05):
+            if not self._run.running or (until is not None and time.monotonic() >= until):
+                return self.done
+        return True
 
 
 class _Stopping(Exception):  # noqa: N818 - it is no error

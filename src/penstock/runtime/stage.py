@@ -4,7 +4,7 @@ A stage object is made once when a run starts; what changes from epoch to epoch 
 goes out as a record, so the last manifest is all that a run remembers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,11 +18,13 @@ from penstock.compile import Combining, Port, Stage
 from penstock.runtime.exits import Exit
 from penstock.runtime.intake import Intake, united
 from penstock.runtime.map_side import MapSide
+from penstock.runtime.placing import Homes, Placing
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.records import StagePlan, StageRecord
+from penstock.runtime.segments import Segment
 from penstock.runtime.storage import Location
 
-__all__ = ["Entrance", "StageRunner", "StageTask", "Task", "Turn", "run_channels"]
+__all__ = ["Entrance", "StageRunner", "StageTask", "Task", "Turn", "beside", "run_channels"]
 
 _RECEIPT = StructType([StructField("stage", IntegerType()), StructField("receipt", StringType())])
 
@@ -112,6 +114,23 @@ class StageRunner(Protocol):
     def task(self, record: StageRecord, turn: Turn, plan: StagePlan, folder: Location, label: str) -> Task:
         """The work of its channels."""
         ...
+
+    def placing(self, before: Homes, after: Homes) -> Placing:
+        """Where its state goes when the router of its channels changes."""
+        ...
+
+    def joined(self, own: tuple[Segment, ...], came: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """The segments of a channel that kept its own and got others."""
+        ...
+
+
+def beside(stages: Sequence[StageRunner], number: int) -> list[StageRunner]:
+    """The stages that run in the channels of a stage, each after the one that feeds it."""
+    found: list[StageRunner] = []
+    for runner in stages:
+        if runner.stage.beside == number:
+            found += [runner, *beside(stages, runner.stage.number)]
+    return found
 
 
 def run_channels(

@@ -10,6 +10,7 @@ from penstock.runtime.exits import Exit
 from penstock.runtime.intake import Intake
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.pane_query import PaneQuery
+from penstock.runtime.placing import Homes, KeyPlacing
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.segments import Segment
 from penstock.runtime.stage import Entrance, Turn
@@ -23,8 +24,9 @@ __all__ = ["WindowStage"]
 class WindowStage:
     """Panes on the map side, windows in the channels.
 
-    `alone` says that its only feed is a stream that feeds nothing else. `raw` forms its rows where it
-    runs in the channels of another stage.
+    `alone` says that its only feed is a stream that feeds nothing else. `parted` are the columns of its
+    state that the router of its channels hashes. `raw` forms its rows where it runs in the channels of
+    another stage.
     """
 
     stage: Stage
@@ -32,6 +34,7 @@ class WindowStage:
     entrances: tuple[Entrance, ...]
     exits: tuple[Exit, ...]
     alone: bool
+    parted: tuple[str, ...]
     raw: RawRows | None = None
 
     @property
@@ -84,8 +87,17 @@ class WindowStage:
             exits=self.exits,
             raw=self.raw,
             formed=plan.sub_keys is not None,
-            counting=self.splits,
         )
+
+    def placing(self, before: Homes, after: Homes) -> KeyPlacing:
+        """Partials go with their keys."""
+        del before
+        assert after.router is not None
+        return KeyPlacing(self.parted, after.router.arrays)
+
+    def joined(self, own: tuple[Segment, ...], came: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """All panes; nodes only where no key has come, since theirs may not cover the same panes."""
+        return (*(each for each in own if each.length <= 1), *came) if came else own
 
     @cached_property
     def _panes(self) -> PaneQuery:

@@ -16,10 +16,10 @@ from penstock.compile import ROWS, TIME, Combining, WindowPlan
 from penstock.panes import Closed, close_windows
 from penstock.panes.nodes import Extent, completed, cover, lengths
 from penstock.runtime.beside import RawRows
-from penstock.runtime.compaction import to_merge
+from penstock.runtime.compaction import hollow, to_merge
 from penstock.runtime.exits import Exit, OpenExits
 from penstock.runtime.former import Formed, merged_partials
-from penstock.runtime.key_counts import KeyCount, count_keys
+from penstock.runtime.key_counts import KeyCounts, count_keys
 from penstock.runtime.keyed import KEY, Keyed, within
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.segments import PANE, Segment, read, write
@@ -36,8 +36,7 @@ class WindowTask:
     """One epoch's work for every channel.
 
     Windows before `opened` were closed by earlier epochs, those before `opens` are closed now;
-    None means that no window was closed yet. `formed`: new rows are partials of formers; `counting`: the
-    most frequent keys are counted.
+    None means that no window was closed yet. `formed`: new rows are partials of formers.
     """
 
     plan: WindowPlan
@@ -50,7 +49,6 @@ class WindowTask:
     exits: tuple[Exit, ...]
     raw: RawRows | None = None
     formed: bool = False
-    counting: bool = False
 
     def work(self, channel: int, new: Any) -> tuple[Receipt, dict[int, Any]]:
         """The kernel proper, from new rows (None if there are none) to a receipt."""
@@ -77,7 +75,7 @@ class WindowTask:
             received=received,
             tuples=self._tuples(new),
             newest=None if new is None else int(new[PANE].to_numpy().max()),
-            keys=self._frequent(new) if self.counting and new is not None else (),
+            keys=self._keys(new),
             formed=formed,
             seconds=time.perf_counter() - began,
             cpu_seconds=time.process_time() - cpu_began,
@@ -88,10 +86,12 @@ class WindowTask:
     def _partials_come(self) -> bool:
         return self.formed or self.combining == "map"
 
-    def _frequent(self, new: Any) -> tuple[KeyCount, ...]:
-        """The most frequent keys among the new tuples."""
-        keys = [new[KEY.format(place)] for place in range(len(self.plan.keys))]
-        return count_keys(keys, new[ROWS].to_numpy() if self._partials_come else None)
+    def _keys(self, new: Any) -> KeyCounts:
+        """How often which keys came; where the channels of another stage are shared, that one counts."""
+        if new is None or self.raw is not None or not self.plan.keys:
+            return KeyCounts()
+        columns = [new[KEY.format(place)] for place in range(len(self.plan.keys))]
+        return count_keys(columns, new.num_rows, new[ROWS].to_numpy() if self._partials_come else None)
 
     def _tuples(self, new: Any) -> int:
         """How many tuples the new rows stand for."""
@@ -214,7 +214,9 @@ class WindowTask:
         """The segments after merging those that are many and small."""
         remaining = segments
         for length in sorted({each.length for each in segments}):
-            merging = to_merge([each for each in segments if each.length == length])
+            alike = [each for each in segments if each.length == length]
+            merging = [*to_merge(alike)]
+            merging += [each for each in alike if hollow(each) and each not in merging]
             if merging:
                 tables = [read(self.folder, each) for each in merging]
                 if self.opens is not None:

@@ -1,0 +1,103 @@
+"""What a run tells about its channels: rows, cost, state and keys of each, and how even they are."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from penstock.runtime.rescaling import Rescale
+
+__all__ = [
+    "ChannelLoad",
+    "Decision",
+    "Observation",
+    "Policy",
+    "StageChannels",
+    "TrackedKey",
+    "most_over_least",
+]
+
+
+@dataclass(frozen=True)
+class ChannelLoad:
+    """One channel in the last epoch: tuples, busy seconds, keys among them; and the state it keeps."""
+
+    channel: int
+    tuples: int
+    seconds: float
+    keys: int
+    state_rows: int
+    state_bytes: int
+
+
+@dataclass(frozen=True)
+class TrackedKey:
+    """A frequent key: the hash of it, its share of all tuples, and its channel (None if it is spread)."""
+
+    hash: int
+    share: float
+    channel: int | None
+
+
+@dataclass(frozen=True)
+class StageChannels:
+    """The channels of a stage, and most over least load of state, computation and communication.
+
+    `imbalance` is r_k of 003, `tolerated` the alpha_k that the partitioning function aims at. `target` is the
+    number of channels that steps under way lead to, and `moving` says that there are such. A stage
+    without a key to part its state by is not `rescalable`.
+    """
+
+    stage: int
+    name: str
+    partitioning: str
+    target: int
+    channels: tuple[ChannelLoad, ...]
+    imbalance: tuple[float, float, float]
+    tolerated: tuple[float, float, float]
+    tracked: tuple[TrackedKey, ...]
+    moving: bool = False
+    rescalable: bool = True
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a policy sees after an epoch: its number, and the channels of every stage."""
+
+    epoch: int
+    stages: tuple[StageChannels, ...]
+
+
+Policy = Callable[[Observation], Iterable[Rescale]]
+"""Asked after each epoch; what it returns takes effect with the next one."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A change of router: when, of which stage, from how many channels to how many, why, and what moved.
+
+    `left` is the share of the router's cells that later epochs have to switch.
+    """
+
+    epoch: int
+    stage: int
+    before: int
+    after: int
+    partitioning: str
+    reason: str
+    rows: int = 0
+    keys: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    left: float = 0.0
+
+
+def most_over_least(loads: Sequence[float]) -> float:
+    """How uneven loads are: 1 if equal, infinite if a channel has none while others do.
+
+    >>> most_over_least([2, 3]), most_over_least([0, 0]), most_over_least([0, 1])
+    (1.5, 1.0, inf)
+    """
+    most, least = max(loads, default=0), min(loads, default=0)
+    if not most:
+        return 1.0
+    return most / least if least else math.inf
