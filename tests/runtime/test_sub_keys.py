@@ -8,6 +8,7 @@ import pytest
 
 import penstock as ps
 from oracle import Shape, windows
+from penstock.runtime.rescaling import Rescale
 from penstock.workloads import draw, zipf_shares
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
@@ -112,3 +113,18 @@ def test_formers_share_the_rows_evenly_and_all_are_counted(spark):
     for rows in split:
         assert sum(rows) == 8000
         assert max(rows) < 1.15 * np.mean(rows)
+
+
+def test_channels_may_come_and_go_while_keys_are_split(spark):
+    epochs = list(zipf_epochs(6, epochs=5, rows=2000))
+    wanted = {1: 6, 2: 3, 3: 4}
+    run, found_split = started(
+        epochs, Total, policy=lambda seen: [Rescale(0, wanted[seen.epoch])] if seen.epoch in wanted else []
+    )
+    assert [len(epoch.stages[0].channels) for epoch in run.progress[:5]] == [4, 4, 6, 3, 4]
+    assert all(epoch.stages[0].split for epoch in run.progress[1:5])
+    _, whole = started(epochs, Whole)
+    assert found(found_split) == found(whole)
+    (first, *_) = [each for each in run.decisions if each.partitioning == "sub-keys"]
+    assert first.epoch == 1
+    assert first.reason.startswith("split: key 0 with")

@@ -70,8 +70,9 @@ class Way:
 
 
 WAYS = (
-    Way("plain hash", WholeDigest, {}),
-    Way("sub-keys", Digest, {}),
+    Way("plain hash", WholeDigest, {"partitioning": "uniform"}),
+    Way("consistent hash", WholeDigest, {"partitioning": "consistent"}),
+    Way("sub-keys", Digest, {"partitioning": "consistent"}),
 )
 
 
@@ -97,7 +98,7 @@ class Outcome:
 
 
 def sub_keys(
-    *, rows: int = 100_000, epochs: int = 6, keys: Path | None = None, seed: int = 7, quick: bool = False
+    *, rows: int = 50_000, epochs: int = 6, keys: Path | None = None, seed: int = 7, quick: bool = False
 ) -> Report:
     """Measure all ways on epochs of `rows` rows; `quick`: fewer rows; `keys`: a file of real keys."""
     data = SubKeyData(min(rows, QUICK_ROWS) if quick else rows, epochs, seed, keys)

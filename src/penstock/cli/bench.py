@@ -157,7 +157,7 @@ def operators(
 @bench.command()
 def subkeys(  # noqa: PLR0913 -- each is one option of the command
     *,
-    rows: Annotated[int, typer.Option(min=1000, help="Rows of an epoch.")] = 100_000,
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of an epoch.")] = 50_000,
     epochs: Annotated[int, typer.Option(min=2, help="Epochs; the first one is not measured.")] = 6,
     keys: Annotated[
         Path | None, typer.Option(help="A text file with one key a line, plain or .gz, instead of Zipf 1.5.")
