@@ -1,13 +1,13 @@
 """What a checkpoint says of its stages, so that their state can be read without the query."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.compile import ROWS, WindowPlan
 from penstock.compile.lifts import Accumulated
 from penstock.compile.partials import Partial
-from penstock.runtime.join_stage import JoinStage
+from penstock.query import Join
 from penstock.runtime.stage import StageRunner
 from penstock.runtime.window_stage import WindowStage
 
@@ -41,15 +41,15 @@ class StageNote:
 
 def note_of(runner: StageRunner) -> StageNote:
     """What to remember of a stage."""
-    operator = str(runner.stage.operator)
+    operator = runner.stage.operator
+    if isinstance(operator, Join):
+        keys = tuple(key.left for key in operator.keys)
+        return StageNote(str(operator), keys, distance=operator.within)
+    note = StageNote(str(operator), tuple(name for name, _ in operator.keys))
     if isinstance(runner, WindowStage):
         shape = runner.plan.shape
-        keys = tuple(key.name for key in runner.plan.keys)
-        return StageNote(operator, keys, _partials(runner.plan), shape.pane, shape.offset)
-    if isinstance(runner, JoinStage):
-        join = runner.plan.operator
-        return StageNote(operator, tuple(key.left for key in join.keys), distance=join.within)
-    return StageNote(operator)
+        note = replace(note, columns=_partials(runner.plan), pane=shape.pane, offset=shape.offset)
+    return note
 
 
 def _partials(plan: WindowPlan) -> dict[str, str]:

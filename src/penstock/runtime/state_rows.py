@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.compile import TIME
 from penstock.compile.join_plan import TIE
 from penstock.runtime.join_state import Keeping
-from penstock.runtime.keyed import KEY
+from penstock.runtime.keyed import KEY, number_keys
 from penstock.runtime.records import StageRecord
 from penstock.runtime.segments import PANE, Segment, read
 from penstock.runtime.stage_notes import StageNote
@@ -26,6 +26,12 @@ PART, PANES, MATCHED = "_part", "_panes", "_matched"
 """Columns beside those of the state: the side or part of a stage, panes that a row covers, a match so far."""
 
 _SIDES = ("left", "right")
+# Parts and columns of the state of keyed functions.
+_STATES, _WAITING = "state", "rows"
+_HASH, _TIMER, _KNOWN = "_ps_hash", "_ps_timer", "_ps_known"
+_NO_TIMER = 2**63 - 1
+_HIDDEN = {TIE, _HASH, _KNOWN}
+_INSTANTS = {TIME, PANE, _TIMER}
 _TIMES = pa.timestamp("us", "UTC")
 
 
@@ -50,6 +56,8 @@ class StateRows:
             own = [each for each in segments if each.part == part]
             if part in _SIDES:
                 yield self._side(part, segments)
+            elif part == _STATES:
+                yield self._states(own)
             elif not part.endswith(" marks"):
                 yield from (self._segment(each) for each in own)
 
@@ -60,13 +68,15 @@ class StateRows:
         """
         shown: dict[str, Any] = {}
         for name in table.column_names:
-            if name != TIE:
-                column = self._instants(name, table[name]) if name in {TIME, PANE} else table[name]
+            if name not in _HIDDEN:
+                column = self._instants(name, table[name]) if name in _INSTANTS else table[name]
                 shown.setdefault(self._name(name), column)
         return pa.table(shown)
 
     def _segment(self, segment: Segment) -> Any:
         table = read(self.folder, segment)
+        if segment.part == _WAITING and self.record.frontiers:
+            table = _from_on(table, self.record.frontiers[0])
         if segment.length:
             panes = pa.array(np.full(table.num_rows, segment.length, np.int64))
             return table.append_column(PANES, panes)
@@ -78,6 +88,19 @@ class StateRows:
         held = Keeping(self.folder, "", part, None, marked).load(segments, self._alive_from(part)).held()
         table = held.rows.append_column(PART, pa.array([part] * held.rows.num_rows, pa.string()))
         return table.append_column(MATCHED, pa.array(held.matched)) if marked else table
+
+    def _states(self, segments: Sequence[Segment]) -> Any:
+        """The states of a keyed function: the newest version of each key that is not forgotten."""
+        together = pa.concat_tables([read(self.folder, each) for each in segments]).combine_chunks()
+        keys = together.select(key_columns(together)).columns
+        numbers, _ = number_keys(keys, together.num_rows)
+        newest = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+        # Segments are from the oldest to the newest, and the largest place of a number wins.
+        np.maximum.at(newest, numbers, np.arange(len(numbers)))
+        table = together.take(pa.array(newest))
+        alive = table[_KNOWN].to_numpy() | (table[_TIMER].to_numpy() != _NO_TIMER)
+        table = table.filter(pa.array(alive))
+        return table.append_column(PART, pa.array([_STATES] * table.num_rows, pa.string()))
 
     def _alive_from(self, part: str) -> int | None:
         """Rows leave when the frontier of the other side has passed their reach."""
@@ -93,7 +116,8 @@ class StateRows:
         if name == PANE:
             assert self.note.pane is not None
             values = values * self.note.pane + self.note.offset
-        return pa.array(values).cast(_TIMES)
+        unset = values == _NO_TIMER if name == _TIMER else None
+        return pa.array(values, mask=unset).cast(_TIMES)
 
     def _name(self, name: str) -> str:
         for place, key in enumerate(self.note.keys):
@@ -103,4 +127,11 @@ class StateRows:
             return "_time"
         if name == PANE:
             return "_pane"
+        if name == _TIMER:
+            return "_timer"
         return self.note.columns.get(name, name)
+
+
+def _from_on(table: Any, time: int | None) -> Any:
+    """Rows that wait for the frontier; those that it has passed lie in front."""
+    return table if time is None else table.slice(int(np.searchsorted(table[TIME].to_numpy(), time)))
