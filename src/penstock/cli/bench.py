@@ -120,6 +120,26 @@ def routing(
 
 
 @bench.command()
+def migration(
+    *,
+    rows: Rows = 4_000_000,
+    keys: Annotated[
+        Path | None, typer.Option(help="Keys to use, one whole number a line; else Zipf 1.0 over a million.")
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what rescaling moves and how even it leaves the channels, for every partitioning function.
+
+    Example: [bold]penstock bench migration --keys keys.txt.gz --json > migration.json[/]
+    """
+    from penstock.benchmarks.migration import migration as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(rows=rows, keys=keys, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
 def splits(
     *,
     rows: Rows = 10_000_000,

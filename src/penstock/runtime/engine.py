@@ -1,6 +1,7 @@
 """Starts and explains queries on Spark; installed into the query room when Penstock is imported."""
 
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from penstock.runtime.frames import RECORD, REJECT, marked
 from penstock.runtime.frequent_keys import FrequentKeys
 from penstock.runtime.graph import build
 from penstock.runtime.input_merger import MERGINGS
+from penstock.runtime.planning import Planner
 from penstock.runtime.rescaling import Rescaling
 from penstock.runtime.resources import stage_resources
 from penstock.runtime.results import ResultFormat
@@ -99,14 +101,15 @@ class SparkEngine:
             late={each.name: _late(late, root, each, streams) for each in streams},
             rejects={each.name: _rejects(rejects, root, each, streams) for each in streams},
             missed=lambda stage, columns: Aside(_aside(late, root / "late") / f"stage-{stage}", columns),
-            channels=_channels(channels, costs, spark, subqueries),
-            rescaling=rescaling,
+            planner=Planner(
+                graph, folder, _channels(channels, costs, spark, subqueries), rescaling, time.time
+            ),
             merging=merger,
             report=run.report,
             policy=policy,
         )
         if channels is not None:
-            epochs.match()
+            epochs.planner.match(epochs.last)
         run.begin(epochs, _starter(frame, folder, run_once=all(map(bounded, streams)), name=name))
         return run
 

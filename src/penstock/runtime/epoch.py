@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.compile import TIME, Combining
+from penstock.compile import TIME
 from penstock.errors import DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.arrivals import Arrivals
@@ -28,29 +28,23 @@ from penstock.runtime.input_merger import Merging, merged
 from penstock.runtime.intake import Handed, Intake, Seen
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.moving import Moving, relocated
-from penstock.runtime.observation import Decision, Observation, Policy, StageChannels
+from penstock.runtime.observation import Decision, Observation, Policy, StageChannels, decided
 from penstock.runtime.observing import stage_channels
 from penstock.runtime.outlets import written
+from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, StageProgress, instant
 from penstock.runtime.receipts import Receipt, channel_work
-from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, Moved, StagePlan, StageRecord
-from penstock.runtime.rescaling import Rescale, Rescaling
+from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, Moved, StageRecord
+from penstock.runtime.rescaling import Rescaling
 from penstock.runtime.results import Output
 from penstock.runtime.session import prepare
-from penstock.runtime.splitting import Splitting
+from penstock.runtime.splits import splits_decided
 from penstock.runtime.stage import StageRunner, StageTask, Turn, beside, run_channels
-from penstock.runtime.sub_key_plan import SubKeyPlan
-from penstock.runtime.window_stage import WindowStage
 
 __all__ = ["MOST_DECISIONS", "Epochs"]
 
 MOST_DECISIONS = 1000
 """How many decisions a run remembers."""
-
-# Shipping raw rows wins where the combine leaves more than two partials for three rows.
-_HARDLY_SHRINKS = 1.5
-# How often the other way is tried, so that the choice follows the data.
-_TRIAL_EVERY = 64
 
 
 @dataclass
@@ -64,8 +58,7 @@ class Epochs:
     late: Mapping[str, Aside]
     rejects: Mapping[str, Aside]
     missed: Callable[[int, tuple[str, ...]], Aside]
-    channels: tuple[int, ...]
-    rescaling: Rescaling
+    planner: Planner
     merging: Merging
     report: Callable[[EpochProgress], None]
     clock: Callable[[], float] = time.time
@@ -73,31 +66,17 @@ class Epochs:
     policy: Policy | None = None
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
     decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
-    _wishes: dict[int, Rescale] = field(init=False, default_factory=dict)
+
+    @property
+    def rescaling(self) -> Rescaling:
+        """What is asked for of its stages."""
+        return self.planner.rescaling
 
     def __post_init__(self) -> None:
         self.last = self.checkpoint.latest()
         self._first = True
-        self._splitting = {
-            each.stage.number: Splitting()
-            for each in self.graph.stages
-            if isinstance(each, WindowStage) and each.splits
-        }
         for number, record in enumerate(self.last.stages if self.last else ()):
             self.rescaling.frequent[number].resume(record.keys)
-
-    def match(self) -> None:
-        """Ask for the given numbers of channels where the checkpoint has others."""
-        for runner, channels in zip(self.graph.stages, self.channels, strict=True):
-            number = runner.stage.number
-            if self.last is None or runner.stage.beside is not None:
-                continue
-            plan = self.last.plan.stages[number]
-            now = self.rescaling.routers.find(plan.target).channels if plan.target else plan.channels
-            if now != channels:
-                self.rescaling.ask(
-                    Rescale(number, channels, reason="started with another number of channels")
-                )
 
     def run(self, frame: DataFrame, epoch: int, query: StreamingQuery) -> None:
         """One micro-batch of Structured Streaming; `query` is the one that runs it."""
@@ -134,7 +113,7 @@ class Epochs:
 
     def _happen(self, moment: Moment, session: SparkSession, arrivals: Mapping[str, DataFrame]) -> None:
         phases = _Phases()
-        plan = self._planned(moment)
+        plan = self.planner.plan(moment, self.last)
         before = self.last or Manifest(moment, plan)
         phases.ends("plan")
         routers = self.rescaling.routers
@@ -143,15 +122,15 @@ class Epochs:
         manifest = epoch.run()
         self.checkpoint.commit(manifest)
         self.last = manifest
-        for number, splitting in self._splitting.items():
-            splitting.observe(epoch.receipts.get(number, []))
+        self.planner.splits.observe(epoch.receipts)
         self.receipts |= epoch.receipts
         self.rescaling.settle(plan.stages)
         phases.ends("commit")
         epoch.clean_up()
         self.checkpoint.collect(orphans=False)
         phases.ends("collect")
-        self._decided(manifest, before)
+        self.decisions += decided(manifest, before, self.planner.followed)
+        self.decisions += splits_decided(manifest, before)
         self.report(self._progress(manifest, before, phases, epoch.receipts))
         if self.policy is not None:
             for wish in self.policy(Observation(moment.epoch, self.observed())):
@@ -168,83 +147,6 @@ class Epochs:
             )
             if runner.stage.beside is None
         )
-
-    def _decided(self, manifest: Manifest, before: Manifest) -> None:
-        """Remember what was rescaled, why, and what moved for it."""
-        moved = {each.stage: each for each in manifest.moved}
-        for stage in sorted({*moved, *self._wishes}):
-            plan, then = manifest.plan.stages[stage], before.plan.stages[stage]
-            wish, move = self._wishes.get(stage), moved.get(stage, Moved(stage, then.channels, plan.channels))
-            reason = wish.reason if wish else "the next step of what was asked for"
-            self.decisions.append(
-                Decision(
-                    epoch=manifest.moment.epoch,
-                    stage=stage,
-                    before=move.before,
-                    after=move.after,
-                    partitioning=plan.partitioning,
-                    reason=reason,
-                    rows=move.rows,
-                    keys=move.keys,
-                    bytes=move.bytes,
-                    seconds=move.seconds,
-                    left=move.left,
-                )
-            )
-
-        for stage, (plan, then) in enumerate(zip(manifest.plan.stages, before.plan.stages, strict=True)):
-            if plan.sub_keys != then.sub_keys and not manifest.moment.drain:
-                self.decisions.append(
-                    Decision(
-                        manifest.moment.epoch, stage, plan.channels, plan.channels, "sub-keys", _why(plan)
-                    )
-                )
-
-    def _planned(self, moment: Moment) -> EpochPlan:
-        """The plan that an earlier try left, or a new one, durable before the epoch runs."""
-        self._wishes = {}
-        known = self.checkpoint.plan(moment)
-        if known is not None:
-            return known
-        wishes = {} if moment.drain else self.rescaling.asked()
-        stages: list[StagePlan] = []
-        for runner in self.graph.stages:
-            record = self.last.stages[runner.stage.number] if self.last else None
-            host = runner.stage.beside
-            if host is not None:
-                stage = StagePlan(stages[host].channels)
-            else:
-                stage = self._stage_plan(runner, record, wishes, drain=moment.drain)
-            split = self._sub_keys(moment, runner.stage.number, stage.channels)
-            stages.append(replace(stage, combining=_combining(moment, runner, record), sub_keys=split))
-        plan = EpochPlan(tuple(stages), int(self.clock() * 1e6))
-        self.checkpoint.write_plan(moment, plan)
-        self.rescaling.planned(wishes)
-        self._wishes = wishes
-        return plan
-
-    def _sub_keys(self, moment: Moment, number: int, channels: int) -> SubKeyPlan | None:
-        """Which keys of a stage are split; nothing is dealt out when there is nothing left but to close."""
-        splitting = self._splitting.get(number)
-        if splitting is None or moment.drain:
-            return None
-        current = self.last.plan.stages[number].sub_keys if self.last else None
-        return splitting.decide(channels, current, self.rescaling.frequent[number].known())
-
-    def _stage_plan(
-        self, runner: StageRunner, record: StageRecord | None, wishes: Mapping[int, Rescale], *, drain: bool
-    ) -> StagePlan:
-        """How many channels and which router, before or after what is asked for."""
-        number = runner.stage.number
-        if self.last is None or record is None:
-            wish = wishes.get(number)
-            return self.rescaling.first(number, wish.channels if wish else self.channels[number])
-        before = self.last.plan.stages[number]
-        if drain:
-            return replace(before, spread=None)
-        held = [self.last.stages[each.stage.number] for each in [runner, *beside(self.graph.stages, number)]]
-        size = sum(segment.living_bytes for each in held for channel in each.channels for segment in channel)
-        return self.rescaling.following(number, before, record, wishes.get(number), size)
 
     def _bounds(self, before: Manifest) -> dict[str, int | None]:
         """The times below which tuples of a stream are late: an operator that they feed has passed them."""
@@ -504,10 +406,11 @@ class _Epoch:
     def _deliver(self) -> int:
         """Give every outlet its files; how many results there are."""
         results = 0
+        widest = max((each.channels for each in self.plan.stages), default=1)
         for outlet in self.epochs.graph.outlets:
             files = [each for way in outlet.exits for each in self.outputs.get(way, [])]
             for each in outlet.written:
-                files += written(outlet, each, self.intake, max(self.epochs.channels, default=1))
+                files += written(outlet, each, self.intake, widest)
             numbered = [(place, output) for place, (_, output) in enumerate(files)]
             outlet.delivery.deliver(self.moment, numbered)
             outputs = [output for _, output in numbered]
@@ -543,22 +446,6 @@ class _Phases:
         now = time.perf_counter()
         self.times[name] = self.times.get(name, 0.0) + now - self._since
         self._since = now
-
-
-def _why(plan: StagePlan) -> str:
-    """Why hot keys are split, or no longer."""
-    if plan.sub_keys is None:
-        return "keys are whole again: no channel has much more than its share without it"
-    return f"split: {plan.sub_keys.words(plan.channels)}"
-
-
-def _combining(moment: Moment, runner: StageRunner, record: StageRecord | None) -> Combining:
-    """Where partials are formed, from how much the last combine shrank the rows."""
-    best, *others = runner.combinings
-    shrinkage = record.shrinkage if record else None
-    if not others or shrinkage is None or shrinkage >= _HARDLY_SHRINKS:
-        return best
-    return best if moment.epoch % _TRIAL_EVERY == 0 else others[0]
 
 
 def _onward(before: tuple[int | None, ...], now: tuple[int | None, ...]) -> tuple[int | None, ...]:

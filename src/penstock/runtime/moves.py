@@ -162,6 +162,8 @@ class MoveTask:
 
 def _by_target(placed: Placed) -> Iterator[tuple[int, Any]]:
     """The rows that go to each channel, in their order."""
+    if not len(placed.rows):
+        return
     order = np.argsort(placed.targets, kind="stable")
     targets, starts = np.unique(placed.targets[order], return_index=True)
     for target, at in zip(targets.tolist(), np.split(placed.rows[order], starts[1:]), strict=True):

@@ -14,7 +14,7 @@ from penstock.runtime.segments import Segment
 from penstock.runtime.stage import StageRunner
 from penstock.runtime.storage import Location
 
-__all__ = ["Moving", "relocated"]
+__all__ = ["Moving", "gathered", "relocated"]
 
 
 def relocated(before: StagePlan, after: StagePlan) -> bool:
@@ -52,7 +52,7 @@ class Moving:
         task = MoveTask(self.folder, self.label, states)
         departures = move_state(self.session, task, sources) if sources else {}
         moved = [
-            replace(record, channels=_gathered(member, state, departures, place, after.channels))
+            replace(record, channels=gathered(member, state, departures, place, after.channels))
             for place, (member, record, state) in enumerate(zip(members, records, states, strict=True))
         ]
         moved[0] = replace(moved[0], spread=new.spread)
@@ -85,7 +85,7 @@ class Moving:
         return sorted(filled & lost)
 
 
-def _gathered(
+def gathered(
     member: StageRunner,
     state: StageState,
     departures: dict[int, tuple[Departure, ...]],

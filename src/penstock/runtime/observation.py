@@ -1,9 +1,10 @@
 """What a run tells about its channels: rows, cost, state and keys of each, and how even they are."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.runtime.records import Manifest, Moved
 from penstock.runtime.rescaling import Rescale
 
 __all__ = [
@@ -75,7 +76,8 @@ Policy = Callable[[Observation], Iterable[Rescale]]
 class Decision:
     """A change of router: when, of which stage, from how many channels to how many, why, and what moved.
 
-    `left` is the share of the router's cells that later epochs have to switch.
+    `left` is the share of the router's cells that later epochs have to switch. With the partitioning
+    "sub-keys" it is about which hot keys are formed in several channels; nothing moves for that.
     """
 
     epoch: int
@@ -89,6 +91,31 @@ class Decision:
     bytes: int = 0
     seconds: float = 0.0
     left: float = 0.0
+
+
+def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale]) -> list[Decision]:
+    """What an epoch rescaled, why, and what moved for it."""
+    moved = {each.stage: each for each in manifest.moved}
+    found = []
+    for stage in sorted({*moved, *wishes}):
+        plan, then = manifest.plan.stages[stage], before.plan.stages[stage]
+        move = moved.get(stage, Moved(stage, then.channels, plan.channels))
+        found.append(
+            Decision(
+                epoch=manifest.moment.epoch,
+                stage=stage,
+                before=move.before,
+                after=move.after,
+                partitioning=plan.partitioning,
+                reason=wishes[stage].reason if stage in wishes else "the next step of what was asked for",
+                rows=move.rows,
+                keys=move.keys,
+                bytes=move.bytes,
+                seconds=move.seconds,
+                left=move.left,
+            )
+        )
+    return found
 
 
 def most_over_least(loads: Sequence[float]) -> float:
