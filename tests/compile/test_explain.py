@@ -71,7 +71,7 @@ def test_a_join_says_what_it_keeps_and_until_when():
 @pytest.mark.parametrize(
     ("relation", "route"),
     [
-        (calls().join(suspects(), "phone", within="1 hour"), "route: xxhash64(phone) modulo channels"),
+        (calls().join(suspects(), "phone", within="1 hour"), "route: xxhash64(phone) by ring and table"),
         (calls().cross(suspects(), within="1 hour", suffixes=("", "_2")), "route: grid"),
         (
             calls().cross(suspects(), last=5, suffixes=("", "_2")),

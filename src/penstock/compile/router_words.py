@@ -28,8 +28,8 @@ def router_words(stage: Stage) -> str:
     names = ", ".join(_keys(stage))
     native = "a native expression: no Python touches a row to route it"
     if isinstance(stage.operator, Join) and stage.operator.within and stage.operator.how != "full":
-        return f"xxhash64({names}) modulo channels, hot keys on grids of channels of their own; {native}"
-    return f"xxhash64({names}) modulo channels, {native}"
+        return f"xxhash64({names}) by ring and table, hot keys on grids of channels of their own; {native}"
+    return f"xxhash64({names}) by ring and table, {native}"
 
 
 def _keys(stage: Stage) -> list[str]:
