@@ -84,5 +84,6 @@ def test_the_work_of_formers_is_theirs():
         Receipt(0, (), (), tuples=90, cpu_seconds=1.0, formed=(Formed(0, 40, 2.0), Formed(1, 50, 0.0))),
         Receipt(1, (), (), tuples=10, cpu_seconds=0.5, formed=(Formed(1, 10, 3.0),)),
     ]
-    assert [(each.rows, each.cpu_seconds) for each in channel_work(receipts)] == [(40, 3.0), (60, 3.5)]
+    found = channel_work(receipts)
+    assert [(each.rows, each.seconds, each.cpu_seconds) for each in found] == [(40, 2.0, 3.0), (60, 3.0, 3.5)]
     assert Receipt.from_json(receipts[0].to_json()) == receipts[0]

@@ -9,9 +9,10 @@ __all__ = ["ChannelWork", "EpochProgress", "StageProgress", "instant"]
 
 @dataclass(frozen=True)
 class ChannelWork:
-    """One channel in one epoch: the rows that it worked on itself, and its processor time."""
+    """One channel in one epoch: the rows that it worked on itself, how long it was busy, processor time."""
 
     rows: int
+    seconds: float
     cpu_seconds: float
 
 

@@ -54,10 +54,16 @@ class Receipt:
 
 
 def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
-    """What each channel of a stage did: rows that it took or formed, and its processor time for both."""
+    """What each channel of a stage did: rows that it took or formed, and its time for both.
+
+    One receipt for each channel, in their order.
+    """
     rows = [0 if each.formed else each.tuples for each in receipts]
-    seconds = [each.cpu_seconds for each in receipts]
+    forming = [0.0] * len(receipts)
     for formed in (formed for each in receipts for formed in each.formed):
         rows[formed.former] += formed.rows
-        seconds[formed.former] += formed.seconds
-    return tuple(map(ChannelWork, rows, seconds))
+        forming[formed.former] += formed.seconds
+    return tuple(
+        ChannelWork(count, each.seconds + formed, each.cpu_seconds + formed)
+        for count, each, formed in zip(rows, receipts, forming, strict=True)
+    )
