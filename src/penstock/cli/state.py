@@ -93,14 +93,19 @@ def _listed(view: "StateView", manifest: "Manifest", stage: int | None) -> dict[
         "late": manifest.total.late,
         "rejected": manifest.total.rejected,
         "results": manifest.total.results,
-        "stages": [
-            {
-                "stage": number,
-                "operator": view.note(number).operator,
-                "keys": list(view.note(number).keys),
-                "promise": manifest.stages[number].promise if number < len(manifest.stages) else None,
-                "channels": [asdict(each) for each in view.channels(manifest, number)],
-            }
-            for number in stages
-        ],
+        "stages": [_listed_stage(view, manifest, number) for number in stages],
+    }
+
+
+def _listed_stage(view: "StateView", manifest: "Manifest", number: int) -> dict[str, Any]:
+    channels = view.channels(manifest, number)
+    note, record, plan = view.note(number), manifest.stages[number], manifest.plan.stages[number]
+    return {
+        "stage": number,
+        "operator": note.operator,
+        "keys": list(note.keys),
+        "promise": record.promise,
+        "partitioning": plan.partitioning if plan.router else None,
+        "split": plan.sub_keys.words(plan.channels) if plan.sub_keys else None,
+        "channels": [asdict(each) for each in channels],
     }

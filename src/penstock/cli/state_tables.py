@@ -30,6 +30,10 @@ def listing(listed: Mapping[str, Any]) -> None:
             "nothing promised yet" if stage["promise"] is None else f"promise {_instant(stage['promise'])}"
         )
         console.print(f"\nstage {stage['stage']}: {stage['operator'] or 'not described'}; {promise}")
+        if stage["partitioning"] is not None:
+            console.print(f"keys placed by: {stage['partitioning']}")
+        if stage["split"] is not None:
+            console.print(f"hot keys formed by sub-keys: {stage['split']}")
         names = ("channel", "segments", "rows", "keys", "bytes")
         table = _table(names)
         for each in stage["channels"]:
