@@ -25,13 +25,17 @@ __all__ = [
     "DamagedCheckpoint",
     "ForeignCheckpoint",
     "MissingSegment",
+    "NoCheckpoint",
     "PenstockError",
     "QueryError",
     "RunError",
     "SinkError",
     "UnknownColumn",
+    "UnknownEpoch",
     "UnknownExperiment",
     "UnknownForm",
+    "UnknownKey",
+    "UnknownStage",
     "UnknownStrategy",
     "WrongType",
 ]
@@ -138,6 +142,22 @@ class DamagedCheckpoint(CheckpointError):
 
 class MissingSegment(CheckpointError):
     """A segment that the manifest names is gone."""
+
+
+class NoCheckpoint(CheckpointError):
+    """A folder is no checkpoint."""
+
+
+class UnknownEpoch(CheckpointError):
+    """The checkpoint has no manifest of this epoch, or no longer."""
+
+
+class UnknownStage(CheckpointError):
+    """The query of the checkpoint has no stage of this number."""
+
+
+class UnknownKey(CheckpointError):
+    """No state of this key is there, or it cannot be a key at all."""
 
 
 class RunError(PenstockError):

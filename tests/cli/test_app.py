@@ -10,6 +10,7 @@ from penstock.cli.app import app
 COMMANDS = [
     [],
     ["demo"],
+    ["state"],
     ["bench"],
     ["bench", "windows"],
     ["bench", "latency"],
@@ -18,6 +19,7 @@ COMMANDS = [
     ["bench", "splits"],
     ["bench", "operators"],
     ["bench", "process"],
+    ["bench", "subkeys"],
 ]
 
 

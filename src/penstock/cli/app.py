@@ -11,6 +11,7 @@ from rich.text import Text
 from penstock.cli.bench import bench
 from penstock.cli.demo import demo
 from penstock.cli.reproduce import reproduce
+from penstock.cli.state import state
 from penstock.errors import PenstockError
 
 __all__ = ["app", "main"]
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(reproduce)
+app.command()(state)
 app.add_typer(bench, name="bench")
 
 

@@ -189,3 +189,24 @@ def operators(
     from penstock.benchmarks.operators import operators as measure  # noqa: PLC0415 -- Spark is slow to import
 
     deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def subkeys(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of an epoch.")] = 50_000,
+    epochs: Annotated[int, typer.Option(min=2, help="Epochs; the first one is not measured.")] = 6,
+    keys: Annotated[
+        Path | None, typer.Option(help="A text file with one key a line, plain or .gz, instead of Zipf 1.5.")
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how evenly costly user code over hot keys falls on eight channels of a standalone cluster.
+
+    Example: [bold]penstock bench subkeys --quick --json > subkeys.json[/]
+    """
+    from penstock.benchmarks.sub_keys import sub_keys as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(rows=rows, epochs=epochs, keys=keys, seed=seed, quick=quick), json=json)

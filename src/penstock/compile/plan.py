@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from penstock.compile.lifts import TIME
+from penstock.compile.lifts import TIME, Accumulated
 from penstock.compile.lowering import ROWS, Lowering, Result
 from penstock.compile.partials import Column, Partial
 from penstock.panes import WindowShape
@@ -55,6 +55,12 @@ class WindowPlan:
         user_code = any(partial.wire != partial.columns for partial in self.partials)
         # Collecting lists only to take them apart again is never better than shipping the rows.
         return ("channel",) if user_code else ("map", "channel")
+
+    @property
+    def splits(self) -> bool:
+        """Whether rows of one key may be formed in several channels: by user code, all of which allows it."""
+        own = [each.lift.aggregate for each in self.partials if isinstance(each.lift, Accumulated)]
+        return self.combinings == ("channel",) and bool(own) and all(each.split for each in own)
 
     @property
     def schema(self) -> Any:

@@ -46,8 +46,16 @@ def _pane_query(plan: WindowPlan) -> list[str]:
         where = "Arrow in the channel: user-defined aggregates need the rows themselves"
     else:
         where = "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them"
-    lines = [f"pane-level query: {where}", f"  GROUP BY {', '.join([*keys, 'pane'])}"]
+    lines = [f"pane-level query: {where}", f"  GROUP BY {', '.join([*keys, 'pane'])}", *_hot_keys(plan)]
     return lines + [f"  {_columns(partial)} := {_source(partial)}" for partial in plan.partials]
+
+
+def _hot_keys(plan: WindowPlan) -> list[str]:
+    if not plan.keys or plan.combinings != ("channel",):
+        return []
+    if plan.splits:
+        return ["  hot keys: formed by sub-keys in several channels while channels are uneven, merged in one"]
+    return ["  hot keys: whole, since an aggregate says split = False"]
 
 
 def _columns(partial: Partial) -> str:

@@ -98,6 +98,10 @@ class ArrowAggregate(ABC):
     pane on the left. Tuples of one pane that arrive in different epochs are merged in the order of the
     epochs, so a result that depends on the order within a pane depends on where epochs were cut.
 
+    Rows of a hot key are dealt out over several channels, which accumulate their shares apart; the shares of
+    one pane are then merged in any order. Set ``split = False`` where that order would change the result;
+    a hot key then stays the work of one channel.
+
     >>> class Seen(ArrowAggregate):
     ...     state = {"rows": "bigint"}
     ...     result = "bigint"
@@ -110,6 +114,7 @@ class ArrowAggregate(ABC):
 
     state: ClassVar[Mapping[str, str]]
     result: ClassVar[str]
+    split: ClassVar[bool] = True
     arguments: tuple[str, ...]
 
     def __init_subclass__(cls, **options: object) -> None:

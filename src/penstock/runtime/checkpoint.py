@@ -15,7 +15,7 @@ is found when it is read and named in the error.
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,13 +55,20 @@ class Checkpoint:
         """Where Structured Streaming keeps its own part."""
         return (self.root / "spark").uri
 
-    def claim(self, fingerprint: str, description: str) -> None:
+    def claim(self, fingerprint: str, description: str, stages: Sequence[Mapping[str, Any]] = ()) -> None:
         """Take the folder for a query, or make sure that it is this query's already."""
         for part in ("plans", "manifests", "segments", "routers", "between", "late", "rejects"):
             (self.root / part).make()
         if not self.root.has("query.json"):
             self._store(
-                self.root, "query.json", {"format": FORMAT, "fingerprint": fingerprint, "query": description}
+                self.root,
+                "query.json",
+                {
+                    "format": FORMAT,
+                    "fingerprint": fingerprint,
+                    "query": description,
+                    "stages": list(stages),
+                },
             )
             return
         owner = self._load(self.root, "query.json")
@@ -75,6 +82,16 @@ class Checkpoint:
                 f"checkpoint {self.root.uri} belongs to another query:\n  {owner['query']}\nthis one is\n  "
                 f"{description}\nUse a new checkpoint, or the query it was made for"
             )
+
+    def owner(self) -> dict[str, Any]:
+        """What was written down of the query: its fingerprint, its text, notes on its stages."""
+        found: dict[str, Any] = self._load(self.root, "query.json")
+        return found
+
+    def moments(self) -> list[Moment]:
+        """The epochs whose manifests are there, oldest first."""
+        parts = (name.removesuffix(".json").partition("-") for name in self._manifests())
+        return [Moment(int(epoch), drain=kind == "drain") for epoch, _, kind in parts]
 
     def latest(self) -> Manifest | None:
         """The newest manifest."""

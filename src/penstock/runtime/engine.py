@@ -29,6 +29,7 @@ from penstock.runtime.run import Run
 from penstock.runtime.session import spark_session
 from penstock.runtime.sinks import delivery_to
 from penstock.runtime.sources import bounded, open_source
+from penstock.runtime.stage_notes import note_of
 from penstock.runtime.storage import Location
 
 __all__ = ["SparkEngine"]
@@ -74,7 +75,8 @@ class SparkEngine:
             for place, sink in enumerate(sinks)
         ]
         graph = build(spark, subqueries, deliveries, ResultFormat(folder.between, "parquet"))
-        folder.claim(query.fingerprint(), repr(query))
+        notes = [note_of(runner).to_json() for runner in graph.stages]
+        folder.claim(query.fingerprint(), repr(query), notes)
         folder.collect(orphans=True)
         streams = query.streams
         frames = [

@@ -33,11 +33,12 @@ from penstock.runtime.observing import stage_channels
 from penstock.runtime.outlets import written
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, StageProgress, instant
-from penstock.runtime.receipts import Receipt
+from penstock.runtime.receipts import Receipt, channel_work
 from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, Moved, StageRecord
 from penstock.runtime.rescaling import Rescaling
 from penstock.runtime.results import Output
 from penstock.runtime.session import prepare
+from penstock.runtime.splits import splits_decided
 from penstock.runtime.stage import StageRunner, StageTask, Turn, beside, run_channels
 
 __all__ = ["MOST_DECISIONS", "Epochs"]
@@ -121,6 +122,7 @@ class Epochs:
         manifest = epoch.run()
         self.checkpoint.commit(manifest)
         self.last = manifest
+        self.planner.splits.observe(epoch.receipts)
         self.receipts |= epoch.receipts
         self.rescaling.settle(plan.stages)
         phases.ends("commit")
@@ -128,7 +130,8 @@ class Epochs:
         self.checkpoint.collect(orphans=False)
         phases.ends("collect")
         self.decisions += decided(manifest, before, self.planner.followed)
-        self.report(self._progress(manifest, before, phases))
+        self.decisions += splits_decided(manifest, before)
+        self.report(self._progress(manifest, before, phases, epoch.receipts))
         if self.policy is not None:
             for wish in self.policy(Observation(moment.epoch, self.observed())):
                 self.rescaling.ask(wish)
@@ -169,7 +172,13 @@ class Epochs:
         }
         return {number: bound for number, bound in found.items() if bound is not None}
 
-    def _progress(self, manifest: Manifest, before: Manifest, phases: "_Phases") -> EpochProgress:
+    def _progress(
+        self,
+        manifest: Manifest,
+        before: Manifest,
+        phases: "_Phases",
+        receipts: Mapping[int, list[Receipt]],
+    ) -> EpochProgress:
         segments = list(manifest.segments())
         known = [each.value for each in manifest.frontiers.values()]
         frontier = min((each for each in known if each is not None), default=None)
@@ -195,8 +204,12 @@ class Epochs:
                     busy_seconds=now.seconds - then.seconds,
                     state_rows=sum(each.rows for channel in now.channels for each in channel),
                     frontier=instant(now.promise),
+                    channels=channel_work(receipts.get(runner.stage.number, [])),
+                    split="" if plan.sub_keys is None else plan.sub_keys.words(plan.channels),
                 )
-                for runner, now, then in zip(self.graph.stages, manifest.stages, earlier, strict=True)
+                for runner, now, then, plan in zip(
+                    self.graph.stages, manifest.stages, earlier, manifest.plan.stages, strict=True
+                )
             ),
         )
 
@@ -214,11 +227,11 @@ class _Epoch:
     frontiers: dict[str, Frontier] = field(default_factory=dict)
     moved: dict[int, StageRecord] = field(default_factory=dict)
     records: dict[int, StageRecord] = field(default_factory=dict)
-    receipts: dict[int, list[Receipt]] = field(default_factory=dict)
     moves: list[Moved] = field(default_factory=list)
     outputs: dict[tuple[int, int], list[tuple[int, Output]]] = field(default_factory=dict)
     sides: list[MapSide] = field(default_factory=list)
     delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
+    receipts: dict[int, list[Receipt]] = field(default_factory=dict)
 
     def run(self) -> Manifest:
         """Run every stage, deliver, and say what is left behind."""
@@ -337,7 +350,7 @@ class _Epoch:
             newest=max(newest) if newest else None,
             shrinkage=tuples / received if combined else before.shrinkage,
             tuples=before.tuples + tuples,
-            seconds=before.seconds + sum(receipt.seconds for receipt in receipts),
+            seconds=before.seconds + sum(receipt.busy for receipt in receipts),
             spread=before.spread if side.spread is None else side.spread,
             keys=frequent.counts(),
         )

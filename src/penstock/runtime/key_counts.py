@@ -22,24 +22,31 @@ MOST_KEYS = 64
 MOST_ROWS = 65_536
 """How many rows of a channel are looked at."""
 
+_LONGEST_TEXT = 40
+
 
 @dataclass(frozen=True)
 class KeyCounts:
-    """Hashes of keys, as signed numbers, and how many of `total` tuples each has; `keys` were seen in all."""
+    """Hashes of keys, as signed numbers, and how many of `total` tuples each has; `keys` were seen in all.
+
+    `texts` are the keys as people know them, where a channel reports them.
+    """
 
     hashes: tuple[int, ...] = ()
     counts: tuple[int, ...] = ()
     total: int = 0
     keys: int = 0
+    texts: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "KeyCounts":
         """What plain values stand for."""
-        return cls(tuple(value["hashes"]), tuple(value["counts"]), value["total"], value["keys"])
+        texts = tuple(value.get("texts", ()))
+        return cls(tuple(value["hashes"]), tuple(value["counts"]), value["total"], value["keys"], texts)
 
 
 def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | None = None) -> KeyCounts:
-    """The counts of the keys in these columns; a row stands for as many tuples as its weight says.
+    """The counts of the keys in these columns of a table; a row stands for as many tuples as its weight says.
 
     >>> import pyarrow as pa
     >>> found = count_keys([pa.chunked_array([["a", "b", "a"]])], 3)
@@ -59,10 +66,15 @@ def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | N
     most = min(MOST_KEYS, len(counts))
     top = np.argpartition(-counts, most - 1)[:most]
     top = top[np.argsort(-counts[top], kind="stable")]
-    hashes = spark_hash([column.take(top) for column in keys], len(top))
+    chosen = [column.take(top) for column in keys]
+    hashes = spark_hash(chosen, len(top))
     return KeyCounts(
         tuple(hashes.view(np.int64).tolist()),
         tuple((counts[top] * step).tolist()),
         int(counts.sum()) * step,
         len(counts),
+        tuple(
+            ", ".join(map(str, row))[:_LONGEST_TEXT]
+            for row in zip(*(each.to_pylist() for each in chosen), strict=True)
+        ),
     )

@@ -7,7 +7,7 @@ import numpy as np
 from penstock.compile import is_single
 from penstock.routing import Frequencies, Resources
 from penstock.runtime.observation import ChannelLoad, StageChannels, TrackedKey, most_over_least
-from penstock.runtime.receipts import Receipt
+from penstock.runtime.receipts import Receipt, channel_work
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.rescaling import Rescaling
 from penstock.runtime.spread import Spread
@@ -28,11 +28,13 @@ def stage_channels(
     """The channels of a stage after an epoch; one that had nothing to do has no receipt."""
     number = runner.stage.number
     done = {each.channel: each for each in receipts}
+    # Where hot keys are split, a channel's load is what it forms, not what it keeps.
+    work = dict(zip(done, channel_work(receipts), strict=True))
     loads = tuple(
         ChannelLoad(
             channel=channel,
-            tuples=done[channel].tuples if channel in done else 0,
-            seconds=done[channel].seconds if channel in done else 0.0,
+            tuples=work[channel].rows if channel in work else 0,
+            seconds=work[channel].seconds if channel in work else 0.0,
             keys=done[channel].keys.keys if channel in done else 0,
             state_rows=sum(each.rows for each in segments),
             state_bytes=int(sum(each.living_bytes for each in segments)),

@@ -5,14 +5,16 @@ raw rows that the channel combines itself. Both end in an exchange by the route,
 on the way there decides on the epoch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.compile import TIME, Feed, WindowPlan
 from penstock.query import Stream
+from penstock.runtime.former import Former
 from penstock.runtime.frames import REJECT, sql_over, steps_sql
 from penstock.runtime.intake import Intake, Seen
 from penstock.runtime.keyed import KEY
@@ -20,13 +22,15 @@ from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.packing import NEVER
 from penstock.runtime.records import StagePlan
 from penstock.runtime.segments import PANE
-from penstock.runtime.spark_plans import run_map_side
+from penstock.runtime.spark_plans import Shuffled, run_map_side
+from penstock.runtime.split_columns import sub_key_column
 
 __all__ = ["PaneQuery"]
 
 _LATEST = "_ps_latest"
 _METRICS = "penstock"
 _VIEW = "_ps_rows"
+_DEALT = "_ps_dealt"
 # A pane that no tuple has; the smallest bigint has no literal in SQL.
 REJECTED = -(2**63) + 1
 # Evaluated for every row that is about to be shuffled, so no more than what decides on the epoch: the latest
@@ -73,14 +77,14 @@ class PaneQuery:
             # Rejects hide whether the pane after them is late; the late output finds out.
             earliest = NEVER
         intake.seen[stream.name] = Seen(latest, earliest, first == REJECTED)
-        return MapSide(side.shuffled, taken=last is not None and last >= lowest, newest=side.newest)
+        return replace(side, taken=last is not None and last >= lowest)
 
     def _shuffled(self, intake: Intake, formed: DataFrame, plan: StagePlan, *, closed: int | None) -> MapSide:
         observed = formed.observe(_METRICS, F.expr(_OBSERVED).alias("seen"))
         columns = self._columns(plan)
         late = "" if closed is None else f" WHERE `{PANE}` >= {closed}L"
         taking = sql_over(observed, f"SELECT {columns} FROM {_VIEW}{late}")
-        routed = taking.repartitionById(plan.channels, self._route(intake, plan))
+        routed = self._dealt(taking, plan) if plan.sub_keys else self._sent_home(intake, taking, plan)
         metrics = [_METRICS, *intake.watched()]
         shuffled = run_map_side(routed, metrics, combining=plan.combining == "map")
         intake.settle(shuffled.observed if shuffled else {})
@@ -88,7 +92,33 @@ class PaneQuery:
             return EMPTY
         _, _, last = shuffled.observed.get(_METRICS, (None, None, None))
         newest = None if last == REJECTED else last
-        return MapSide(shuffled, taken=newest is not None, newest=newest)
+        side = MapSide(shuffled, taken=newest is not None, newest=newest)
+        return (
+            replace(side, shuffled=self._formed(intake, shuffled, plan), dealt=shuffled)
+            if plan.sub_keys
+            else side
+        )
+
+    def _sent_home(self, intake: Intake, rows: DataFrame, plan: StagePlan) -> DataFrame:
+        """Each row to the channel that keeps its key."""
+        return rows.repartitionById(plan.channels, self._route(intake, plan))
+
+    def _dealt(self, rows: DataFrame, plan: StagePlan) -> DataFrame:
+        """Each row to a former: those of hot keys to their sub-keys in turn.
+
+        Turns go by a hash of the row's place, since the place itself may follow a pattern of the keys.
+        """
+        assert plan.sub_keys is not None
+        turn = F.xxhash64(F.monotonically_increasing_id())
+        route = sub_key_column(F.xxhash64(*self._keys), turn, plan.sub_keys.router(plan.channels))
+        return rows.withColumn(_DEALT, route).repartitionById(plan.channels, F.col(_DEALT))
+
+    def _formed(self, intake: Intake, dealt: Shuffled, plan: StagePlan) -> Shuffled | None:
+        """Run the formers, and send their partials to the channels that keep the keys."""
+        former = Former(self.plan)
+        partials = dealt.rows.drop(_DEALT).mapInArrow(former, from_arrow_schema(former.schema))
+        shuffled = run_map_side(self._sent_home(intake, partials, plan), [], combining=False)
+        return shuffled and replace(shuffled, observed=dealt.observed)
 
     @property
     def _keys(self) -> list[str]:

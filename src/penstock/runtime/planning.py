@@ -8,7 +8,9 @@ from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.graph import Graph
 from penstock.runtime.records import EpochPlan, Manifest, Moment, StagePlan, StageRecord
 from penstock.runtime.rescaling import Rescale, Rescaling
+from penstock.runtime.splits import Splits
 from penstock.runtime.stage import StageRunner, beside
+from penstock.runtime.sub_key_plan import SubKeyPlan
 
 __all__ = ["Planner"]
 
@@ -28,6 +30,10 @@ class Planner:
     rescaling: Rescaling
     clock: Callable[[], float]
     followed: Mapping[int, Rescale] = field(init=False, default_factory=dict)
+    splits: Splits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.splits = Splits.of(self.graph.stages)
 
     def plan(self, moment: Moment, last: Manifest | None) -> EpochPlan:
         """The plan that an earlier try left, or a new one."""
@@ -44,7 +50,8 @@ class Planner:
                 stage = StagePlan(stages[host].channels)
             else:
                 stage = self._stage_plan(runner, last, wishes.get(runner.stage.number), drain=moment.drain)
-            stages.append(replace(stage, combining=_combining(moment, runner, record)))
+            split = self._sub_keys(runner.stage.number, moment, last, stage.channels)
+            stages.append(replace(stage, combining=_combining(moment, runner, record), sub_keys=split))
         plan = EpochPlan(tuple(stages), int(self.clock() * 1e6))
         self.checkpoint.write_plan(moment, plan)
         self.rescaling.planned(wishes)
@@ -77,6 +84,16 @@ class Planner:
         held = [last.stages[each.stage.number] for each in members]
         size = sum(segment.living_bytes for each in held for channel in each.channels for segment in channel)
         return self.rescaling.following(number, before, held[0], wish, size)
+
+    def _sub_keys(
+        self, number: int, moment: Moment, last: Manifest | None, channels: int
+    ) -> SubKeyPlan | None:
+        """Which keys are split; none when there is nothing left but to close."""
+        if moment.drain or number not in self.splits.stages:
+            return None
+        current = last.plan.stages[number].sub_keys if last else None
+        known = self.rescaling.frequent[number].known()
+        return self.splits.stages[number].decide(channels, current, known)
 
 
 def _combining(moment: Moment, runner: StageRunner, record: StageRecord | None) -> Combining:

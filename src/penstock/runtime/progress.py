@@ -4,18 +4,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-__all__ = ["EpochProgress", "StageProgress", "instant"]
+__all__ = ["ChannelWork", "EpochProgress", "StageProgress", "instant"]
+
+
+@dataclass(frozen=True)
+class ChannelWork:
+    """One channel in one epoch: the rows that it worked on itself, how long it was busy, processor time."""
+
+    rows: int
+    seconds: float
+    cpu_seconds: float
 
 
 @dataclass(frozen=True)
 class StageProgress:
-    """One stage in one epoch: the tuples that its channels took, how long they were busy, what they keep."""
+    """One stage in one epoch: the tuples that its channels took, how long they were busy, what they keep.
+
+    `channels` tells it for each channel, where the stage ran; `split` says which hot keys were dealt out over
+    sub-keys and why, or is empty.
+    """
 
     name: str
     tuples: int
     busy_seconds: float
     state_rows: int
     frontier: datetime | None
+    channels: tuple[ChannelWork, ...] = ()
+    split: str = ""
 
     @property
     def cost(self) -> float | None:

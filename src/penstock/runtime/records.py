@@ -9,6 +9,7 @@ from penstock.runtime.frontier import Frontier
 from penstock.runtime.key_counts import KeyCounts
 from penstock.runtime.segments import Segment
 from penstock.runtime.spread import Spread
+from penstock.runtime.sub_key_plan import SubKeyPlan
 
 __all__ = ["Counts", "EpochPlan", "Manifest", "Moment", "Moved", "StagePlan", "StageRecord"]
 
@@ -31,7 +32,8 @@ class StagePlan:
 
     `router` names the router that says where every key is, empty where there are no keys; `target` the one
     that it is a step to, and `partitioning` how that was made. Where the router changes, `spread` are the hot
-    keys of a join from then on.
+    keys of a join from then on. With `sub_keys` the channels form partials of rows that are dealt out by
+    sub-keys, and each partial then goes to the channel that keeps its key.
     """
 
     channels: int
@@ -40,12 +42,17 @@ class StagePlan:
     target: str = ""
     partitioning: str = "balanced"
     spread: Spread | None = None
+    sub_keys: SubKeyPlan | None = None
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StagePlan":
         """The plan that plain values stand for."""
-        spread = value.pop("spread", None)
-        return cls(**value, spread=None if spread is None else Spread.from_json(spread))
+        spread, split = value.pop("spread", None), value.pop("sub_keys", None)
+        return cls(
+            **value,
+            spread=None if spread is None else Spread.from_json(spread),
+            sub_keys=None if split is None else SubKeyPlan.from_json(split),
+        )
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,11 @@ class WindowStage:
         """Where partials may be formed, the better guess first."""
         return ("channel",) if self.raw else self.plan.combinings
 
+    @property
+    def splits(self) -> bool:
+        """Whether hot keys may be split: partials are formed by user code that allows it."""
+        return bool(self.raw is None and self.plan.keys and self.plan.splits)
+
     def bound(self, record: StageRecord, port: int) -> int | None:
         """Where the last closed window ends."""
         del port
@@ -81,6 +86,7 @@ class WindowStage:
             opens=turn.first_open,
             exits=self.exits,
             raw=self.raw,
+            formed=plan.sub_keys is not None,
         )
 
     def placing(self, before: Homes, after: Homes) -> KeyPlacing:

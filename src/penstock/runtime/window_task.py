@@ -18,6 +18,7 @@ from penstock.panes.nodes import Extent, completed, cover, lengths
 from penstock.runtime.beside import RawRows
 from penstock.runtime.compaction import hollow, to_merge
 from penstock.runtime.exits import Exit, OpenExits
+from penstock.runtime.former import Formed, merged_partials
 from penstock.runtime.key_counts import KeyCounts, count_keys
 from penstock.runtime.keyed import KEY, Keyed, within
 from penstock.runtime.receipts import Receipt
@@ -35,7 +36,7 @@ class WindowTask:
     """One epoch's work for every channel.
 
     Windows before `opened` were closed by earlier epochs, those before `opens` are closed now;
-    None means that no window was closed yet.
+    None means that no window was closed yet. `formed`: new rows are partials of formers.
     """
 
     plan: WindowPlan
@@ -47,13 +48,18 @@ class WindowTask:
     opens: int | None
     exits: tuple[Exit, ...]
     raw: RawRows | None = None
+    formed: bool = False
 
     def work(self, channel: int, new: Any) -> tuple[Receipt, dict[int, Any]]:
         """The kernel proper, from new rows (None if there are none) to a receipt."""
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         files = OpenExits(self.exits)
         if self.raw is not None and new is not None:
             new = self.raw.of(new)
+        received = 0 if new is None else new.num_rows
+        formed: tuple[Formed, ...] = ()
+        if self.formed and new is not None:
+            new, formed = merged_partials(self.plan, new)
         segments = [each for each in self.state[channel] if self._needed(each)]
         closing = self._closing(new, segments)
         fresh = self._close(closing, new, segments, files)
@@ -66,26 +72,32 @@ class WindowTask:
             channel=channel,
             segments=tuple(self._compacted(channel, segments)),
             outputs=files.close(),
-            received=0 if new is None else new.num_rows,
+            received=received,
             tuples=self._tuples(new),
             newest=None if new is None else int(new[PANE].to_numpy().max()),
-            seconds=time.perf_counter() - began,
             keys=self._keys(new),
+            formed=formed,
+            seconds=time.perf_counter() - began,
+            cpu_seconds=time.process_time() - cpu_began,
         )
         return receipt, files.onward()
+
+    @property
+    def _partials_come(self) -> bool:
+        return self.formed or self.combining == "map"
 
     def _keys(self, new: Any) -> KeyCounts:
         """How often which keys came; where the channels of another stage are shared, that one counts."""
         if new is None or self.raw is not None or not self.plan.keys:
             return KeyCounts()
         columns = [new[KEY.format(place)] for place in range(len(self.plan.keys))]
-        return count_keys(columns, new.num_rows, new[ROWS].to_numpy() if self.combining == "map" else None)
+        return count_keys(columns, new.num_rows, new[ROWS].to_numpy() if self._partials_come else None)
 
     def _tuples(self, new: Any) -> int:
         """How many tuples the new rows stand for."""
         if new is None:
             return 0
-        return int(new[ROWS].to_numpy().sum()) if self.combining == "map" else int(new.num_rows)
+        return int(new[ROWS].to_numpy().sum()) if self._partials_come else int(new.num_rows)
 
     def _needed(self, segment: Segment) -> bool:
         return self.opened is None or segment.end > self.plan.shape.kept_from(self.opened)
@@ -107,7 +119,7 @@ class WindowTask:
 
     def _close(self, closing: range, new: Any, segments: list[Segment], files: OpenExits) -> Any:
         """Close windows into the exits; the new partials that later windows need."""
-        raw = new if self.combining == "channel" else None
+        raw = None if self._partials_come else new
         tables = self._received(new) if raw is None and new is not None else []
         if not closing and raw is None:
             return tables[0] if tables else None
@@ -118,7 +130,7 @@ class WindowTask:
 
     def _received(self, new: Any) -> list[Any]:
         """What Spark combined, with the lists of user-defined aggregates accumulated."""
-        if all(partial.wire == partial.columns for partial in self.plan.partials):
+        if self.formed or all(partial.wire == partial.columns for partial in self.plan.partials):
             return [new]
         for partial in self.plan.partials:
             if partial.wire != partial.columns:

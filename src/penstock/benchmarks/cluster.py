@@ -1,0 +1,106 @@
+"""A standalone Spark cluster on this machine from the installed package: one master, one-core executors."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from penstock.errors import RunError
+from penstock.runtime.session import spark_session
+
+__all__ = ["standalone_cluster"]
+
+_PATIENCE_S = 300
+_EXECUTOR_MB = 512
+# Spark reserves a tenth of an executor's memory, and at least this much, for what is not heap.
+_OVERHEAD_MB = 384
+# Many JVMs start at once on few cores, and user code runs in Python anyway.
+_LEAN = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+@contextmanager
+def standalone_cluster(executors: int) -> Iterator[SparkSession]:
+    """A session on so many executors of one core each, all of them there; ends the processes it started."""
+    if SparkSession.getActiveSession() is not None:
+        raise RunError(
+            "a Spark session runs in this process already; measure a cluster in a process of its own"
+        )
+    with ExitStack() as stack:
+        port = _free_port()
+        master = f"spark://127.0.0.1:{port}"
+        place = ["--host", "127.0.0.1", "--webui-port", "0"]
+        _start(stack, "org.apache.spark.deploy.master.Master", *place, "--port", str(port))
+        _wait_for(port)
+        memory = f"{executors * (_EXECUTOR_MB + _OVERHEAD_MB)}m"
+        worker = ["--cores", str(executors), "--memory", memory, master]
+        _start(stack, "org.apache.spark.deploy.worker.Worker", *place, *worker)
+        settings = {
+            "spark.executor.cores": "1",
+            "spark.executor.memory": f"{_EXECUTOR_MB}m",
+            "spark.executor.extraJavaOptions": _LEAN,
+            "spark.cores.max": str(executors),
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{_PATIENCE_S}s",
+            # Any executor may take any channel: waiting for a nearer one only leaves cores idle.
+            "spark.locality.wait": "0s",
+        }
+        session = spark_session(master, settings)
+        stack.callback(session.stop)
+        _wait_until_there(session, executors)
+        yield session
+
+
+def _start(stack: ExitStack, *command: str) -> None:
+    home = Path(pyspark.__file__).parent
+    path = os.pathsep.join(each for each in sys.path if each)
+    process = subprocess.Popen(  # noqa: S603 -- Spark's own launcher
+        [home / "bin" / "spark-class", *command],
+        env={
+            **os.environ,
+            "SPARK_HOME": str(home),
+            "SPARK_NO_DAEMONIZE": "1",
+            "SPARK_DAEMON_JAVA_OPTS": _LEAN,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": path,
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise RunError(
+        f"no Spark master listens on port {port} after {_PATIENCE_S} s; look at the machine's load"
+    )
+
+
+def _wait_until_there(session: SparkSession, executors: int) -> None:
+    context = session.sparkContext._jsc.sc()  # noqa: SLF001 -- PySpark does not tell the executors
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        # The driver is among them.
+        if context.getExecutorMemoryStatus().size() - 1 >= executors:
+            return
+        time.sleep(0.2)
+    raise RunError(f"fewer than {executors} executors after {_PATIENCE_S} s; look at the machine's memory")

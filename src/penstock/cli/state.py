@@ -1,0 +1,111 @@
+"""`penstock state`: looks into a checkpoint without running its query."""
+
+import json as json_text
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from penstock.runtime.records import Manifest
+    from penstock.runtime.state_view import StateView
+
+__all__ = ["state"]
+
+
+def state(  # noqa: PLR0913 -- each is one option of the command
+    folder: Annotated[Path, typer.Argument(help="The folder that was given to start(checkpoint=...).")],
+    *,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="Print the state of a key; once for each key column, in order. Null is \\N."),
+    ] = None,
+    stage: Annotated[int | None, typer.Option(min=0, help="Only this stage.")] = None,
+    epoch: Annotated[
+        str | None, typer.Option(help="A kept epoch, such as 12 or 12-drain; by default the newest.")
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="EPOCH EPOCH", help="Compare two kept epochs.")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the state of a stage to this Parquet file.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """List what a checkpoint keeps, print the state of a key, compare two epochs, or export a stage.
+
+    Nothing is written to the checkpoint, Spark does not run, and the query may go on meanwhile.
+
+    Example: [bold]penstock state checkpoint --key berlin[/]
+
+    Example: [bold]penstock state checkpoint --compare 41 42[/]
+
+    Example: [bold]penstock state checkpoint --stage 0 --export state.parquet[/]
+    """
+    from penstock.cli import state_tables as tables  # noqa: PLC0415 -- Arrow is slow to import
+    from penstock.runtime.state_change import compare as changes  # noqa: PLC0415
+    from penstock.runtime.state_view import StateView  # noqa: PLC0415
+
+    if sum(each is not None for each in (key or None, compare, export)) > 1:
+        raise typer.BadParameter("give one of --key, --compare and --export")
+    view = StateView(folder)
+    if compare is not None:
+        before, after = (view.manifest(each) for each in compare)
+        found = [each for each in changes(before, after) if stage in {None, each.stage}]
+        return _give(json, {"stages": [asdict(each) for each in found]}, tables.changes, found)
+    manifest = view.manifest(epoch)
+    if key:
+        rows = view.of_key(manifest, key, stage)
+        return _give(json, {"rows": tables.key_rows(rows)}, tables.key_state, view, rows)
+    if export is not None:
+        return _exported(view, manifest, stage, export, json=json)
+    listed = _listed(view, manifest, stage)
+    return _give(json, listed, tables.listing, listed)
+
+
+def _give(json: bool, value: dict[str, Any], show: Any, *shown: Any) -> None:  # noqa: FBT001 -- one option
+    if json:
+        sys.stdout.write(json_text.dumps(value, default=str) + "\n")
+    else:
+        show(*shown)
+
+
+def _exported(view: "StateView", manifest: "Manifest", stage: int | None, file: Path, *, json: bool) -> None:
+    if stage is None and len(manifest.stages) > 1:
+        raise typer.BadParameter(f"the query has {len(manifest.stages)} stages; say which with --stage")
+    rows = view.export(manifest, stage or 0, file)
+    value = {"stage": stage or 0, "rows": rows, "file": str(file)}
+    _give(json, value, typer.echo, f"{rows:,} rows of stage {stage or 0} in {file}")
+
+
+def _listed(view: "StateView", manifest: "Manifest", stage: int | None) -> dict[str, Any]:
+    """What is kept, as plain values."""
+    stages = range(len(manifest.stages)) if stage is None else [stage]
+    return {
+        "checkpoint": view.checkpoint.root.uri,
+        "query": view.query["query"],
+        "epoch": manifest.moment.epoch,
+        "drained": manifest.moment.drain,
+        "kept": [str(each.epoch) + ("-drain" if each.drain else "") for each in view.moments],
+        "tuples": manifest.total.rows,
+        "late": manifest.total.late,
+        "rejected": manifest.total.rejected,
+        "results": manifest.total.results,
+        "stages": [_listed_stage(view, manifest, number) for number in stages],
+    }
+
+
+def _listed_stage(view: "StateView", manifest: "Manifest", number: int) -> dict[str, Any]:
+    channels = view.channels(manifest, number)
+    note, record, plan = view.note(number), manifest.stages[number], manifest.plan.stages[number]
+    return {
+        "stage": number,
+        "operator": note.operator,
+        "keys": list(note.keys),
+        "promise": record.promise,
+        "partitioning": plan.partitioning if plan.router else None,
+        "split": plan.sub_keys.words(plan.channels) if plan.sub_keys else None,
+        "channels": [asdict(each) for each in channels],
+    }

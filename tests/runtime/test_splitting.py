@@ -1,0 +1,89 @@
+"""When keys are split, into how much, and when they are left alone."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.routing import Frequencies
+from penstock.runtime.former import Formed
+from penstock.runtime.key_counts import KeyCounts
+from penstock.runtime.receipts import Receipt, channel_work
+from penstock.runtime.records import EpochPlan, StagePlan
+from penstock.runtime.splitting import Splitting
+from penstock.runtime.sub_key_plan import MOST_SPLIT, SplitKey, SubKeyPlan, plan_sub_keys
+from penstock.workloads import zipf_shares
+
+EVEN, UNEVEN = (1000, 1010, 990, 1000), (3000, 500, 300, 200)
+
+
+def skewed(keys=2000, exponent=1.5, seed=1):
+    hashes = np.random.default_rng(seed).integers(0, 2**64, keys, np.uint64)
+    return Frequencies(hashes, zipf_shares(keys, exponent))
+
+
+def seen(*epochs):
+    splitting = Splitting()
+    for loads in epochs:
+        keys = KeyCounts((7,), (1,), 1, 1, ("seven",))
+        splitting.observe([Receipt(place, (), (), tuples=n, keys=keys) for place, n in enumerate(loads)])
+    return splitting
+
+
+def test_even_channels_keep_their_keys_whole():
+    assert seen(EVEN).decide(4, None, skewed()) is None
+
+
+def test_uneven_channels_split_their_hot_keys():
+    found = seen(UNEVEN).decide(4, None, skewed())
+    assert found is not None
+    assert found.keys[0].share == max(each.share for each in found.keys)
+    assert all(each.parts > 1 for each in found.keys)
+
+
+def test_few_rows_and_one_channel_decide_nothing():
+    assert seen((30, 2, 1, 1)).decide(4, None, skewed()) is None
+    assert seen((9000,)).decide(1, None, skewed()) is None
+
+
+def test_a_plan_stays_while_it_is_good_and_goes_when_channels_are_even():
+    known = skewed()
+    first = seen(UNEVEN).decide(4, None, known)
+    assert seen(UNEVEN).decide(4, first, known) is first
+    other = skewed(seed=2)
+    assert seen(UNEVEN).decide(4, first, other) != first
+    assert seen(UNEVEN, *[EVEN] * 8).decide(4, first, known) is None
+
+
+def test_the_text_of_a_key_is_known():
+    known = Frequencies(np.array([7], np.uint64), np.array([0.5]))
+    found = seen(UNEVEN).decide(4, None, known)
+    assert (
+        found.words(4)
+        == "seven with 50.0 % of the rows, 2.0 times the fair share of 1/4, into 2,048 sub-keys"
+    )
+
+
+@given(st.integers(2, 40), st.floats(0.8, 2.0), st.integers(0, 1000))
+def test_sub_keys_even_out_any_skew_as_far_as_keys_are_split(channels, exponent, seed):
+    known = skewed(5000, exponent, seed)
+    plan = plan_sub_keys(known, channels, {})
+    assert plan is not None
+    assert len(plan.keys) <= MOST_SPLIT
+    whole = SubKeyPlan(()).imbalance(known, channels)
+    # Ring and sub-keys deviate by 3 to 5 % each; of the keys left whole, none is large.
+    assert plan.imbalance(known, channels) <= min(1.35, whole + 0.2)
+
+
+def test_a_plan_survives_its_text():
+    plan = EpochPlan((StagePlan(4, sub_keys=SubKeyPlan((SplitKey(-5, 0.25, 9, "é"),))), StagePlan(2)), 7)
+    assert EpochPlan.from_json(plan.to_json()) == plan
+
+
+def test_the_work_of_formers_is_theirs():
+    receipts = [
+        Receipt(0, (), (), tuples=90, cpu_seconds=1.0, formed=(Formed(0, 40, 2.0), Formed(1, 50, 0.0))),
+        Receipt(1, (), (), tuples=10, cpu_seconds=0.5, formed=(Formed(1, 10, 3.0),)),
+    ]
+    found = channel_work(receipts)
+    assert [(each.rows, each.seconds, each.cpu_seconds) for each in found] == [(40, 2.0, 3.0), (60, 3.0, 3.5)]
+    assert Receipt.from_json(receipts[0].to_json()) == receipts[0]
