@@ -7,26 +7,37 @@ from typing import Self
 
 __all__ = [
     "AggregateOverflow",
+    "BadAddress",
     "BadAggregate",
     "BadDuration",
     "BadExpression",
     "BadJoin",
+    "BadLimit",
     "BadMap",
     "BadName",
     "BadRouting",
+    "BadRows",
     "BadSchema",
     "BadSimulation",
     "BadSink",
     "BadSource",
     "BadWindow",
+    "BufferFull",
     "CheckpointError",
+    "ClosedClient",
     "DamagedCheckpoint",
     "ForeignCheckpoint",
+    "GateAway",
+    "IngestError",
     "MissingSegment",
+    "NoGate",
+    "NotAcknowledged",
     "PenstockError",
     "QueryError",
+    "Refused",
     "RunError",
     "SinkError",
+    "StreamAhead",
     "UnknownColumn",
     "UnknownExperiment",
     "UnknownForm",
@@ -159,3 +170,47 @@ class UnknownExperiment(PenstockError):
 
     def __init__(self, given: str, known: list[str]) -> None:
         super().__init__(f"no experiment {given!r}; give one or more of {', '.join(known)}, or: all")
+
+
+class IngestError(PenstockError):
+    """Rows cannot enter through a gate."""
+
+
+class BadAddress(IngestError):
+    """An address is not of the form host:port."""
+
+
+class BadLimit(IngestError):
+    """A limit of a client has a value that cannot work."""
+
+
+class BadRows(IngestError):
+    """Rows do not fit the schema of their stream."""
+
+
+class BufferFull(IngestError):
+    """The buffer of a client had no room for rows within the time given; none of them was taken."""
+
+
+class NotAcknowledged(IngestError):
+    """Rows were not acknowledged within the time given; the client still holds them."""
+
+
+class ClosedClient(IngestError):
+    """A client or a connection is used after it was closed."""
+
+
+class GateAway(IngestError):
+    """A gate or a controller does not answer."""
+
+
+class NoGate(IngestError):
+    """No gate is there for a stream to go to."""
+
+
+class Refused(IngestError):
+    """A gate or a controller refuses a stream or a call, and would again."""
+
+
+class StreamAhead(IngestError):
+    """A gate holds rows under the sequence numbers that a client gives to new ones."""
