@@ -24,7 +24,14 @@ def test_new_streams_begin_at_zero(following, names):
     streams = pa.array(names, pa.string())
     joined = Offsets.of(following).joined(streams)
     assert joined.asdict() == dict.fromkeys(names, 0) | following
-    assert joined.at(streams).tolist() == [following.get(name, 0) for name in names]
+
+
+@given(FOLLOWING, FOLLOWING)
+def test_streams_without_their_first_rows_begin_where_it_is_said(following, began):
+    joined = Offsets.of(following).joined(pa.array(list(began), pa.string()), began)
+    assert joined.asdict() == dict(began) | following
+    assert joined.began == {name: each for name, each in began.items() if name not in following}
+    assert Offsets.unpacked(json.loads(json.dumps(joined.packed()))).began == joined.began
 
 
 def test_ten_thousand_streams_are_small():

@@ -41,7 +41,17 @@ from penstock.query.sinks import (
     memory,
     parquet,
 )
-from penstock.query.sources import DataFrameSource, FilesSource, RowsSource, Source, dataframe, files, rows
+from penstock.query.sources import (
+    DataFrameSource,
+    FilesSource,
+    GatesSource,
+    RowsSource,
+    Source,
+    dataframe,
+    files,
+    gates,
+    rows,
+)
 from penstock.query.sql import sql
 from penstock.query.steps import Branch, Map, Select, Step, Where
 from penstock.query.stream import Stream, stream
@@ -65,6 +75,7 @@ __all__ = [
     "Engine",
     "Expression",
     "FilesSource",
+    "GatesSource",
     "Grouped",
     "Join",
     "JoinKey",
@@ -99,6 +110,7 @@ __all__ = [
     "each",
     "files",
     "first",
+    "gates",
     "install",
     "installed",
     "last",
