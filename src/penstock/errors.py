@@ -10,27 +10,41 @@ __all__ = [
     "BadAggregate",
     "BadDuration",
     "BadExpression",
+    "BadGate",
     "BadJoin",
     "BadMap",
+    "BadMessage",
+    "BadMetadata",
     "BadName",
     "BadRouting",
     "BadSchema",
     "BadSimulation",
     "BadSink",
     "BadSource",
+    "BadToken",
     "BadWindow",
     "CheckpointError",
     "DamagedCheckpoint",
+    "DamagedLog",
     "ForeignCheckpoint",
+    "GateError",
+    "LogFull",
     "MissingSegment",
+    "NotAllowed",
     "PenstockError",
     "QueryError",
+    "RangeNotHeld",
     "RunError",
+    "SequenceGap",
     "SinkError",
+    "TooLarge",
+    "TooMany",
     "UnknownColumn",
     "UnknownExperiment",
     "UnknownForm",
+    "UnknownInlet",
     "UnknownStrategy",
+    "WrongSchema",
     "WrongType",
 ]
 
@@ -159,3 +173,59 @@ class UnknownExperiment(PenstockError):
 
     def __init__(self, given: str, known: list[str]) -> None:
         super().__init__(f"no experiment {given!r}; give one or more of {', '.join(known)}, or: all")
+
+
+class GateError(PenstockError):
+    """A gate cannot do what it was asked."""
+
+
+class BadGate(GateError):
+    """A gate is described in a way that cannot work."""
+
+
+class BadMessage(GateError):
+    """A message to a gate cannot be read."""
+
+
+class BadMetadata(GateError):
+    """The metadata of a stream says something that cannot be."""
+
+
+class WrongSchema(GateError):
+    """Rows have another schema than their inlet."""
+
+
+class SequenceGap(GateError):
+    """Rows would leave a hole in their stream."""
+
+
+class TooLarge(GateError):
+    """A batch is larger than a gate takes."""
+
+
+class TooMany(GateError):
+    """There are more streams, pushes or reads than a gate takes."""
+
+
+class RangeNotHeld(GateError):
+    """A reader asks for rows that the gate does not have."""
+
+
+class UnknownInlet(GateError):
+    """Nothing was ever pushed to this inlet here."""
+
+
+class DamagedLog(GateError):
+    """A file of a gate's log is not what was written."""
+
+
+class LogFull(GateError):
+    """A gate cannot store more rows for the time being."""
+
+
+class NotAllowed(GateError):
+    """A token is missing, unknown or expired, or does not give this right."""
+
+
+class BadToken(GateError):
+    """A file of tokens cannot be read or used."""
