@@ -10,7 +10,9 @@ from rich.text import Text
 
 from penstock.cli.bench import bench
 from penstock.cli.demo import demo
+from penstock.cli.gate import gate
 from penstock.cli.reproduce import reproduce
+from penstock.cli.token import token
 from penstock.errors import PenstockError
 
 __all__ = ["app", "main"]
@@ -24,6 +26,8 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(reproduce)
+app.command()(gate)
+app.command()(token)
 app.add_typer(bench, name="bench")
 
 
