@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.flight as fl
 
 from penstock.errors import Refused
@@ -31,11 +32,17 @@ class GateReader:
         self.address = address
         self._access = access
         self._open: Line | None = None
+        self._generation: str | None = None
+        self._held: Any = INDEX.empty_table()
 
     def index(self, inlet: str) -> Any:
-        """The ranges of every stream of an inlet that the gate holds."""
-        table = self.line.table({"op": "index", "inlet": inlet, "since": None})
-        return table.select(INDEX.names).cast(INDEX).combine_chunks()
+        """The ranges of every stream of an inlet that the gate holds; only what is new goes over the wire."""
+        table = self.line.table({"op": "index", "inlet": inlet, "since": self._generation})
+        told = (table.schema.metadata or {}).get(b"generation", b"").decode()
+        news = table.select(INDEX.names).cast(INDEX)
+        self._held = news if _boot(told) != _boot(self._generation) else _renewed(self._held, news)
+        self._generation = told or None
+        return self._held
 
     def rows(self, inlet: str, wanted: Sequence[Wanted], stream_column: str | None) -> Iterator[Any]:
         """The rows of the given ranges in the order given; no timeout, since whoever reads may be slow."""
@@ -63,6 +70,19 @@ class GateReader:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+def _boot(generation: str | None) -> str | None:
+    """The start of a gate that a generation belongs to; what is from before another one is void."""
+    return generation.partition(":")[0] if generation else None
+
+
+def _renewed(held: Any, news: Any) -> Any:
+    """The ranges held, with all those of the streams in the news replaced by them."""
+    if not news.num_rows:
+        return held
+    same = pc.invert(pc.is_in(held["stream"], value_set=news["stream"].combine_chunks()))
+    return pa.concat_tables([held.filter(same), news]).combine_chunks()
 
 
 class _Order:
