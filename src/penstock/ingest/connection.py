@@ -105,7 +105,6 @@ class Connection:
             if self._lanes.get(lane.stream) is lane:
                 del self._lanes[lane.stream]
             lane.notify()
-        self._finder.forget(lane.stream)
 
     def close(self) -> None:
         """End all calls; clients that still hold rows are to be closed before."""
