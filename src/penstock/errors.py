@@ -7,13 +7,15 @@ from typing import Self
 
 __all__ = [
     "AggregateOverflow",
-    "BadAddress",
     "BadAggregate",
     "BadDuration",
     "BadExpression",
+    "BadGate",
     "BadJoin",
     "BadLimit",
     "BadMap",
+    "BadMessage",
+    "BadMetadata",
     "BadName",
     "BadRouting",
     "BadRows",
@@ -21,27 +23,38 @@ __all__ = [
     "BadSimulation",
     "BadSink",
     "BadSource",
+    "BadToken",
     "BadWindow",
     "BufferFull",
     "CheckpointError",
     "ClosedClient",
     "DamagedCheckpoint",
+    "DamagedLog",
     "ForeignCheckpoint",
     "GateAway",
+    "GateError",
     "IngestError",
+    "LogFull",
     "MissingSegment",
     "NoGate",
     "NotAcknowledged",
+    "NotAllowed",
     "PenstockError",
     "QueryError",
+    "RangeNotHeld",
     "Refused",
     "RunError",
+    "SequenceGap",
     "SinkError",
     "StreamAhead",
+    "TooLarge",
+    "TooMany",
     "UnknownColumn",
     "UnknownExperiment",
     "UnknownForm",
+    "UnknownInlet",
     "UnknownStrategy",
+    "WrongSchema",
     "WrongType",
 ]
 
@@ -176,10 +189,6 @@ class IngestError(PenstockError):
     """Rows cannot enter through a gate."""
 
 
-class BadAddress(IngestError):
-    """An address is not of the form host:port."""
-
-
 class BadLimit(IngestError):
     """A limit of a client has a value that cannot work."""
 
@@ -214,3 +223,59 @@ class Refused(IngestError):
 
 class StreamAhead(IngestError):
     """A gate holds rows under the sequence numbers that a client gives to new ones."""
+
+
+class GateError(PenstockError):
+    """A gate cannot do what it was asked."""
+
+
+class BadGate(GateError):
+    """A gate is described in a way that cannot work."""
+
+
+class BadMessage(GateError):
+    """A message to a gate cannot be read."""
+
+
+class BadMetadata(GateError):
+    """The metadata of a stream says something that cannot be."""
+
+
+class WrongSchema(GateError):
+    """Rows have another schema than their inlet."""
+
+
+class SequenceGap(GateError):
+    """Rows would leave a hole in their stream."""
+
+
+class TooLarge(GateError):
+    """A batch is larger than a gate takes."""
+
+
+class TooMany(GateError):
+    """There are more streams, pushes or reads than a gate takes."""
+
+
+class RangeNotHeld(GateError):
+    """A reader asks for rows that the gate does not have."""
+
+
+class UnknownInlet(GateError):
+    """Nothing was ever pushed to this inlet here."""
+
+
+class DamagedLog(GateError):
+    """A file of a gate's log is not what was written."""
+
+
+class LogFull(GateError):
+    """A gate cannot store more rows for the time being."""
+
+
+class NotAllowed(GateError):
+    """A token is missing, unknown or expired, or does not give this right."""
+
+
+class BadToken(GateError):
+    """A file of tokens cannot be read or used."""

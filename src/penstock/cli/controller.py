@@ -13,7 +13,9 @@ __all__ = ["controller"]
 def controller(  # noqa: PLR0913 -- each is one option of the command
     *,
     address: Annotated[str, typer.Option(help="Where to listen, host:port.")] = "127.0.0.1:7300",
-    folder: Annotated[Path, typer.Option(help="Folder of its state, which survives a restart.")] = Path("controller"),
+    folder: Annotated[Path, typer.Option(help="Folder of its state, which survives a restart.")] = Path(
+        "controller"
+    ),
     away_seconds: Annotated[
         float, typer.Option(min=0.1, help="A gate silent for so long is away: it gets no streams.")
     ] = 5.0,

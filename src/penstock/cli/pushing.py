@@ -41,10 +41,10 @@ def push_file(connection: Connection, file: Path, stream: str, rate: float | Non
     typer.echo(f"{pushed:,} rows of {stream} acknowledged", err=True)
 
 
-def push_city(connection: Connection, inlet: str, streams: int, rate: float, seconds: float, seed: int) -> None:
+def push_city(connection: Connection, inlet: str, city: City, rate: float, seconds: float) -> None:
     """Push the reports of a city for so many seconds."""
     typer.echo(f"schema: {Schema.from_arrow(SCHEMA).ddl()}")
-    with LiveCity(City(seed, streams), connection, inlet) as live, _progress() as progress:
+    with LiveCity(city, connection, inlet) as live, _progress() as progress:
         shown = progress.add_task(f"{inlet}/*", total=None, redirections=0)
 
         def seen() -> None:

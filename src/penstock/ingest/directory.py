@@ -1,4 +1,4 @@
-"""The directory: gates register, clients ask where to go; what it tells survives a restart (000, section 3.3).
+"""The directory: gates register, clients ask where to go; what it told survives a restart (000, section 3.3).
 
 A gate that has been silent for `away_seconds` is away: it gets no streams, and those that it had go elsewhere
 when their clients ask. The rows that it acknowledged stay with it; whoever reads them waits for it.
@@ -12,12 +12,13 @@ from typing import Any, Self
 
 from penstock.errors import BadMessage, IngestError, NoGate
 from penstock.ingest.access import TLS, Access
+from penstock.ingest.address import CONTROLLER_PORT, Address
 from penstock.ingest.dial import Line
 from penstock.ingest.directory_server import DirectoryServer
 from penstock.ingest.polling import Poller
 from penstock.ingest.roster import Roster
 from penstock.ingest.security import OPEN, Security
-from penstock.ingest.wire import check_stream, parse_address
+from penstock.ingest.wire import check_stream
 
 __all__ = ["Directory"]
 
@@ -33,7 +34,7 @@ class Directory:
     {'reports/v1': '127.0.0.1:7400'}
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each is one setting with a default
         self,
         address: str = f"127.0.0.1:{CONTROLLER_PORT}",
         folder: str | Path | None = None,
@@ -44,15 +45,14 @@ class Directory:
         token: str | None = None,
         tls: TLS | None = None,
     ) -> None:
-        host, port = parse_address(address, CONTROLLER_PORT)
-        security.check(host)
+        wanted = Address.parse(address, CONTROLLER_PORT)
+        security.check(wanted.host)
         self._access = Access(tls, token)
         self._lock = threading.Lock()
-        self._roster = Roster(None if folder is None else Path(folder), away_seconds)
+        self._roster = Roster(None if folder is None else Path(folder), away_seconds, time.time())
         self._poller = Poller(self._roster, self._lock, self._access, poll_seconds)
-        self._server = DirectoryServer(self, host, port, security)
-        named = f"[{host}]" if ":" in host else host
-        self.address = f"{named}:{self._server.port}"
+        self._server = DirectoryServer(self, wanted, security)
+        self.address = str(Address(wanted.host, self._server.port))
         self.started = time.time()
 
     def __enter__(self) -> Self:
@@ -62,8 +62,7 @@ class Directory:
         self.stop()
 
     def start(self) -> Self:
-        """Answer calls and look at gates."""
-        threading.Thread(target=self._server.serve, name="penstock-directory", daemon=True).start()
+        """Begin to look at gates; calls are answered from the beginning."""
         self._poller.start()
         return self
 
@@ -75,9 +74,8 @@ class Directory:
 
     def register(self, gate: str, info: Mapping[str, Any] | None = None) -> None:
         """A gate says that it is there; it does so again well within `away_seconds`."""
-        host, port = parse_address(gate)
         with self._lock:
-            self._roster.register(f"{host}:{port}", dict(info or {}), time.time())
+            self._roster.register(str(Address.parse(gate)), dict(info or {}), time.time())
 
     def where(self, streams: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
         """The gate of each stream; new ones get one, by the metadata they come with."""
@@ -101,8 +99,8 @@ class Directory:
                     held = line.act("next", {"streams": asked})["next"]
             except IngestError as error:
                 raise NoGate(
-                    f"gate {gate}, which may hold rows of {asked[0]!r}, does not answer ({error}); start it again, "
-                    "or `forget` it, or give the client its sequence"
+                    f"gate {gate}, which may hold rows of {asked[0]!r}, does not answer ({error}); start it "
+                    "again, or `forget` it, or give the client its sequence"
                 ) from None
             for stream in asked:
                 known[stream] = max(known[stream], held[stream])

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyarrow import flight
 
 from penstock.errors import BadMessage, NoGate, NotAllowed, PenstockError
+from penstock.ingest.address import Address
 from penstock.ingest.rights import Rights
 from penstock.ingest.security import Security
-from penstock.ingest.wire import as_json, from_json
+from penstock.ingest.wire import as_json, from_json, parse_push
 
 if TYPE_CHECKING:
     from penstock.ingest.directory import Directory
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ABOUT", "DirectoryServer"]
 
 Asked = dict[str, Any]
+WAIT_S: Final = 0.5
 
 ABOUT: Final = {
     "register": "a gate is there: {gate, ...}; to be said again every second or two",
@@ -33,10 +36,25 @@ ABOUT: Final = {
 class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is untyped
     """Flight's calls, translated; every error of ours becomes one of Flight's with the same words."""
 
-    def __init__(self, directory: "Directory", host: str, port: int, security: Security) -> None:
-        super().__init__((host, port), **security.server_options())
+    def __init__(self, directory: "Directory", address: Address, security: Security) -> None:
+        super().__init__((address.host, address.port), **security.server_options())
         self._directory = directory
         self._security = security
+
+    def do_put(self, context: Any, _: Any, reader: Any, writer: Any) -> None:
+        """Send every stream that comes here to its gate: who is told this address in place of a gate's."""
+        with _told():
+            rights = self._security.rights(context)
+            for chunk in _chunks(reader):
+                push = parse_push(chunk.app_metadata)
+                _need(rights.may_push(push.stream), f"push to stream {push.stream!r}")
+                try:
+                    answer: Asked = {
+                        "redirect": self._directory.where({push.stream: push.declare})[push.stream]
+                    }
+                except NoGate as error:
+                    answer = {"wait": WAIT_S, "message": str(error)}
+                writer.write(as_json({"stream": push.stream, **answer}))
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """Answer with one JSON object."""
@@ -51,6 +69,15 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
         with _told():
             self._security.rights(context)
             return list(ABOUT.items())
+
+
+def _chunks(reader: Any) -> Iterator[Any]:
+    """What a client sends, until it has ended or gone."""
+    while True:
+        try:
+            yield reader.read_chunk()
+        except (StopIteration, flight.FlightError, pa.ArrowException):
+            return
 
 
 def _register(directory: "Directory", asked: Asked, rights: Rights) -> Asked:

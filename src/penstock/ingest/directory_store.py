@@ -1,4 +1,4 @@
-"""What a directory must not forget, in one SQLite file: gates, streams, and which gates hold rows of which."""
+"""What a directory must not forget, in one SQLite file: gates, streams, and who holds rows of which."""
 
 import json
 import sqlite3
@@ -10,7 +10,7 @@ __all__ = ["DirectoryStore"]
 
 FILE: Final = "directory.sqlite"
 TABLES: Final = """
-CREATE TABLE IF NOT EXISTS gates (gate TEXT PRIMARY KEY, info TEXT NOT NULL, seen REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS gates (gate TEXT PRIMARY KEY, draining INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS streams (stream TEXT PRIMARY KEY, gate TEXT NOT NULL, metadata TEXT);
 CREATE TABLE IF NOT EXISTS holders (stream TEXT NOT NULL, gate TEXT NOT NULL, PRIMARY KEY (stream, gate));
 """
@@ -35,10 +35,10 @@ class DirectoryStore:
         """Close the file."""
         self._base.close()
 
-    def gates(self) -> list[tuple[str, dict[str, Any], float]]:
-        """All gates: address, what they said of themselves, when they last did."""
-        rows = self._base.execute("SELECT gate, info, seen FROM gates").fetchall()
-        return [(gate, json.loads(info), seen) for gate, info, seen in rows]
+    def gates(self) -> list[tuple[str, bool]]:
+        """All gates: address, and whether it is draining."""
+        rows = self._base.execute("SELECT gate, draining FROM gates").fetchall()
+        return [(gate, bool(draining)) for gate, draining in rows]
 
     def streams(self) -> list[tuple[str, str, dict[str, Any] | None]]:
         """All streams: id, gate, metadata."""
@@ -49,10 +49,10 @@ class DirectoryStore:
         """Pairs of a stream and a gate that it was ever sent to."""
         return self._base.execute("SELECT stream, gate FROM holders").fetchall()
 
-    def put_gate(self, gate: str, info: Mapping[str, Any], seen: float) -> None:
+    def put_gate(self, gate: str, *, draining: bool) -> None:
         """Remember a gate."""
         with self._base:
-            self._base.execute("INSERT OR REPLACE INTO gates VALUES (?, ?, ?)", (gate, json.dumps(info), seen))
+            self._base.execute("INSERT OR REPLACE INTO gates VALUES (?, ?)", (gate, draining))
 
     def put_streams(self, streams: Iterable[tuple[str, str, Mapping[str, Any] | None]]) -> None:
         """Remember streams, where they are, and that those gates may hold rows of theirs."""

@@ -21,7 +21,9 @@ class FileRows:
     def __init__(self, path: Path) -> None:
         if not path.exists():
             raise BadSource(f"no file {path}; give a Parquet, CSV or JSON file, or a folder of them")
-        name = path if path.is_file() else next((each for each in sorted(path.iterdir()) if each.suffix), path)
+        name = (
+            path if path.is_file() else next((each for each in sorted(path.iterdir()) if each.suffix), path)
+        )
         form = FORMATS.get(name.suffix.lower())
         if form is None:
             raise BadSource(f"{name} ends in {name.suffix!r}; give a file that ends in {', '.join(FORMATS)}")

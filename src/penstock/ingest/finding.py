@@ -10,7 +10,6 @@ from penstock.ingest.lane import Lane
 __all__ = ["Finder"]
 
 
-
 class Finder:
     """Asks the address that the user gave; it finds out whether a gate or a controller listens there."""
 

@@ -76,4 +76,4 @@ class Poller:
             if generation is not None:
                 view.since[inlet] = generation.decode()
             with self._lock:
-                self._roster.observe(gate, index, time.time())
+                self._roster.observe(gate, inlet, index, time.time())

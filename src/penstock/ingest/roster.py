@@ -6,18 +6,17 @@ What a restart must not lose is written before it is told to anyone; rates and f
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import NoGate
+from penstock.errors import BadMessage, NoGate
 from penstock.ingest.assignment import GateLoad, assign, average_rate
 from penstock.ingest.directory_store import DirectoryStore
-from penstock.ingest.messages import inlet_of
+from penstock.ingest.stream_record import StreamRecord
+from penstock.ingest.wire import inlet_of
 
-__all__ = ["Gate", "Roster", "StreamRecord"]
-
-SMOOTHING: Final = 0.3
+__all__ = ["Gate", "Roster"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,33 +28,16 @@ class Gate:
     seen: float
 
 
-@dataclass(frozen=True, slots=True)
-class StreamRecord:
-    """A stream: its gate, its metadata, and what was last seen of it; `rate` is smoothed, in rows per second."""
-
-    stream: str
-    gate: str
-    metadata: Mapping[str, Any] | None = None
-    rate: float | None = None
-    frontier: int | None = None
-    high: int = 0
-    looked: float | None = None
-
-    def expected_rate(self) -> float | None:
-        """The rate to reckon with: the measured one, else the declared one."""
-        if self.rate is not None:
-            return self.rate
-        declared = (self.metadata or {}).get("expected_rate")
-        return float(declared) if isinstance(declared, int | float) else None
-
-
 class Roster:
     """The state of a directory; the caller sees to it that only one thread is inside at a time."""
 
-    def __init__(self, folder: Path | None, away_seconds: float) -> None:
+    def __init__(self, folder: Path | None, away_seconds: float, now: float) -> None:
         self._store = DirectoryStore(folder)
         self._away_seconds = away_seconds
-        self._gates = {gate: Gate(gate, info, seen) for gate, info, seen in self._store.gates()}
+        # A directory that was away has not heard of its gates either: they count as there at first.
+        self._gates = {
+            gate: Gate(gate, {"draining": draining}, now) for gate, draining in self._store.gates()
+        }
         self._streams = {each[0]: StreamRecord(*each) for each in self._store.streams()}
         self._holders: dict[str, set[str]] = {}
         for stream, gate in self._store.holders():
@@ -66,16 +48,11 @@ class Roster:
         self._store.close()
 
     def register(self, gate: str, info: Mapping[str, Any], now: float) -> None:
-        """A gate says that it is there; what it says of itself is written when it changes."""
-        known = self._gates.get(gate)
-        if known is None or known.info != info:
-            self._store.put_gate(gate, info, now)
+        """A gate says that it is there, and whether it is draining."""
+        known, draining = self._gates.get(gate), bool(info.get("draining"))
+        if known is None or bool(known.info.get("draining")) != draining:
+            self._store.put_gate(gate, draining=draining)
         self._gates[gate] = Gate(gate, info, now)
-
-    def seen(self, gate: str, now: float) -> None:
-        """A gate has answered."""
-        if gate in self._gates:
-            self._gates[gate] = replace(self._gates[gate], seen=now)
 
     def is_away(self, gate: str, now: float) -> bool:
         """Whether a gate is unknown or has been silent for too long."""
@@ -112,14 +89,16 @@ class Roster:
             # None is there; a stream that had a gate waits for it, since nobody else could say more.
             moved = {each: self._streams[each].gate for each in rates if each in self._streams}
             if len(moved) < len(rates):
-                raise NoGate("no gate is there to take a stream; start one with `penstock gate --controller …`")
+                raise NoGate("no gate is there to take a stream; start one: penstock gate --controller …")
         self._put([(each, gate, asked[each]) for each, gate in moved.items()])
-        changed = [(each, self._streams[each].gate, said) for each, said in asked.items() if each in stays and said]
+        changed = [
+            (each, self._streams[each].gate, said) for each, said in asked.items() if each in stays and said
+        ]
         self._put([each for each in changed if self._streams[each[0]].metadata != each[2]])
         return stays | moved
 
     def move(self, streams: Iterable[str], to: str, now: float) -> dict[str, list[str]]:
-        """Assign streams to a gate; gives back who has to be told: the gates they were at, with their streams."""
+        """Assign streams to a gate; the gates they were at, with their streams, are to be told."""
         if self.is_away(to, now):
             there = ", ".join(each.address for each in self.gates() if not self.is_away(each.address, now))
             raise NoGate(f"gate {to} is not there; the gates are: {there or 'none'}")
@@ -127,23 +106,28 @@ class Roster:
         for stream in streams:
             record = self._streams.get(stream)
             if record is None:
-                raise NoGate(f"no stream {stream!r} is known; `streams` lists those that are")
+                raise BadMessage(f"no stream {stream!r} is known; `streams` lists those that are")
             if record.gate != to:
                 leaving.setdefault(record.gate, []).append(stream)
         self._put([(each, to, None) for group in leaving.values() for each in group])
         return leaving
 
-    def observe(self, gate: str, index: pa.Table, now: float) -> None:
-        """Take in what a gate holds: ends, frontiers, rates; streams unknown so far are those of this gate."""
+    def observe(self, gate: str, inlet: str, index: pa.Table, now: float) -> None:
+        """Take in what has changed of an inlet at a gate; streams unknown so far are those of this gate."""
         ends = index.group_by("stream").aggregate([("high", "max"), ("frontier", "max")])
-        rows = list(zip(*(ends[each].to_pylist() for each in ("stream", "high_max", "frontier_max")), strict=True))
-        self._put([(stream, gate, None) for stream, _, _ in rows if stream not in self._streams])
-        found = [(stream, gate) for stream, _, _ in rows if gate not in self._holders.get(stream, ())]
+        columns = [ends[each].to_pylist() for each in ("stream", "high_max", "frontier_max")]
+        changed = {stream: (high, frontier) for stream, high, frontier in zip(*columns, strict=True)}
+        self._put([(stream, gate, None) for stream in changed if stream not in self._streams])
+        found = [(stream, gate) for stream in changed if gate not in self._holders.get(stream, ())]
         if found:
             self._store.put_holders(found)
-        for stream, high, frontier in rows:
-            self._holders.setdefault(stream, set()).add(gate)
-            self._streams[stream] = _seen(self._streams[stream], gate, high, frontier, now)
+        for stream, gate_too in found:
+            self._holders.setdefault(stream, set()).add(gate_too)
+        for stream, record in self._streams.items():
+            if stream in changed:
+                self._streams[stream] = record.seen(gate, *changed[stream], now)
+            elif record.gate == gate and inlet_of(stream) == inlet:
+                self._streams[stream] = record.seen(gate, record.high, None, now)
 
     def forget_gate(self, gate: str) -> None:
         """Forget a gate for good, and that it ever held anything."""
@@ -194,17 +178,3 @@ class Roster:
         for record in records:
             self._streams[record.stream] = record
             self._holders.setdefault(record.stream, set()).add(record.gate)
-
-
-def _seen(record: StreamRecord, gate: str, high: int, frontier: int | None, now: float) -> StreamRecord:
-    """A record with one more look at it; gates that the stream has left say nothing about its rate."""
-    if high <= record.high and gate != record.gate:
-        return record
-    rate, rows = record.rate, max(high - record.high, 0)
-    if record.looked is not None and now > record.looked:
-        latest = rows / (now - record.looked)
-        rate = latest if rate is None else rate + SMOOTHING * (latest - rate)
-    known = [each for each in (record.frontier, frontier) if each is not None]
-    return replace(
-        record, high=record.high + rows, rate=rate, looked=now, frontier=max(known) if known else None
-    )
