@@ -7,7 +7,6 @@ from typing import Self
 
 __all__ = [
     "AggregateOverflow",
-    "BadAddress",
     "BadAggregate",
     "BadDuration",
     "BadExpression",
@@ -188,10 +187,6 @@ class UnknownExperiment(PenstockError):
 
 class IngestError(PenstockError):
     """Rows cannot enter through a gate."""
-
-
-class BadAddress(IngestError):
-    """An address is not of the form host:port."""
 
 
 class BadLimit(IngestError):

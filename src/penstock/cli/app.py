@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock.cli.bench import bench
+from penstock.cli.controller import controller
 from penstock.cli.demo import demo
 from penstock.cli.gate import gate
+from penstock.cli.push import push
 from penstock.cli.reproduce import reproduce
 from penstock.cli.token import token
 from penstock.errors import PenstockError
@@ -28,6 +30,8 @@ app.command()(demo)
 app.command()(reproduce)
 app.command()(gate)
 app.command()(token)
+app.command()(controller)
+app.command()(push)
 app.add_typer(bench, name="bench")
 
 

@@ -1,13 +1,12 @@
-"""Addresses of gates and controllers: host:port, with the ports that both have by default."""
+"""Addresses of gates and controllers, as people write them and as Flight takes them."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.errors import BadAddress
+from penstock.ingest.wire import GATE_PORT, parse_address
 
-__all__ = ["CONTROLLER_PORT", "GATE_PORT", "Address"]
+__all__ = ["CONTROLLER_PORT", "Address"]
 
-GATE_PORT: Final = 7400
 CONTROLLER_PORT: Final = 7300
 
 
@@ -15,10 +14,8 @@ CONTROLLER_PORT: Final = 7300
 class Address:
     """Where a gate or a controller listens.
 
-    >>> Address.parse("gate-3.example:7401")
-    Address(host='gate-3.example', port=7401)
-    >>> str(Address.parse("[::1]")), Address.parse("127.0.0.1").location(tls=True)
-    ('[::1]:7400', 'grpc+tls://127.0.0.1:7400')
+    >>> str(Address.parse("[::1]")), Address.parse("gate-3:7401").location(tls=True)
+    ('[::1]:7400', 'grpc+tls://gate-3:7401')
     """
 
     host: str
@@ -27,17 +24,11 @@ class Address:
     @classmethod
     def parse(cls, text: str, port: int = GATE_PORT) -> "Address":
         """Read host, host:port or [IPv6]:port; `port` stands where none is given."""
-        plain = text.strip()
-        head, colon, tail = plain.rpartition(":")
-        if plain.endswith("]") or not colon:
-            head, tail = plain, str(port)
-        if not head or not tail.isdigit() or int(tail) > 65_535 or "/" in head:
-            raise BadAddress(f"cannot read the address {text!r}; write host:port, such as 127.0.0.1:{port}")
-        return cls(head, int(tail))
+        return cls(*parse_address(text.strip(), port))
 
     def location(self, *, tls: bool) -> str:
         """The address as Flight takes it."""
         return f"{'grpc+tls' if tls else 'grpc'}://{self}"
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -105,7 +105,6 @@ class Connection:
             if self._lanes.get(lane.stream) is lane:
                 del self._lanes[lane.stream]
             lane.notify()
-        self._finder.forget(lane.stream)
 
     def close(self) -> None:
         """End all calls; clients that still hold rows are to be closed before."""
@@ -130,12 +129,12 @@ class Connection:
     def answered(self, link: Link, answer: Answer, now: float) -> None:
         """Hand an answer to its stream; of a gate that the stream has left, only acknowledgements count."""
         self._failures.pop(link.gate, None)
-        lane = self._lanes.get(answer.stream)
+        lane = self._lanes.get(answer.stream or "")
         if lane is None:
             return
         if answer.acknowledged is not None:
             lane.acknowledge(answer)
-            if lane.link is link:
+            if lane.link is link and answer.wait is None and answer.redirect is None:
                 lane.tries = 0
                 lane.redirections.resumed(now)
         if lane.link is not link or lane.error is not None:

@@ -11,6 +11,7 @@ import pyarrow.flight as fl
 from penstock.errors import GateAway, IngestError, Refused
 from penstock.ingest.access import Access
 from penstock.ingest.address import Address
+from penstock.ingest.wire import as_json
 
 __all__ = ["CALL_SECONDS", "Line", "told"]
 
@@ -54,7 +55,7 @@ class Line:
 
     def act(self, name: str, body: Mapping[str, Any] | None = None, timeout: float = CALL_SECONDS) -> Any:
         """Call an action; its first result, or None."""
-        action = fl.Action(name, json.dumps(body or {}).encode())
+        action = fl.Action(name, as_json(body or {}))
         try:
             for result in self.flight.do_action(action, self.access.options(timeout)):
                 return json.loads(result.body.to_pybytes())
@@ -74,7 +75,7 @@ class Line:
     def table(self, ticket: Mapping[str, Any], timeout: float = CALL_SECONDS) -> pa.Table:
         """All that a ticket stands for."""
         try:
-            wanted = fl.Ticket(json.dumps(ticket).encode())
+            wanted = fl.Ticket(as_json(ticket))
             return self.flight.do_get(wanted, self.access.options(timeout)).read_all()
         except (fl.FlightError, pa.ArrowException, OSError) as error:
             raise told(error, self.address) from None

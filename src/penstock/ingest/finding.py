@@ -1,20 +1,13 @@
 """Where a stream belongs and with which sequence number it goes on, asked of a gate or of a controller."""
 
-import threading
-import time
 from collections.abc import Sequence
-from typing import Final
 
 from penstock.ingest.access import Access
 from penstock.ingest.address import Address
 from penstock.ingest.dial import Line
-from penstock.ingest.holdings import next_sequences
 from penstock.ingest.lane import Lane
-from penstock.ingest.messages import inlet_of
 
 __all__ = ["Finder"]
-
-FRESH_S: Final = 1.0
 
 
 class Finder:
@@ -24,8 +17,6 @@ class Finder:
         self.address = Address.parse(address)
         self._line = Line(self.address, access)
         self._controller: bool | None = None
-        self._lock = threading.Lock()
-        self._known: dict[str, tuple[float, dict[str, int]]] = {}
 
     def close(self) -> None:
         """Let go of the line."""
@@ -45,21 +36,8 @@ class Finder:
         return gates
 
     def next_sequence(self, stream: str) -> int:
-        """The number after the last row held of a stream; an inlet's numbers are kept for one second."""
-        if self.has_controller():
-            return int(self._line.act("next", {"stream": stream})["next"])
-        inlet = inlet_of(stream)
-        with self._lock:
-            asked, numbers = self._known.get(inlet, (0.0, {}))
-            if time.monotonic() - asked > FRESH_S:
-                numbers = next_sequences(self._line, inlet)
-                self._known[inlet] = (time.monotonic(), numbers)
-        return numbers.get(stream, 0)
-
-    def forget(self, stream: str) -> None:
-        """Ask anew the next time: the numbers of the stream's inlet have changed."""
-        with self._lock:
-            self._known.pop(inlet_of(stream), None)
+        """The number after the last row held of a stream; a controller asks all gates that may hold some."""
+        return int(self._line.act("next", {"streams": [stream]})["next"][stream])
 
     def has_controller(self) -> bool:
         """Whether a controller listens; asked once."""

@@ -9,17 +9,21 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from penstock.ingest.outbox import Parcel
+from penstock.ingest.wire import PROTOCOL, as_json
 
-__all__ = ["PUSH", "Answer", "beside", "inlet_of", "read_answers"]
+__all__ = ["PUSH", "Answer", "beside", "read_answers"]
 
-PUSH: Final = json.dumps({"op": "push", "protocol": 1}).encode()
+PUSH: Final = as_json({"op": "push", "protocol": PROTOCOL})
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a gate says about one stream; fields that it did not send are None."""
+    """What a gate says about one stream; fields that it did not send are None.
 
-    stream: str
+    Without a stream it could not read what it was sent.
+    """
+
+    stream: str | None = None
     acknowledged: int | None = None
     credit: int | None = None
     wait: float | None = None
@@ -27,15 +31,6 @@ class Answer:
     message: str | None = None
     expected: int | None = None
     redirect: str | None = None
-
-
-def inlet_of(stream: str) -> str:
-    """The inlet that a stream belongs to.
-
-    >>> inlet_of("reports/vehicle-17"), inlet_of("reports")
-    ('reports', 'reports')
-    """
-    return stream.partition("/")[0]
 
 
 def beside(stream: str, parcel: Parcel, metadata: Mapping[str, Any] | None) -> pa.Buffer:
@@ -47,7 +42,7 @@ def beside(stream: str, parcel: Parcel, metadata: Mapping[str, Any] | None) -> p
             said["declare"] = dict(metadata)
     if parcel.frontier is not None:
         said["frontier"] = parcel.frontier
-    return pa.py_buffer(json.dumps(said).encode())
+    return pa.py_buffer(as_json(said))
 
 
 def read_answers(message: bytes) -> list[Answer]:

@@ -10,8 +10,10 @@ from penstock.errors import BadRows, BufferFull, ClosedClient, IngestError, NotA
 from penstock.ingest.access import TLS
 from penstock.ingest.client_limits import ClientLimits
 from penstock.ingest.connection import Connection
+from penstock.ingest.metadata import Metadata
 from penstock.ingest.redirections import Redirection
 from penstock.ingest.rows import Rows, as_batches, pieces
+from penstock.ingest.wire import check_stream
 from penstock.query.schema import Schema, schema_of
 
 __all__ = ["Pushing", "SchemaLike"]
@@ -41,13 +43,15 @@ class Pushing:
             raise IngestError(f"sequence is {sequence}; give the number of the next row, 0 or more")
         if sequence is None and resume is None:
             sequence = 0
+        check_stream(stream)
         self.stream = stream
         self.schema = schema_of(schema).arrow()
+        declared = None if metadata is None else Metadata.of(metadata).given()
         self.connection = to if isinstance(to, Connection) else Connection(to, token=token, tls=tls)
         self._own = not isinstance(to, Connection)
         self._limits = limits
         try:
-            self.lane = self.connection.open_lane(stream, self.schema, sequence, limits, metadata)
+            self.lane = self.connection.open_lane(stream, self.schema, sequence, limits, declared)
         except BaseException:
             self._close_connection()
             raise
