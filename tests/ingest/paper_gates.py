@@ -35,7 +35,9 @@ class PaperWorld:
     """One outbox, two gates, and for each call the parcels and answers under way on it."""
 
     def __init__(self, limits=None):
-        self.outbox = Outbox(SCHEMA, 0, limits or ClientLimits(batch_rows=4, buffer_rows=40, batch_seconds=1.0))
+        self.outbox = Outbox(
+            SCHEMA, 0, limits or ClientLimits(batch_rows=4, buffer_rows=40, batch_seconds=1.0)
+        )
         self.gates = [PaperGate(), PaperGate()]
         self.now = 0.0
         self.calls = []
