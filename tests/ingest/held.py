@@ -37,6 +37,6 @@ def numbers(first, count):
     return [{"n": n} for n in range(first, first + count)]
 
 
-def act(gate, name, **body):
+def act(gate, name, /, **body):
     with Line(str(gate)) as line:
         return line.act(name, body)
