@@ -20,7 +20,16 @@ class Served:
 
     def __init__(self, name, folder, *options):
         self.address = f"127.0.0.1:{free_port()}"
-        self._command = [sys.executable, "-c", COMMAND, name, "--address", self.address, "--folder", str(folder)]
+        self._command = [
+            sys.executable,
+            "-c",
+            COMMAND,
+            name,
+            "--address",
+            self.address,
+            "--folder",
+            str(folder),
+        ]
         self._command += options
         self._process = None
 

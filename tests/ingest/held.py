@@ -8,7 +8,7 @@ from penstock.ingest.dial import Line
 
 
 def held(gates, inlet):
-    """For every stream all values of its column n, by sequence number; gates must agree where both have a row."""
+    """For every stream its values of n by sequence number; gates must agree where both have a row."""
     union = {}
     for gate in gates:
         with Line(str(gate)) as line:

@@ -1,4 +1,4 @@
-"""Gates and wires on paper: what a gate does with a batch by the contract, and answers that are on their way."""
+"""Gates and wires on paper: what a gate does with a batch, and answers that are on their way."""
 
 from collections import deque
 
@@ -35,7 +35,9 @@ class PaperWorld:
     """One outbox, two gates, and for each call the parcels and answers under way on it."""
 
     def __init__(self, limits=None):
-        self.outbox = Outbox(SCHEMA, 0, limits or ClientLimits(batch_rows=4, buffer_rows=40, batch_seconds=1.0))
+        self.outbox = Outbox(
+            SCHEMA, 0, limits or ClientLimits(batch_rows=4, buffer_rows=40, batch_seconds=1.0)
+        )
         self.gates = [PaperGate(), PaperGate()]
         self.now = 0.0
         self.calls = []

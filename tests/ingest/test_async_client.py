@@ -1,8 +1,8 @@
 import asyncio
 
 import pytest
-from ingest.held import act, numbers, whole
 
+from ingest.held import act, numbers, whole
 from penstock.errors import BufferFull, ClosedClient, NotAcknowledged, Refused
 from penstock.ingest import AsyncClient, Connection
 

@@ -3,9 +3,9 @@ import time
 
 import pyarrow as pa
 import pytest
+
 from ingest.gate_processes import free_port
 from ingest.held import act, numbers, whole
-
 from penstock.errors import (
     BadMetadata,
     BadRows,
@@ -28,7 +28,12 @@ def test_rows_of_every_form_are_held_in_the_order_of_their_push(gate):
         client.push(pa.table({"n": [3, 4]}))
         client.push(pa.record_batch({"n": pa.array([5], pa.int32())}))
         client.flush(10)
-        assert (client.sequence, client.acknowledged, client.buffered_rows, client.buffered_bytes) == (6, 6, 0, 0)
+        assert (client.sequence, client.acknowledged, client.buffered_rows, client.buffered_bytes) == (
+            6,
+            6,
+            0,
+            0,
+        )
     assert whole([gate.address], "r") == {"r/a": [0, 1, 2, 3, 4, 5]}
 
 
@@ -57,10 +62,10 @@ def test_a_full_buffer_refuses_the_whole_push_and_takes_it_later(gate):
         client.flush(10)
         act(gate.address, "suspend", streams=["r/a"])
         client.push(numbers(1, 8))
-        with pytest.raises(BufferFull, match="no room for 3 rows within 0.1 s; 8 rows"):
+        with pytest.raises(BufferFull, match=r"no room for 3 rows within 0.1 s; 8 rows"):
             client.push(numbers(9, 3), timeout=0.1)
         assert client.sequence == 9
-        with pytest.raises(NotAcknowledged, match="8 rows not acknowledged within 0.1 s"):
+        with pytest.raises(NotAcknowledged, match=r"8 rows not acknowledged within 0.1 s"):
             client.flush(0.1)
         act(gate.address, "resume", streams=["r/a"])
         client.push(numbers(9, 3), timeout=10)
@@ -172,7 +177,9 @@ def test_a_client_that_knows_its_number_waits_for_a_gate_to_come(tmp_path):
 
 def test_many_threads_share_a_client(gate):
     with Client(gate.address, "r/a", SCHEMA, batch_rows=7, buffer_rows=50) as client:
-        threads = [threading.Thread(target=lambda: [client.push(numbers(0, 5)) for _ in range(40)]) for _ in range(4)]
+        threads = [
+            threading.Thread(target=lambda: [client.push(numbers(0, 5)) for _ in range(40)]) for _ in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -4,7 +4,6 @@ import time
 
 from ingest.gate_processes import Served
 from ingest.held import act, numbers, whole
-
 from penstock.ingest import Client, Connection
 
 SCHEMA = "n bigint"

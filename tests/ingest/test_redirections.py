@@ -2,8 +2,8 @@ import random
 import time
 
 import pytest
-from ingest.held import act, held, numbers, whole
 
+from ingest.held import act, held, numbers, whole
 from penstock.ingest import Client, Connection
 from penstock.ingest.redirections import Redirection, Redirections
 
@@ -30,13 +30,20 @@ def test_redirections_at_random_lose_and_repeat_nothing(two_gates):
     addresses = [gate.address for gate in two_gates]
     rng = random.Random(11)
     with Connection(addresses[0]) as connection:
-        clients = [Client(connection, f"r/{n}", SCHEMA, batch_rows=20, batch_seconds=0.002) for n in range(20)]
+        clients = [
+            Client(connection, f"r/{n}", SCHEMA, batch_rows=20, batch_seconds=0.002) for n in range(20)
+        ]
         for _ in range(150):
             for client in clients:
                 client.push(numbers(client.sequence, rng.randint(1, 9)))
             for client in rng.sample(clients, 2):
                 at = client.gate or addresses[0]
-                act(at, "redirect", streams=[client.stream], to=rng.choice([each for each in addresses if each != at]))
+                act(
+                    at,
+                    "redirect",
+                    streams=[client.stream],
+                    to=rng.choice([each for each in addresses if each != at]),
+                )
         for client in clients:
             client.close(20)
         pushed = {client.stream: list(range(client.sequence)) for client in clients}

@@ -11,7 +11,9 @@ def roster(folder=None, now=0.0):
 
 def index(**highs):
     rows = [{"stream": name, "high": high, "frontier": None} for name, high in highs.items()]
-    return pa.Table.from_pylist(rows, pa.schema([("stream", pa.string()), ("high", pa.int64()), ("frontier", pa.int64())]))
+    return pa.Table.from_pylist(
+        rows, pa.schema([("stream", pa.string()), ("high", pa.int64()), ("frontier", pa.int64())])
+    )
 
 
 def test_new_streams_are_spread_and_known_ones_stay():
