@@ -2,6 +2,7 @@
 """Penstock: elastic, skew-proof stream processing on Apache Spark."""
 
 from penstock import errors
+from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
 from penstock.query import (
     ArrowAggregate,
     Query,
@@ -39,7 +40,12 @@ from penstock.runtime import EpochProgress, Run, SparkEngine, StageProgress
 __version__ = "0.1.0"
 
 __all__ = [
+    "TLS",
     "ArrowAggregate",
+    "AsyncClient",
+    "Client",
+    "Connection",
+    "Directory",
     "EpochProgress",
     "Query",
     "Relation",

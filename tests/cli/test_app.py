@@ -17,6 +17,8 @@ COMMANDS = [
     ["bench", "routing"],
     ["bench", "splits"],
     ["bench", "operators"],
+    ["push"],
+    ["controller"],
 ]
 
 

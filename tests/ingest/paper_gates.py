@@ -1,4 +1,4 @@
-"""Gates and wires on paper: what a gate does with a batch by the contract, and answers that are on their way."""
+"""Gates and wires on paper: what a gate does with a batch, and answers that are on their way."""
 
 from collections import deque
 

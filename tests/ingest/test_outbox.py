@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ingest.paper_gates import SCHEMA, PaperWorld, rows
 
+from ingest.paper_gates import SCHEMA, PaperWorld, rows
 from penstock.errors import BadLimit
 from penstock.ingest.client_limits import ClientLimits
 from penstock.ingest.outbox import Outbox

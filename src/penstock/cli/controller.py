@@ -54,5 +54,5 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
         tls=None if gate_roots is None else TLS(gate_roots),
     )
     with directory:
-        typer.echo(f"controller at {directory.address}, state in {folder}", err=True)
+        typer.echo(f"controller ready at {directory.address}")
         ended.wait()
