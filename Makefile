@@ -26,6 +26,8 @@ bench: $(READY)
 	$(BIN)/penstock bench routing
 	$(BIN)/penstock bench splits
 	$(BIN)/penstock bench operators
+	@command -v redis-server >/dev/null || (apt-get update && apt-get install -y --no-install-recommends redis-server)
+	$(BIN)/penstock bench gates
 	$(BIN)/penstock reproduce all --plots figures
 
 soak: $(READY)

@@ -12,6 +12,7 @@ from typing import Final
 
 from penstock.benchmarks import push_servers
 from penstock.benchmarks.pushing_clients import Clients, Load, Pushed
+from penstock.benchmarks.redirects import redirects
 from penstock.benchmarks.timing import Measured
 from penstock.reports import Check, Report, Value, report_here, say
 
@@ -49,10 +50,11 @@ class Size:
     batches: dict[int, int]
     redis_rows: int
     repeats: int
+    redirecting_s: float
 
 
-FULL: Final = Size(STREAMS, {100: 8_000, 10_000: 600}, redis_rows=120_000, repeats=3)
-QUICK: Final = Size(STREAMS, {100: 1_000, 10_000: 64}, redis_rows=20_000, repeats=1)
+FULL: Final = Size(STREAMS, {100: 8_000, 10_000: 800}, redis_rows=120_000, repeats=3, redirecting_s=20)
+QUICK: Final = Size(STREAMS, {100: 1_000, 10_000: 64}, redis_rows=20_000, repeats=1, redirecting_s=5)
 
 Server = Callable[[], AbstractContextManager[str]]
 
@@ -71,6 +73,7 @@ def gates(*, repeats: int | None = None, seed: int = 7, quick: bool = False, siz
             for rows in size.batches
             for streams in size.streams
         ]
+    parts.append(redirects(push_servers.gate, seconds=size.redirecting_s, seed=seed))
     rows = [row for part in parts for row in part.rows]
     return report_here("gates", seed, rows, [check for part in parts for check in part.checks])
 

@@ -28,6 +28,8 @@ __all__ = ["InletReader", "Waiting"]
 ROWS_PER_TASK: Final = 20_000
 """Fewer rows than this are not worth a task of their own."""
 _POLL_S: Final = 0.05
+_ALL_THERE_S: Final = 10.0
+"""How long the very first epoch waits for all gates, so that no stream is behind from the beginning."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class InletReader:
     def _ahead(self, start: Offsets, limit: int | None) -> Offsets:
         held = self._watch.held()
         self._heard(held, start)
+        if not len(start.streams) and held.since is None and time.monotonic() - self._began < _ALL_THERE_S:
+            return start
         begin = self._begun(start, held)
         ranges, _ = _ranges(begin, held)
         end = reached(ranges, begin.following)
@@ -152,8 +156,10 @@ class InletReader:
 
 def _lowest(streams: Any, low: NDArray[np.int64]) -> dict[str, int]:
     """The lowest sequence of each stream, by name."""
-    table = pa.table({"stream": streams, "low": low}).group_by("stream").aggregate([("low", "min")])
-    return dict(zip(table["stream"].to_pylist(), table["low_min"].to_pylist(), strict=True))
+    numbered = streams.dictionary_encode()
+    lowest = np.full(len(numbered.dictionary), np.iinfo(np.int64).max)
+    np.minimum.at(lowest, numbered.indices.to_numpy(), low)
+    return dict(zip(numbered.dictionary.to_pylist(), lowest.tolist(), strict=True))
 
 
 def _ranges(begin: Offsets, held: Held) -> tuple[Ranges, NDArray[np.int64]]:
