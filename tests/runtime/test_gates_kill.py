@@ -218,7 +218,7 @@ def test_every_acknowledged_row_is_delivered_once_and_in_order(tmp_path):
     ordeal = Ordeal(
         streams=24, rate=50, seconds=8, gates=2, clients=1, gate_kills=2, driver_kills=1, redirections=6
     )
-    check(tmp_path, ordeal, patience=240)
+    check(tmp_path, ordeal, patience=600)
 
 
 @pytest.mark.soak

@@ -6,7 +6,7 @@ engines take turns, and of several rounds the best one of each counts. A redirec
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,7 +28,7 @@ SOURCE: Final = "promised for gates"
 
 @dataclass(frozen=True)
 class Case:
-    """So many streams, all in batches of so many rows; clients have `window` batches under way."""
+    """So many streams, all in batches of so many rows; each client has `window` batches under way."""
 
     streams: int
     batch_rows: int
@@ -83,28 +83,29 @@ def _case(  # noqa: PLR0913, PLR0917 -- one measurement has all of these
 ) -> Measured:
     say(str(case))
     best: dict[str, Pushed] = {}
-    for turn in range(repeats + 1):
-        for engine, server in servers.items():
-            with server() as address:
-                pushed = clients.push(loads(engine, address, case, size, seed, warm=not turn))
-            # The first turn warms clients and page cache.
-            if turn and (engine not in best or pushed.rows_per_s > best[engine].rows_per_s):
-                best[engine] = pushed
+    with ExitStack() as stack:
+        addresses = {engine: stack.enter_context(server()) for engine, server in servers.items()}
+        for turn in range(repeats + 1):
+            for engine, address in addresses.items():
+                pushed = clients.push(loads(engine, address, case, size, seed, turn))
+                # The first turn warms clients and servers.
+                if turn and (engine not in best or pushed.rows_per_s > best[engine].rows_per_s):
+                    best[engine] = pushed
     rows = tuple(_row(engine, case, pushed) for engine, pushed in best.items())
     return Measured(rows, _checks(case, {engine: each.rows_per_s for engine, each in best.items()}))
 
 
-def loads(  # noqa: PLR0913 -- one measurement has all of these
-    engine: str, address: str, case: Case, size: Size, seed: int, *, warm: bool
+def loads(  # noqa: PLR0913, PLR0917 -- one measurement has all of these
+    engine: str, address: str, case: Case, size: Size, seed: int, turn: int
 ) -> list[Load]:
-    """What each client pushes: streams dealt evenly, and the same number of batches to each."""
+    """What each client pushes: streams dealt evenly, new ones in every turn; turn 0 has an eighth of it."""
     number = min(CLIENTS, case.streams)
     batches = max(size.batches[case.batch_rows], case.streams)
     if engine == "redis":
         batches = min(batches, max(number, size.redis_rows // case.batch_rows))
-    if warm:
+    if not turn:
         batches = max(number, batches // 8)
-    names = [f"reports/vehicle-{each}" for each in range(case.streams)]
+    names = [f"reports/vehicle-{turn}-{each}" for each in range(case.streams)]
     return [
         Load(
             engine=engine,
@@ -112,7 +113,7 @@ def loads(  # noqa: PLR0913 -- one measurement has all of these
             streams=tuple(names[client::number]),
             batches=-(-batches // number),
             batch_rows=case.batch_rows,
-            window=max(1, case.window // number),
+            window=case.window,
             seed=seed + client,
         )
         for client in range(number)

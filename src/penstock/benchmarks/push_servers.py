@@ -12,7 +12,7 @@ from typing import IO, Final
 
 __all__ = ["bare", "gate", "has_redis", "redis"]
 
-_START_S: Final = 30
+_START_S: Final = 120
 _PENSTOCK: Final = (sys.executable, "-c", "from penstock.cli import main; main()")
 
 

@@ -22,7 +22,7 @@ from pyarrow import flight
 
 from penstock.benchmarks.report_rows import SCHEMA, entries, report_rows
 
-__all__ = ["Clients", "Load", "Pushed"]
+__all__ = ["PUSHING", "Clients", "Load", "Pushed"]
 
 _PUSH: Final = flight.FlightDescriptor.for_command(json.dumps({"op": "push", "protocol": 1}).encode())
 _STUCK_S: Final = 60
@@ -115,7 +115,7 @@ def _serve(pipe: Any) -> None:
         except EOFError:
             return
         try:
-            push = _ENGINES[load.engine](load)
+            push = PUSHING[load.engine](load)
             pipe.send("ready")
             pipe.recv()
             began = time.monotonic()
@@ -232,4 +232,4 @@ def _over_redis(load: Load) -> Callable[[], NDArray[np.float64]]:
     return push
 
 
-_ENGINES: Final = {"gate": _over_flight, "bare": _over_flight, "redis": _over_redis}
+PUSHING: Final = {"gate": _over_flight, "bare": _over_flight, "redis": _over_redis}
