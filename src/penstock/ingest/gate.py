@@ -131,7 +131,15 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc] # Flight is untype
                 )
             if asked.get("op") == "read":
                 column = asked.get("stream_column")
-                schema, batches = reading.rows(self._intake, inlet, asked.get("ranges"), column, rights)
+                together = asked.get("together")
+                schema, batches = reading.rows(
+                    self._intake,
+                    inlet,
+                    asked.get("ranges"),
+                    column,
+                    rights,
+                    together=together if isinstance(together, int) and together > 0 else None,
+                )
                 return flight.GeneratorStream(schema, self._counted_reads(batches))
             raise BadMessage(f"op {str(asked.get('op'))[:40]!r}; give 'read' or 'index'")
 

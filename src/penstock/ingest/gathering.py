@@ -1,7 +1,7 @@
 """The rows of one task out of several gates, through their deaths: none is left out and none comes twice.
 
-What a gate has given before it went away is kept, and the rest is asked for when it is back. Small batches
-of many streams are put together, because each one that goes on costs Spark about as much as a thousand rows.
+What a gate has given before it went away is kept, and the rest is asked for when it is back. What comes from
+several gates is put together, because every batch that goes on costs Spark about as much as a thousand rows.
 """
 
 import time
@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from penstock.errors import BadSource, GateAway
 from penstock.ingest.access import Access
-from penstock.ingest.reader import GateReader, Wanted
+from penstock.ingest.reader import BATCH_ROWS, GateReader, Wanted
 from penstock.query.types import from_arrow
 
-__all__ = ["BATCH_ROWS", "Gathering", "Part", "conformed", "remaining", "resumed"]
+__all__ = ["Gathering", "Part", "conformed", "remaining", "resumed"]
 
-BATCH_ROWS: Final = 50_000
 _PAUSE_S: Final = 0.2
 
 

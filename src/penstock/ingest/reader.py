@@ -16,10 +16,13 @@ from penstock.errors import Refused
 from penstock.ingest.access import Access
 from penstock.ingest.dial import Line, told
 
-__all__ = ["INDEX", "GateReader", "Wanted"]
+__all__ = ["BATCH_ROWS", "INDEX", "GateReader", "Wanted"]
 
 Wanted = tuple[str, int, int]
 """A stream and its sequences [first, last)."""
+
+BATCH_ROWS: Final = 50_000
+"""Up to so many rows come as one batch."""
 
 INDEX: Final = pa.schema([("stream", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
 """The columns of an index that a reader goes by."""
@@ -46,13 +49,19 @@ class GateReader:
 
     def rows(self, inlet: str, wanted: Sequence[Wanted], stream_column: str | None) -> Iterator[Any]:
         """The rows of the given ranges in the order given; no timeout, since whoever reads may be slow."""
-        ticket = {"op": "read", "inlet": inlet, "ranges": wanted, "stream_column": stream_column}
+        ticket = {
+            "op": "read",
+            "inlet": inlet,
+            "ranges": wanted,
+            "stream_column": stream_column,
+            "together": BATCH_ROWS,
+        }
         order = _Order(self.address, wanted)
         line = self.line
         try:
             encoded = fl.Ticket(json.dumps(ticket, separators=(",", ":")).encode())
             for chunk in line.flight.do_get(encoded, line.access.options()):
-                order.check(json.loads(chunk.app_metadata.to_pybytes()), chunk.data.num_rows)
+                order.check_all(json.loads(chunk.app_metadata.to_pybytes()), chunk.data.num_rows)
                 yield chunk.data
         except (fl.FlightError, pa.ArrowException, OSError) as error:
             raise told(error, line.address) from None
@@ -93,14 +102,23 @@ class _Order:
         self._due = iter(wanted)
         self._stream, self._at, self._last = next(self._due)
 
-    def check(self, said: dict[str, Any], rows: int) -> None:
-        """Refuse a batch that is not the next one."""
+    def check_all(self, said: dict[str, Any], rows: int) -> None:
+        """Refuse a batch that is not the next one, or whose runs are not those of its rows."""
+        runs = said["runs"] if "runs" in said else [(said["stream"], said["sequence"], rows)]
+        for run in runs:
+            self._check(*run)
+        if sum(run[2] for run in runs) != rows:
+            raise Refused(
+                f"gate {self._address} gave {rows} rows as {said}; give gate and run the same version"
+            )
+
+    def _check(self, stream: str, sequence: int, rows: int) -> None:
         if self._at == self._last:
             self._stream, self._at, self._last = next(self._due, ("", 0, 0))
-        if (said["stream"], said["sequence"]) != (self._stream, self._at) or self._at + rows > self._last:
+        if (stream, sequence) != (self._stream, self._at) or self._at + rows > self._last:
             raise Refused(
-                f"gate {self._address} gave {rows} rows of {said['stream']!r} from {said['sequence']}, due "
-                f"was {self._stream!r} {self._at} to {self._last}; give gate and run the same version"
+                f"gate {self._address} gave {rows} rows of {stream!r} from {sequence}, due was "
+                f"{self._stream!r} {self._at} to {self._last}; give gate and run the same version"
             )
         self._at += rows
 

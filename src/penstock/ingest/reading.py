@@ -6,9 +6,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.errors import BadMessage, NotAllowed
+from penstock.ingest.bundles import bundled, singly
 from penstock.ingest.intake import Intake
 from penstock.ingest.rights import ALL, Rights
-from penstock.ingest.wire import as_json, check_stream, inlet_of
+from penstock.ingest.wire import check_stream, inlet_of
 
 __all__ = ["index", "rows", "with_stream"]
 
@@ -51,24 +52,29 @@ def with_stream(schema: pa.Schema, column: str | None) -> pa.Schema:
     return schema.append(pa.field(column, pa.string(), nullable=False))
 
 
-def rows(
-    intake: Intake, inlet: str, ranges: Any, column: str | None, rights: Rights = ALL
+def rows(  # noqa: PLR0913 -- what a ticket says
+    intake: Intake,
+    inlet: str,
+    ranges: Any,
+    column: str | None,
+    rights: Rights = ALL,
+    *,
+    together: int | None = None,
 ) -> tuple[pa.Schema, Iterator[Any]]:
-    """The schema and the record batches of ranges [stream, from, to], each with its stream and sequence."""
+    """The schema and the record batches of ranges [stream, from, to], each with its stream and sequence.
+
+    With `together` batches are put together up to so many rows, also of several streams.
+    """
     schema = intake.inlets.schema(inlet)
     wanted = [(each[0], intake.log.pieces(*each)) for each in _checked(inlet, ranges, rights)]
     result = with_stream(schema, column)
 
-    def batches() -> Iterator[Any]:
-        for stream, pieces in wanted:
-            for piece in pieces:
-                batch = intake.log.read(piece, schema)
-                if column is not None:
-                    columns = [*batch.columns, pa.repeat(pa.scalar(stream, pa.string()), batch.num_rows)]
-                    batch = pa.record_batch(columns, schema=result)
-                yield batch, as_json({"stream": stream, "sequence": piece.sequence})
-
-    return result, batches()
+    read = (
+        (stream, piece.sequence, intake.log.read(piece, schema))
+        for stream, pieces in wanted
+        for piece in pieces
+    )
+    return result, bundled(read, result, together) if together else singly(read, result)
 
 
 def _checked(inlet: str, ranges: Any, rights: Rights) -> Sequence[tuple[str, int, int]]:
