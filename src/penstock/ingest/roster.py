@@ -116,7 +116,8 @@ class Roster:
         """Take in what has changed of an inlet at a gate; streams unknown so far are those of this gate."""
         columns = [index[each].to_pylist() for each in ("stream", "high", "frontier")]
         # Of several ranges of a stream the last one is the furthest.
-        changed = {each[0]: each[1:] for each in sorted(zip(*columns, strict=True), key=lambda each: each[:2])}
+        ranges = sorted(zip(*columns, strict=True), key=lambda each: each[:2])
+        changed = {stream: (high, frontier) for stream, high, frontier in ranges}
         self._put([(stream, gate, None) for stream in changed if stream not in self._streams])
         found = [(stream, gate) for stream in changed if gate not in self._holders.get(stream, ())]
         if found:
