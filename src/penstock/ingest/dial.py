@@ -41,7 +41,7 @@ class Line:
         self.flight = fl.FlightClient(
             self.address.location(tls=tls is not None),
             generic_options=list(OPTIONS),
-            **({} if tls is None else tls.arguments()),
+            **self.access.arguments,
         )
 
     def __enter__(self) -> Self:
