@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import BadMessage, NotAllowed
+from penstock.ingest import steering
 from penstock.ingest.rights import Rights
 from penstock.ingest.wire import PROTOCOL, check_stream
 
@@ -51,20 +52,20 @@ def _status(gate: "Gate", _: Asked, rights: Rights) -> Asked:
         "limits": asdict(intake.limits),
         "log": {
             "bytes": log.bytes,
-            "segments": log.segments,
+            "segments": len(log.held.segments),
             "torn_bytes": log.torn_bytes,
             "damaged": [str(each) for each in log.damage],
             "discarded_segments": log.discarded,
         },
         "inlets": sorted(log.catalogue.schemas),
         "readers": [{"inlet": inlet, "reader": reader} for inlet, reader in log.readers()],
-        "streams": {stream: _stream(gate, stream) for stream in sorted({*log.streams, *intake.flows})},
+        "streams": {stream: _stream(gate, stream) for stream in sorted({*log.held.streams, *intake.flows})},
     }
 
 
 def _stream(gate: "Gate", stream: str) -> Asked:
     log, flow = gate.intake.log, gate.intake.flows.get(stream)
-    held = log.streams.get(stream)
+    held = log.held.streams.get(stream)
     return {
         "next": flow.durable if flow else log.next(stream),
         "ranges": held.positions.ranges() if held else [],
@@ -81,7 +82,7 @@ def _stream(gate: "Gate", stream: str) -> Asked:
 def _statistics(gate: "Gate", _: Asked, rights: Rights) -> Asked:
     _need(rights.administer, "look at the gate")
     intake = gate.intake
-    flows = list(intake.flows.values())
+    flows, held = list(intake.flows.values()), intake.log.held.streams
     return {
         "gate": gate.address,
         "seconds": round(time.time() - gate.started, 3),
@@ -96,7 +97,7 @@ def _statistics(gate: "Gate", _: Asked, rights: Rights) -> Asked:
                 "bytes": each.bytes,
                 "batches": each.batches,
                 "next": each.durable,
-                "frontier": each.promised,
+                "frontier": held[each.stream].frontier if each.stream in held else None,
                 "pending_bytes": each.pending_bytes,
                 "connected": each.call is not None,
             }
@@ -137,22 +138,22 @@ def _forget_reader(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
 
 def _suspend(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
     _need(rights.administer, "suspend streams")
-    return {"suspended": gate.intake.suspend(_streams(asked))}
+    return {"suspended": steering.suspend(gate.intake, _streams(asked))}
 
 
 def _resume(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
     _need(rights.administer, "resume streams")
-    return {"resumed": gate.intake.resume(_streams(asked))}
+    return {"resumed": steering.resume(gate.intake, _streams(asked))}
 
 
 def _redirect(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
     _need(rights.administer, "redirect streams")
-    return {"redirected": gate.intake.redirect(_streams(asked), _text(asked, "to"))}
+    return {"redirected": steering.redirect(gate.intake, _streams(asked), _text(asked, "to"))}
 
 
 def _drain(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
     _need(rights.administer, "drain the gate")
-    return {"redirected": gate.intake.drain(_text(asked, "to") if asked.get("to") else None)}
+    return {"redirected": steering.drain(gate.intake, _text(asked, "to") if asked.get("to") else None)}
 
 
 def _need(allowed: bool, what: str) -> None:  # noqa: FBT001 -- reads as a sentence

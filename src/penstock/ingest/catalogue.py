@@ -69,16 +69,16 @@ class Catalogue:
         os.close(self._file)
 
     def _write(self, line: dict[str, Any]) -> None:
-        """Add a line and act on it; on a full disk it is acted on all the same, and then told as an error."""
+        """Add a line and act on it; on a full disk neither."""
         text = json.dumps(line, separators=(",", ":")).encode()
         whole = b"%016x %s\n" % (checksum(text), text)
         with self._lock:
-            self._apply(line)
             # A short write leaves a torn line, over which the next one is written.
             if os.pwrite(self._file, whole, self._size) < len(whole):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._size += len(whole)
             self._unsynced = True
+            self._apply(line)
 
     def _apply(self, line: dict[str, Any]) -> None:
         match line:

@@ -22,6 +22,9 @@ class Flow:
     told_to_wait: float = 0.0
     redirected_to: str | None = None
     call: Call | None = None
+    """Whoever sent last."""
+    hearers: set[Call] = field(default_factory=set)
+    """Others who sent rows that are still on their way: they want to hear of them too."""
     rows: int = 0
     bytes: int = 0
     batches: int = 0

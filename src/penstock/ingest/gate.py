@@ -20,6 +20,7 @@ from penstock.ingest.call import Call
 from penstock.ingest.intake import Intake, refusal
 from penstock.ingest.limits import Limits
 from penstock.ingest.security import OPEN, Security
+from penstock.ingest.steering import drain
 from penstock.ingest.wire import GATE_PORT, PROTOCOL, as_json, from_json, parse_address, parse_push
 
 __all__ = ["Gate"]
@@ -63,7 +64,7 @@ class Gate:
         Clients are sent to `drain_to` or told to wait. Pushes that are still open after `patience` seconds
         are cut: what they sent and was not answered they send again.
         """
-        self.intake.drain(drain_to)
+        drain(self.intake, drain_to)
         ending = threading.Thread(target=self._server.shutdown, daemon=True)
         ending.start()
         ending.join(patience)

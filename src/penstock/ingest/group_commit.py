@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.ingest.record import padded, write_header
 from penstock.ingest.segment_files import SegmentFiles, SegmentWriter
+from penstock.ingest.segment_index import Line
 
 __all__ = ["Entry", "GroupCommit", "Placed"]
 
@@ -43,15 +44,20 @@ class Placed:
     entry: Entry
     segment: int
     offset: int
-    length: int
+    stride: int
+
+    def line(self) -> Line:
+        """Their line in the segment's index."""
+        rows = self.entry
+        return (self.offset, rows.stream, rows.sequence, rows.rows, rows.frontier, rows.arrived, self.stride)
 
 
 class GroupCommit:
     """Appends entries to the end of the log in the order in which they were handed in.
 
     `durable` is called with what a sync has made durable; `failed` with the error and a group of which
-    nothing stays in the file; `sealed` with the number of a segment that is full. The writing thread calls
-    them, without locks held.
+    nothing stays in the file; `sealed` with the number of a segment that is full; `before`
+    ahead of every group, which fails with it. The writing thread calls them, without locks held.
     """
 
     def __init__(  # noqa: PLR0913 -- where to write, how much, and whom to tell
@@ -65,8 +71,10 @@ class GroupCommit:
         durable: Callable[[list[Placed]], None],
         failed: Callable[[Exception, list[Entry]], None],
         sealed: Callable[[int], None],
+        before: Callable[[], None],
     ) -> None:
         self._files, self._durable, self._failed, self._sealed = files, durable, failed, sealed
+        self._before = before
         self._segment_bytes, self._group_bytes = segment_bytes, group_bytes
         self.segment = segment
         self._writer: SegmentWriter = files.open(segment, size)
@@ -75,6 +83,7 @@ class GroupCommit:
         self._closed = self._spoilt = False
         self.groups = 0
         self.sync_seconds = 0.0
+        self.speed = 64e6
         self._thread = threading.Thread(target=self._run, name="penstock-log", daemon=True)
         self._thread.start()
 
@@ -111,6 +120,7 @@ class GroupCommit:
             try:
                 if self._spoilt or self._writer.size >= self._segment_bytes:
                     self._rotate()
+                self._before()
                 placed = self._write(group)
             except OSError as error:
                 self._failed(error, group)
@@ -131,14 +141,17 @@ class GroupCommit:
     def _write(self, group: Sequence[Entry]) -> list[Placed]:
         start = self._writer.size
         try:
-            placed = self._append(group, start)
             began = time.perf_counter()
+            placed = self._append(group, start)
+            written = time.perf_counter()
             self._writer.sync()
         except OSError:
             self._undo(start)
             raise
-        self.sync_seconds += time.perf_counter() - began
+        ended = time.perf_counter()
+        self.sync_seconds += ended - written
         self.groups += 1
+        self.speed += (sum(entry.size for entry in group) / (ended - began) - self.speed) / 8
         return placed
 
     def _append(self, group: Sequence[Entry], start: int) -> list[Placed]:

@@ -6,7 +6,6 @@ stream and in all.
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from penstock.ingest.inlets import Inlets
 from penstock.ingest.limits import Limits
 from penstock.ingest.log import Log
 from penstock.ingest.metadata import Metadata
+from penstock.ingest.pressure import LATER, reason_to_wait
 from penstock.ingest.record import checksum
 from penstock.ingest.sequencing import judge
 from penstock.ingest.wire import Push
@@ -28,8 +28,6 @@ __all__ = ["Intake"]
 
 _PATIENCE: Final = 0.2
 """Seconds that a push is held up for room in memory before its client is told to wait."""
-_LATER: Final = 1.0
-"""Seconds to wait where it does not depend on the speed of the disk: suspended, draining, disk full."""
 
 
 class Intake:
@@ -43,8 +41,7 @@ class Intake:
         self.draining = False
         self.drained_to: str | None = None
         self.trouble: str | None = None
-        self._speed = 64e6
-        self._room = threading.Condition(threading.RLock())
+        self.room = threading.Condition(threading.RLock())
         self.log = Log(folder, limits, self._durable, self._failed)
         self.inlets = Inlets(self.log.catalogue)
 
@@ -60,36 +57,16 @@ class Intake:
         except GateError as error:
             self.counts["refused"] += 1
             call.answers.say(message.stream, refusal(error))
-
-    def suspend(self, streams: Iterable[str]) -> list[str]:
-        """Let these streams wait; the names of those that are known."""
-        return self._switch(streams, suspended=True)
-
-    def resume(self, streams: Iterable[str]) -> list[str]:
-        """Take rows of these streams again; the names of those that are known."""
-        return self._switch(streams, suspended=False)
-
-    def redirect(self, streams: Iterable[str], to: str) -> list[str]:
-        """Send these streams elsewhere as soon as what was taken is durable; the names of those known."""
-        with self._room:
-            known = self._known(streams)
-            for flow in known:
-                flow.redirect(to)
-            self.counts["redirected"] += len(known)
-        return [each.stream for each in known]
-
-    def drain(self, to: str | None) -> list[str]:
-        """Take nothing more; clients are sent to `to`, or told to wait where it is None."""
-        with self._room:
-            self.draining, self.drained_to = True, to
-            open_flows = [each.stream for each in self.flows.values() if each.call]
-        return self.redirect(open_flows, to) if to else []
+        except OSError as error:
+            with self.room:
+                self._let_wait(call, Flow(message.stream, self.log.next(message.stream)), LATER, _full(error))
 
     def leave(self, call: Call) -> None:
         """End a push: return when all that it handed in is answered."""
-        with self._room:
-            self._room.wait_for(lambda: not call.waiting)
+        with self.room:
+            self.room.wait_for(lambda: not call.waiting)
             for stream in call.streams:
+                self.flows[stream].hearers.discard(call)
                 if self.flows[stream].call is call:
                     self.flows[stream].call = None
         call.answers.close()
@@ -98,21 +75,11 @@ class Intake:
         """Make everything taken durable and answered, then close the log."""
         self.log.close()
 
-    def _switch(self, streams: Iterable[str], *, suspended: bool) -> list[str]:
-        with self._room:
-            known = self._known(streams)
-            for flow in known:
-                flow.suspended = suspended
-        return [each.stream for each in known]
-
-    def _known(self, streams: Iterable[str]) -> list[Flow]:
-        return [self.flows[each] for each in streams if each in self.flows]
-
     def _enter(self, call: Call, message: Push, batch: pa.RecordBatch) -> Flow:
-        self._check(message, batch)
         flow = self.flows.get(message.stream)
         if flow is None or message.stream not in call.streams:
             flow = self._admit(call, message)
+        self._check(message, batch)
         if message.declare is not None:
             self._declare(flow, message.declare)
         return flow
@@ -138,7 +105,7 @@ class Intake:
                 f"this token may not push to stream {stream!r}; use one whose push rights cover it"
             )
         self.inlets.check(stream, call.schema)
-        with self._room:
+        with self.room:
             if len(call.streams) >= self.limits.streams_per_client:
                 raise TooMany(
                     f"stream {stream!r} would be number {len(call.streams) + 1} of this push; at most "
@@ -165,22 +132,26 @@ class Intake:
             part = batch.slice(skip) if skip else batch
             payload = part.serialize() if part.num_rows else b""
             total = checksum(payload)
-            with self._room:
-                roomy = self._room.wait_for(lambda: self._has_room(len(payload)), _PATIENCE)  # noqa: B023 -- called at once
+            with self.room:
+                roomy = self.room.wait_for(lambda: self._has_room(len(payload)), _PATIENCE)  # noqa: B023 -- called at once
                 verdict = judge(flow.expected, message.sequence, batch.num_rows, connect=message.connect)
                 if verdict.skip != skip:
                     continue
                 flow.call = call
                 if self._turned_away(call, flow, message, len(payload), gap=verdict.gap, roomy=roomy):
                     return
-                flow.promise(message.frontier)
+                self.counts["duplicates"] += skip
                 if part.num_rows:
                     first = message.sequence + skip
                     self._take(
                         flow, Entry(flow.stream, first, part.num_rows, message.frontier, payload, total, call)
                     )
                 else:
-                    self._again(call, flow, batch.num_rows)
+                    flow.promise(message.frontier)
+                    if flow.pending:
+                        flow.hearers.add(call)
+                    self._settle(flow)
+                    call.answers.acknowledge(flow.stream, flow.durable, self._credit(flow))
                 return
 
     def _has_room(self, size: int) -> bool:
@@ -203,65 +174,30 @@ class Intake:
             )
         if message.connect and message.sequence > flow.expected:
             flow.begin(message.sequence)
-        reason = self._reason_to_wait(flow, size, roomy=roomy) if size else None
+        reason = reason_to_wait(self, flow, size, roomy=roomy) if size else None
         if reason or gap:
             seconds, error = reason or (flow.told_to_wait, LogFull("rows before these have to wait"))
-            flow.told_to_wait = seconds
-            self.counts["waits"] += 1
-            call.answers.say(
-                flow.stream,
-                {
-                    "acknowledged": flow.durable,
-                    "credit": 0,
-                    "wait": seconds,
-                    "reason": type(error).__name__,
-                    "message": str(error),
-                },
-            )
-            return True
-        flow.told_to_wait = 0.0
-        return False
+            self._let_wait(call, flow, seconds, error)
+        return bool(reason or gap)
 
-    def _reason_to_wait(self, flow: Flow, size: int, *, roomy: bool) -> tuple[float, GateError] | None:
-        if self.draining:
-            return _LATER, GateError("the gate is closing; send again later or to another gate")
-        if flow.suspended:
-            return _LATER, GateError(f"stream {flow.stream!r} is suspended; send again later")
-        if self.log.bytes >= self.limits.store_bytes:
-            return _LATER, LogFull(
-                f"the gate stores {self.log.bytes:,} bytes, its limit; send again when readers have committed"
-            )
-        if flow.pending_bytes and flow.pending_bytes + size > self.limits.stream_bytes:
-            return self._delay(flow.pending_bytes), LogFull(
-                f"stream {flow.stream!r} has {flow.pending_bytes:,} bytes on their way to the disk, of "
-                f"{self.limits.stream_bytes:,}; keep to the credit"
-            )
-        if not roomy:
-            return self._delay(self.pending_bytes), LogFull(
-                f"{self.pending_bytes:,} bytes are on their way to the disk, with a limit of "
-                f"{self.limits.gate_bytes:,}; send again later"
-            )
-        return None
-
-    def _delay(self, ahead: int) -> float:
-        return round(min(max(ahead / self._speed, 0.005), _LATER), 4)
+    def _let_wait(self, call: Call, flow: Flow, seconds: float, error: GateError) -> None:
+        flow.told_to_wait = seconds
+        self.counts["waits"] += 1
+        answer = {"acknowledged": flow.durable, "credit": 0, "wait": seconds}
+        call.answers.say(flow.stream, {**answer, "reason": type(error).__name__, "message": str(error)})
 
     def _take(self, flow: Flow, entry: Entry) -> None:
+        flow.told_to_wait = 0.0
         flow.take(entry.sequence + entry.rows, entry.size)
         entry.tag.waiting += 1
         self.pending_bytes += entry.size
         self.log.append(entry)
 
-    def _again(self, call: Call, flow: Flow, rows: int) -> None:
-        self.counts["duplicates"] += rows
-        self._settle(flow)
-        call.answers.acknowledge(flow.stream, flow.durable, self._credit(flow))
-
     def _credit(self, flow: Flow) -> int:
         return max(self.limits.stream_bytes - flow.pending_bytes, 0)
 
     def _durable(self, entries: list[Entry]) -> None:
-        with self._room:
+        with self.room:
             self.trouble = None
             for entry in entries:
                 flow = self._leave(entry)
@@ -269,33 +205,28 @@ class Intake:
                 self.counts["rows"] += entry.rows
                 self.counts["bytes"] += entry.size
                 self.counts["batches"] += 1
-                entry.tag.answers.acknowledge(flow.stream, flow.durable, self._credit(flow))
+                for call in {entry.tag, *flow.hearers}:
+                    call.answers.acknowledge(flow.stream, flow.durable, self._credit(flow))
                 self._settle(flow)
-            self._room.notify_all()
+            self.room.notify_all()
 
     def _failed(self, error: Exception, entries: list[Entry]) -> None:
         """Answer with a wait: nothing of these, nor of those that wait behind them, is in the file."""
-        message = f"the log cannot be written ({error}); rows are refused until it can: make room on the disk"
-        with self._room:
-            self.trouble = message
+        full = _full(error)
+        with self.room:
+            self.trouble = str(full)
             self.counts["failed writes"] += 1
             for entry in reversed([*entries, *self.log.take_back()]):
                 flow = self._leave(entry)
-                flow.expected, flow.told_to_wait = entry.sequence, _LATER
-                answer = {
-                    "acknowledged": flow.durable,
-                    "credit": 0,
-                    "wait": _LATER,
-                    "reason": "LogFull",
-                    "message": message,
-                }
-                entry.tag.answers.say(flow.stream, answer)
+                flow.expected, flow.promised = entry.sequence, None
+                self._let_wait(entry.tag, flow, LATER, full)
                 self._settle(flow)
-            self._room.notify_all()
+            self.room.notify_all()
 
     def _settle(self, flow: Flow) -> None:
         """With nothing on its way, a frontier holds and a redirection is told."""
         if not flow.pending:
+            flow.hearers.clear()
             if flow.promised is not None:
                 self.log.promise(flow.stream, flow.promised)
             flow.tell()
@@ -307,6 +238,10 @@ class Intake:
         self.pending_bytes -= entry.size
         entry.tag.waiting -= 1
         return flow
+
+
+def _full(error: Exception) -> LogFull:
+    return LogFull(f"the log cannot be written ({error}); rows wait until it can: make room on the disk")
 
 
 def refusal(error: GateError) -> dict[str, Any]:

@@ -31,12 +31,10 @@ def index(intake: Intake, inlet: str, since: str | None, rights: Rights = ALL) -
     `bytes` and `last_ms` are those of the stream, said with each of its ranges.
     """
     log = intake.log
-    boot, _, number = (since or "").partition(":")
-    after = int(number) if boot == log.boot and number.isdigit() else -1
-    generation = f"{log.boot}:{log.generation}"
+    generation = log.generation
     lines = [
         (stream, low, high, held.frontier, held.bytes, held.arrived)
-        for stream, low, high, held in log.ranges(inlet, after)
+        for stream, low, high, held in log.ranges(inlet, since)
         if rights.may_read(stream)
     ]
     columns = list(zip(*lines, strict=True)) or [()] * len(INDEX)
