@@ -1,8 +1,9 @@
 # ruff: noqa: A004 -- users write ps.min, ps.max and ps.sum
 """Penstock: elastic, skew-proof stream processing on Apache Spark."""
 
+from typing import TYPE_CHECKING, Any
+
 from penstock import errors
-from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
 from penstock.query import (
     ArrowAggregate,
     Query,
@@ -36,6 +37,9 @@ from penstock.query import (
     var,
 )
 from penstock.runtime import EpochProgress, Run, SparkEngine, StageProgress
+
+if TYPE_CHECKING:
+    from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
 
 __version__ = "0.1.0"
 
@@ -82,3 +86,12 @@ __all__ = [
 ]
 
 install(SparkEngine())
+
+
+def __getattr__(name: str) -> Any:
+    """The classes of clients, imported when first used: queries and their workers have no need of Flight."""
+    if name in {"AsyncClient", "Client", "Connection", "Directory", "TLS"}:
+        from penstock import ingest  # noqa: PLC0415
+
+        return getattr(ingest, name)
+    raise AttributeError(f"module 'penstock' has no attribute {name!r}")

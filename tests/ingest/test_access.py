@@ -7,6 +7,7 @@ from ingest.held import numbers
 from penstock.errors import GateAway, IngestError, Refused
 from penstock.ingest import TLS, Client, Connection, Directory, Gate, Security
 from penstock.ingest.access import Access
+from penstock.ingest.heartbeat import Heartbeat
 from penstock.ingest.tokens import hash_of
 
 SCHEMA = "n bigint"
@@ -93,3 +94,16 @@ def test_what_cannot_be_a_token_or_a_certificate_is_said(tmp_path):
         TLS(certificate=tmp_path / "own.pem")
     with pytest.raises(IngestError, match="give a file in PEM form"):
         Connection("127.0.0.1:1", tls=TLS(tmp_path / "none.pem"))
+
+
+def test_gates_register_with_a_controller_that_asks_for_tls_and_a_token(tmp_path, certified):
+    roots, own, _ = certified
+    file = tmp_path / "tokens.toml"
+    file.write_text(f'[[token]]\nname = "gates"\nsha256 = "{hash_of(SECRET)}"\nadminister = true\n')
+    security = Security(*own, client_roots=roots, tokens=file)
+    with (
+        Directory("127.0.0.1:0", security=security) as directory,
+        Gate("127.0.0.1:0", tmp_path / "gate") as gate,
+    ):
+        Heartbeat(directory.address, gate, Access(TLS(roots, *own), SECRET)).leave()
+        assert [(one["gate"], one["info"]["draining"]) for one in directory.gates()] == [(gate.address, True)]

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import threading
 import time
 
@@ -200,3 +202,39 @@ def test_the_streams_of_a_connection_share_one_call(gate):
         for client in clients:
             client.close()
     assert whole([gate.address], "r") == {f"r/{n}": list(range(50)) for n in range(200)}
+
+
+def test_tables_with_columns_that_may_be_null_fit_where_none_is(gate):
+    with Client(gate.address, "r/a", "n bigint not null") as client:
+        client.push(pa.table({"n": [1, 2]}))
+        client.push(pa.record_batch({"n": [3]}))
+        with pytest.raises(BadRows):
+            client.push(pa.table({"n": [None, 2]}))
+    assert whole([gate.address], "r")["r/a"] == [1, 2, 3]
+
+
+def test_an_address_that_is_none_ends_the_stream_and_not_the_connection(gate):
+    with Connection(gate.address) as connection:
+        lost = Client(connection, "r/a", SCHEMA)
+        lost.push(numbers(0, 1))
+        lost.flush(10)
+        lost.push(numbers(1, 1))
+        act(gate.address, "redirect", streams=["r/a"], to="nowhere:at-all")
+        while lost._lane.error is None:
+            time.sleep(0.01)
+        with pytest.raises(Refused, match="no address 'nowhere:at-all'"):
+            lost.push(numbers(2, 1))
+        with Client(connection, "r/b", SCHEMA) as other:
+            other.push(numbers(0, 1))
+            other.flush(10)
+
+
+def test_rows_that_nobody_waited_for_are_told_at_the_end(gate):
+    program = (
+        "from penstock.ingest import Client\n"
+        "client = Client('127.0.0.1:1', 'r/a', 'n bigint', sequence=0)\n"
+        "client.push([{'n': 1}, {'n': 2}])\n"
+    )
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "2 rows were pushed and not acknowledged when the program ended" in ended.stderr

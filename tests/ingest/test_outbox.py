@@ -125,3 +125,35 @@ def test_a_promise_goes_with_the_last_row_before_it_or_alone():
 def test_limits_that_cannot_work_are_refused():
     with pytest.raises(BadLimit, match="does not fit the buffer of 10 rows"):
         ClientLimits(buffer_rows=10)
+
+
+def test_a_gate_that_holds_more_than_was_sent_acknowledges_what_was_sent():
+    box = outbox(batch_rows=2, batch_seconds=0.0)
+    box.offer(rows(0, 3), now=0.0)
+    box.take(0.0)
+    box.acknowledge(100)
+    assert (box.acknowledged, box.rows) == (2, 1)
+    assert box.take(0.0).sequence == 2
+
+
+def test_a_gate_that_expects_rows_acknowledged_elsewhere_is_told_where_the_stream_goes_on():
+    box = outbox(batch_rows=2, batch_seconds=0.0)
+    box.offer(rows(0, 4), now=0.0)
+    box.take(0.0)
+    box.acknowledge(2)
+    box.take(0.0)
+    box.expect(0)
+    again = box.take(0.0)
+    assert (again.sequence, again.connect) == (2, True)
+
+
+def test_the_gate_that_was_left_may_still_acknowledge():
+    box = outbox(batch_rows=2, batch_seconds=0.0)
+    box.offer(rows(0, 4), now=0.0)
+    box.take(0.0)
+    box.take(0.0)
+    box.suspend()
+    box.acknowledge(2)
+    box.resume()
+    assert (box.rows, box.bytes) == (2, 16)
+    assert box.take(0.0).sequence == 2

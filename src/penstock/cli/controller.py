@@ -51,7 +51,7 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
         away_seconds=away_seconds,
         poll_seconds=poll_seconds,
         security=security,
-        tls=None if gate_roots is None else TLS(gate_roots),
+        tls=None if gate_roots is None else TLS(gate_roots, tls_certificate, tls_key),
     )
     with directory:
         typer.echo(f"controller ready at {directory.address}")

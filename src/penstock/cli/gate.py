@@ -19,6 +19,10 @@ def gate(  # noqa: PLR0913 -- the options of a command
     controller: Annotated[
         str | None, typer.Option(help="Address of a controller to register with, such as 127.0.0.1:7300.")
     ] = None,
+    controller_roots: Annotated[
+        Path | None,
+        typer.Option(help="PEM file of roots to trust; with it the controller is called over TLS."),
+    ] = None,
     advertise: Annotated[
         str | None, typer.Option(help="Address that clients and readers are told, if it is another one.")
     ] = None,
@@ -56,7 +60,8 @@ def gate(  # noqa: PLR0913 -- the options of a command
 
     Example: [bold]penstock gate --folder /var/lib/penstock/gate-1 --address 127.0.0.1:7400[/]
     """
-    from penstock.ingest.limits import Limits  # noqa: PLC0415 -- --help has no need of Flight
+    from penstock.ingest.access import TLS  # noqa: PLC0415 -- --help has no need of Flight
+    from penstock.ingest.limits import Limits  # noqa: PLC0415
     from penstock.ingest.process import run_gate  # noqa: PLC0415
     from penstock.ingest.security import Security  # noqa: PLC0415
 
@@ -74,4 +79,12 @@ def gate(  # noqa: PLR0913 -- the options of a command
         streams_per_client=streams_per_client,
     )
     security = Security(tls_certificate, tls_key, tls_clients, tokens, insecure)
-    run_gate(address, folder, limits, security, controller=controller, advertise=advertise)
+    run_gate(
+        address,
+        folder,
+        limits,
+        security,
+        controller=controller,
+        controller_tls=TLS(controller_roots, tls_certificate, tls_key) if controller_roots else None,
+        advertise=advertise,
+    )

@@ -50,6 +50,7 @@ class Access:
 
     tls: TLS | None = None
     token: str | None = field(default=None, repr=False)
+    arguments: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         token = self.token if self.token is not None else os.environ.get(TOKEN_VARIABLE)
@@ -58,6 +59,7 @@ class Access:
                 "the token has characters that no token has; give it as `penstock token` made it"
             )
         object.__setattr__(self, "token", token or None)
+        object.__setattr__(self, "arguments", {} if self.tls is None else self.tls.arguments())
 
     def options(self, timeout: float | None = None) -> fl.FlightCallOptions:
         """The options of one call."""

@@ -5,22 +5,23 @@ sent it away is sent again elsewhere, from the first such row on. Redirection go
 connect, resume (000, section 3.3).
 """
 
-import atexit
-import random
 import threading
 import time
-import weakref
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from penstock.errors import ClosedClient, GateAway, IngestError, Refused
+from penstock.errors import BadMessage, ClosedClient, GateAway, IngestError, Refused
 from penstock.ingest.access import TLS, Access
+from penstock.ingest.address import Address
+from penstock.ingest.at_exit import remember
+from penstock.ingest.backoff import backoff
 from penstock.ingest.client_limits import ClientLimits
 from penstock.ingest.finding import Finder
 from penstock.ingest.lane import Lane
 from penstock.ingest.link import Link
+from penstock.ingest.links import PATIENCE_S, Links
 from penstock.ingest.messages import Answer
 from penstock.ingest.outbox import Outbox
 from penstock.ingest.redirections import Redirection
@@ -28,9 +29,6 @@ from penstock.ingest.schedule import Schedule
 
 __all__ = ["Connection"]
 
-BACKOFF_S: Final = (0.05, 2.0)
-PATIENCE_S: Final = 15.0
-IDLE_S: Final = 10.0
 TICK_S: Final = 0.5
 CLOSE_S: Final = 5.0
 
@@ -48,14 +46,14 @@ class Connection:
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
         self._lanes: dict[str, Lane] = {}
-        self._links: dict[tuple[str, str], Link] = {}
+        self._links = Links(self._access, self._lock, self)
         self._homeless: Schedule[Lane] = Schedule()
         self._failures: dict[str, int] = {}
         self._closed = False
         self.trouble: IngestError | None = None
         self._keeper = threading.Thread(target=self._keep, name="penstock-connection", daemon=True)
         self._keeper.start()
-        _OPEN.add(self)
+        remember(self)
 
     def __enter__(self) -> Self:
         return self
@@ -69,6 +67,11 @@ class Connection:
     def next_sequence(self, stream: str) -> int:
         """The sequence number after the last row that any gate holds of a stream; 0 for a new one."""
         return self._finder.next_sequence(stream)
+
+    def unacknowledged(self) -> int:
+        """Rows of all streams that were pushed and not acknowledged."""
+        with self._lock:
+            return sum(lane.outbox.rows for lane in self._lanes.values())
 
     def open_lane(
         self,
@@ -109,16 +112,13 @@ class Connection:
     def close(self) -> None:
         """End all calls; clients that still hold rows are to be closed before."""
         with self._lock:
-            links = [] if self._closed else list(self._links.values())
             self._closed = True
+            links = self._links.close()
             for lane in self._lanes.values():
                 if lane.error is None:
                     lane.fail(
                         ClosedClient(f"the connection of stream {lane.stream!r} is closed; open another")
                     )
-            for link in links:
-                link.close()
-            self._links.clear()
             self._wake.notify()
         end = time.monotonic() + CLOSE_S
         for link in links:
@@ -150,8 +150,8 @@ class Connection:
         """Find the streams of a call that is over a new gate, or the same one again after a while."""
         self.trouble = error
         count = self._failures[link.gate] = self._failures.get(link.gate, 0) + 1
-        again = time.monotonic() + _backoff(count)
-        self._forget(link)
+        again = time.monotonic() + backoff(count)
+        self._links.forget(link)
         for lane in list(link.lanes):
             self._leave(lane)
             lane.tries += 1
@@ -171,7 +171,7 @@ class Connection:
         if lane.tries <= 2:
             self._attach(lane, target)
         else:
-            self._place(lane, now + _backoff(lane.tries))
+            self._place(lane, now + backoff(lane.tries))
 
     def _leave(self, lane: Lane) -> None:
         lane.outbox.suspend()
@@ -183,26 +183,24 @@ class Connection:
         self._wake.notify()
 
     def _attach(self, lane: Lane, gate: str) -> None:
-        key = (gate, lane.schema.to_string(show_field_metadata=False))
-        link = self._links.get(key)
-        if link is None or link.over:
-            link = self._links[key] = Link(gate, lane.schema, self._access, self._lock, self)
-            link.start()
-        link.attach(lane)
-
-    def _forget(self, link: Link) -> None:
-        for key, known in list(self._links.items()):
-            if known is link:
-                del self._links[key]
+        try:
+            gate = str(Address.parse(gate))
+        except BadMessage as error:
+            lane.fail(Refused(f"stream {lane.stream!r} was sent to an address that is none: {error}"))
+            return
+        self._links.to(gate, lane.schema).attach(lane)
 
     def _keep(self) -> None:
         """The life of the keeping thread: homeless streams, silent gates, calls without streams."""
+        look = 0.0
         while True:
             with self._lock:
                 if self._closed:
                     return
                 now = time.monotonic()
-                self._look_after_links(now)
+                if now >= look:
+                    look = now + TICK_S
+                    self._look_after_links(now)
                 lanes = self._due(now)
                 if not lanes:
                     first = self._homeless.first()
@@ -234,31 +232,14 @@ class Connection:
         for lane in lanes:
             lane.tries += 1
             if isinstance(error, GateAway):
-                self._place(lane, time.monotonic() + _backoff(lane.tries))
+                self._place(lane, time.monotonic() + backoff(lane.tries))
             else:
                 lane.fail(error)
 
     def _look_after_links(self, now: float) -> None:
-        for link in list(self._links.values()):
-            if link.silent(now) > PATIENCE_S:
-                link.close()
-                self.failed(link, GateAway(f"{link.gate} has not answered for {PATIENCE_S:g} s"))
-            elif not link.lanes and now - link.idle_since > IDLE_S:
-                self._forget(link)
-                link.close()
-
-
-def _backoff(count: int) -> float:
-    """Seconds to wait after so many failures; drawn, so that many clients do not come all at once."""
-    first, most = BACKOFF_S
-    return min(first * 2.0 ** min(count - 1, 10), most) * random.uniform(0.5, 1.0)  # noqa: S311 -- no secret
-
-
-_OPEN: "weakref.WeakSet[Connection]" = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    """Threads inside of gRPC must not outlive the interpreter."""
-    for connection in list(_OPEN):
-        connection.close()
+        for link in self._links.silent(now):
+            link.close()
+            self.failed(link, GateAway(f"{link.gate} has not answered for {PATIENCE_S:g} s"))
+        for link in self._links.idle(now):
+            link.close()
+            self._links.forget(link)

@@ -22,11 +22,12 @@ OPTIONS: Final = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
-PASSING: Final = (
-    fl.FlightUnavailableError,
-    fl.FlightTimedOutError,
-    fl.FlightInternalError,
-    fl.FlightCancelledError,
+# What a server says on purpose; all else is how a broken call shows, in more ways than are written down.
+REFUSING: Final = (
+    fl.FlightUnauthenticatedError,
+    fl.FlightUnauthorizedError,
+    fl.FlightServerError,
+    NotImplementedError,
 )
 
 
@@ -40,7 +41,7 @@ class Line:
         self.flight = fl.FlightClient(
             self.address.location(tls=tls is not None),
             generic_options=list(OPTIONS),
-            **({} if tls is None else tls.arguments()),
+            **self.access.arguments,
         )
 
     def __enter__(self) -> Self:
@@ -86,6 +87,6 @@ def told(error: Exception, address: Address) -> IngestError:
     # gRPC adds its own context below the message, and Flight a frame above it.
     text = re.split(r"\.? ?(?:gRPC client debug context|Client context|Detail):", str(error))[0]
     text = re.sub(r"^Flight \w+(?: \w+)* error, with message: ", "", text).strip() or type(error).__name__
-    if isinstance(error, PASSING):
-        return GateAway(f"no answer from {address}: {text}; see that it runs and that the address is right")
-    return Refused(f"{address} refused: {text}")
+    if isinstance(error, REFUSING):
+        return Refused(f"{address} refused: {text}")
+    return GateAway(f"no answer from {address}: {text}; see that it runs and that the address is right")

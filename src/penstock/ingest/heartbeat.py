@@ -2,29 +2,28 @@
 
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pyarrow import flight
-
-from penstock.ingest.wire import as_json, parse_address
+from penstock.errors import IngestError
+from penstock.ingest.access import Access
+from penstock.ingest.address import CONTROLLER_PORT, Address
+from penstock.ingest.dial import Line
 
 if TYPE_CHECKING:
     from penstock.ingest.gate import Gate
 
 __all__ = ["Heartbeat"]
 
-CONTROLLER_PORT: Final = 7300
 _EVERY: Final = 1.0
 _TIMEOUT: Final = 2.0
 
 
 class Heartbeat:
-    """Registers a gate every second, in a thread of its own."""
+    """Registers a gate every second, in a thread of its own; by default with the token of PENSTOCK_TOKEN."""
 
-    def __init__(self, controller: str, gate: "Gate", options: dict[str, Any] | None = None) -> None:
+    def __init__(self, controller: str, gate: "Gate", access: Access | None = None) -> None:
         self._gate = gate
-        self._host, self._port = parse_address(controller, CONTROLLER_PORT)
-        self._options = options or {}
+        self._line = Line(Address.parse(controller, CONTROLLER_PORT), access)
         self._ended = threading.Event()
         self._away = False
         self._thread = threading.Thread(target=self._run, name="penstock-heartbeat", daemon=True)
@@ -53,13 +52,11 @@ class Heartbeat:
             "draining": draining,
         }
         try:
-            with flight.connect(f"grpc://{self._host}:{self._port}", **self._options) as client:
-                options = flight.FlightCallOptions(timeout=_TIMEOUT)
-                list(client.do_action(flight.Action("register", as_json(message)), options))
-        except (flight.FlightError, OSError) as error:
+            self._line.act("register", message, _TIMEOUT)
+        except IngestError as error:
             if not self._away:
                 sys.stderr.write(
-                    f"the controller does not answer ({str(error)[:120]}); trying again each second\n"
+                    f"the gate is not registered ({str(error)[:200]}); trying again each second\n"
                 )
             self._away = True
         else:

@@ -49,6 +49,7 @@ class Link:
         self._wake = threading.Condition(lock)
         self._schedule: Schedule[Lane] = Schedule()
         self._closing = False
+        self._unanswered = 0
         self._sender = threading.Thread(target=self._send, name=f"penstock-to-{gate}", daemon=True)
 
     def start(self) -> None:
@@ -106,7 +107,7 @@ class Link:
             writer.done_writing()
             listener.join()
             writer.close()
-        except (fl.FlightError, pa.ArrowException, OSError) as error:
+        except Exception as error:  # noqa: BLE001 -- whatever ends this thread, its streams must go on elsewhere
             self._fail(error)
         finally:
             self._line.close()
@@ -135,8 +136,6 @@ class Link:
             self.heard = now
         self._unanswered += 1
 
-    _unanswered = 0
-
     def _listen(self) -> None:
         """The life of the listening thread."""
         try:
@@ -148,7 +147,7 @@ class Link:
                     for answer in answers:
                         self._owner.answered(self, answer, now)
             self._fail(fl.FlightUnavailableError("the gate has ended the call"))
-        except (fl.FlightError, pa.ArrowException, OSError) as error:
+        except Exception as error:  # noqa: BLE001 -- as above
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:

@@ -130,7 +130,9 @@ class Outbox:
         if due is None or due > now:
             return None
         parcel = self._queue.popleft() if self._queue else self._cut()
-        sent = replace(parcel, frontier=self._frontier(parcel), connect=self._connect)
+        # A batch that was to connect and was not taken connects again: all before it is acknowledged.
+        connect = self._connect or parcel.connect
+        sent = replace(parcel, frontier=self._frontier(parcel), connect=connect)
         self._connect = False
         self._flight.append(sent)
         self._flight_bytes += sent.batch.nbytes

@@ -6,6 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
+from penstock.ingest.access import TLS, Access
 from penstock.ingest.gate import Gate
 from penstock.ingest.heartbeat import Heartbeat
 from penstock.ingest.limits import Limits
@@ -21,6 +22,7 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     security: Security,
     *,
     controller: str | None = None,
+    controller_tls: TLS | None = None,
     advertise: str | None = None,
 ) -> None:
     """Run a gate until SIGTERM or SIGINT; a line on standard output says that it is ready, and where."""
@@ -29,7 +31,7 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
         signal.signal(each, lambda *_: ended.set())
     gate = Gate(address, folder, limits=limits, security=security, advertise=advertise)
     _tell_recovery(gate)
-    heartbeat = Heartbeat(controller, gate) if controller else None
+    heartbeat = Heartbeat(controller, gate, Access(controller_tls)) if controller else None
     sys.stdout.write(f"gate ready at {gate.address}\n")
     sys.stdout.flush()
     ended.wait()

@@ -41,6 +41,8 @@ class Pushing:
             raise IngestError("token and tls belong to the Connection; give them there")
         if sequence is not None and sequence < 0:
             raise IngestError(f"sequence is {sequence}; give the number of the next row, 0 or more")
+        if resume not in ("acknowledged", None):
+            raise IngestError(f"resume is {resume!r}; give 'acknowledged', or None to start at 0")
         if sequence is None and resume is None:
             sequence = 0
         check_stream(stream)

@@ -114,9 +114,10 @@ class Roster:
 
     def observe(self, gate: str, inlet: str, index: pa.Table, now: float) -> None:
         """Take in what has changed of an inlet at a gate; streams unknown so far are those of this gate."""
-        ends = index.group_by("stream").aggregate([("high", "max"), ("frontier", "max")])
-        columns = [ends[each].to_pylist() for each in ("stream", "high_max", "frontier_max")]
-        changed = {stream: (high, frontier) for stream, high, frontier in zip(*columns, strict=True)}
+        columns = [index[each].to_pylist() for each in ("stream", "high", "frontier")]
+        # Of several ranges of a stream the last one is the furthest.
+        ranges = sorted(zip(*columns, strict=True), key=lambda each: each[:2])
+        changed = {stream: (high, frontier) for stream, high, frontier in ranges}
         self._put([(stream, gate, None) for stream in changed if stream not in self._streams])
         found = [(stream, gate) for stream in changed if gate not in self._holders.get(stream, ())]
         if found:
