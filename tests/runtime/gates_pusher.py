@@ -29,7 +29,9 @@ def rows(first, last, rate):
 def push(address, streams, rate, seconds, go):
     """All rows of the streams, acknowledged; how many each has."""
     with Connection(address) as connection:
-        clients = [Client(connection, stream, SCHEMA, sequence=0, batch_seconds=0.1) for stream in streams]
+        # As many batches a second as one process can send beside all that runs here.
+        pause = max(0.1, len(streams) / 500)
+        clients = [Client(connection, stream, SCHEMA, sequence=0, batch_seconds=pause) for stream in streams]
         for client in clients:
             client.push(rows(0, 1, rate))
         done = 1

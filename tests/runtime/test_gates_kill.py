@@ -22,6 +22,14 @@ from runtime.test_kill import kill
 
 HERE = Path(__file__).parent
 WINDOW_S = 5
+KINDS = {
+    "JVM": "java",
+    "gate": " gate ",
+    "client": "gates_pusher",
+    "driver": "gates_victim",
+    "source": "python_streaming_source_runner",
+    "worker": "pyspark.worker",
+}
 
 
 @dataclass(frozen=True)
@@ -110,27 +118,13 @@ class Stage:
         return found
 
     def measure(self, ended):
-        """Peak memory of every process of ours, in MB, once a second."""
+        """Peak memory of the processes of each kind, in MB, once a second."""
         while not ended.wait(1):
-            for name, process in self.processes().items():
-                try:
-                    self.peaks[name] = max(self.peaks.get(name, 0), process.memory_info().rss >> 20)
-                except psutil.Error:
-                    continue
-
-    def processes(self):
-        found = {}
-        for process in psutil.Process().children(recursive=True):
-            try:
-                words = " ".join(process.cmdline())
-            except psutil.Error:
-                continue
-            kind = "driver's JVM" if "java" in words else "gate" if " gate " in words else None
-            kind = kind or (
-                "client" if "gates_pusher" in words else "driver" if "gates_victim" in words else "worker"
-            )
-            found[f"{kind} {process.pid}"] = process
-        return found
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.Error, StopIteration):
+                    words = " ".join(process.cmdline())
+                    kind = next(kind for kind, word in KINDS.items() if word in words)
+                    self.peaks[kind] = max(self.peaks.get(kind, 0), process.memory_info().rss >> 20)
 
 
 def results(folder):
@@ -187,7 +181,7 @@ def wait_until(there, patience, stage):
     while not there():
         assert stage.driver.poll() is None, log_of(stage.folder)
         assert time.monotonic() < until, log_of(stage.folder)
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 def log_of(folder):
@@ -236,6 +230,7 @@ def test_thousands_of_streams_survive_everything(tmp_path):
         redirections=max(5, seconds // 2),
     )
     peaks = check(tmp_path, ordeal, patience=900)
-    for name, peak in sorted(peaks.items()):
-        print(f"{name}: {peak} MB at most")  # noqa: T201
-    assert max(peak for name, peak in peaks.items() if name.startswith("gate")) < 1000
+    print("most memory of one process, MB:", peaks)  # noqa: T201
+    # A gate may hold 256 MB of rows that are not durable yet, beside itself and its index.
+    assert peaks["gate"] < 600
+    assert peaks["client"] < 600
