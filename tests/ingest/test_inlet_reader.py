@@ -7,13 +7,14 @@ import pyarrow as pa
 import pytest
 
 from ingest.gate_processes import Served, free_port
-from penstock.errors import BadSource, GateAway
-from penstock.ingest import Client, Connection, Directory, Gate, Limits
+from penstock.errors import BadSource, GateAway, Refused
+from penstock.ingest import Client, Connection, Directory, Gate, Limits, Security
 from penstock.ingest.access import Access
 from penstock.ingest.dial import Line
 from penstock.ingest.gathering import Gathering
 from penstock.ingest.inlet_reader import InletReader
 from penstock.ingest.offsets import Offsets
+from penstock.ingest.tokens import hash_of
 from penstock.ingest.watch import Watch
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -211,6 +212,28 @@ def test_a_column_that_the_rows_do_not_have_is_named(gate):
     ):
         with pytest.raises(BadSource, match=reason):
             list(Gathering("reports", Access(), pa.schema([wrong]), None, 5).rows(parts))
+
+
+def test_a_token_reads_what_it_may_and_is_not_in_the_error(tmp_path):
+    file = tmp_path / "tokens.toml"
+    rights = 'push = ["reports/*"]\nread = ["reports/a*"]'
+    file.write_text(f'[[token]]\nname = "city"\nsha256 = "{hash_of("pst_sesame")}"\n{rights}\n')
+    with Gate("127.0.0.1:0", tmp_path / "gate", security=Security(tokens=file)) as gate:
+        for stream in ("a1", "b1"):
+            with Client(gate.address, f"reports/{stream}", SCHEMA, sequence=0, token="pst_sesame") as client:
+                client.push(pa.record_batch({"n": range(5)}, schema=SCHEMA))
+        inlet = InletReader(
+            Watch([gate.address], Access(token="pst_sesame"), "reports"), "reports", "me", patience=9
+        )
+        assert at(inlet, Offsets(), a1=5)
+        inlet.commit(Offsets())
+        assert gate.intake.log.readers() == [("reports", "me")]
+        wrong = InletReader(
+            Watch([gate.address], Access(token="pst_wrong"), "reports"), "reports", "me", patience=9
+        )
+        with pytest.raises(Refused, match="not known here") as refused:
+            wrong.latest(Offsets(), None)
+        assert "pst_wrong" not in str(refused.value)
 
 
 def test_many_streams_share_few_batches(gate):
