@@ -69,22 +69,22 @@ def test_windows_wait_for_the_slowest_stream_and_gates_hear_what_is_done(spark, 
 def test_a_wrong_schema_is_said_in_its_own_words(spark, two_gates, tmp_path):
     gate, _ = two_gates
     push(gate, "a", 0, 30)
-    run = counts(gate.address, "time timestamp, stream string, n string").start(
-        ps.memory("wrong"), checkpoint=tmp_path / "state", session=spark
+    run = counts(gate.address, "time timestamp, stream string, n double").start(
+        ps.memory(), checkpoint=tmp_path / "state", session=spark
     )
-    with pytest.raises(BadSource, match="column 'n' of inlet 'reports' is bigint, declared is string"):
+    with pytest.raises(BadSource, match="column 'n' of inlet 'reports' is bigint, declared is double"):
         run.wait(120)
 
 
 def test_no_gate_at_all_ends_a_run_in_the_same_words(spark, tmp_path):
     query = counts(f"127.0.0.1:{free_port()}", patience="1 second")
     with pytest.raises(GateAway, match="no gate of inlet 'reports'"):
-        query.start(ps.memory("none"), checkpoint=tmp_path / "state", session=spark).wait(120)
+        query.start(ps.memory(), checkpoint=tmp_path / "state", session=spark).wait(120)
 
 
 def test_a_run_that_waits_for_a_gate_can_be_stopped(spark, tmp_path):
     query = counts(f"127.0.0.1:{free_port()}", patience="1 hour")
-    run = query.start(ps.memory("stopped"), checkpoint=tmp_path / "state", session=spark)
+    run = query.start(ps.memory(), checkpoint=tmp_path / "state", session=spark)
     time.sleep(1)
     run.stop()
     assert not run.running
