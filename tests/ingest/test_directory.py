@@ -70,12 +70,16 @@ def test_it_sees_rates_and_ends(directory):
     assert (len(status["gates"]), status["streams"], status["gates"][0]["away"]) == (2, 1, False)
 
 
-def test_whoever_pushes_to_it_is_sent_to_a_gate(directory, two_gates):
+@pytest.mark.parametrize("through", ["a gate", "the controller"])
+def test_streams_that_are_sent_to_it_go_to_a_gate(directory, two_gates, through):
     one, other = two_gates
-    with Client(one.address, "r/a", SCHEMA) as client:
+    if through == "the controller":
+        directory.forget(gate=other.address)
+    with Client(one.address if through == "a gate" else directory.address, "r/a", SCHEMA) as client:
         client.push(numbers(0, 5))
         client.flush(10)
         directory.register(one.address, {"draining": True})
+        directory.register(other.address)
         act(one.address, "drain", to=directory.address)
         client.push(numbers(5, 5))
         client.flush(10)
