@@ -32,6 +32,7 @@ class RawPush:
         self.heard = queue.Queue()
         self.acknowledged = {}
         self.error = None
+        self.ended = False
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
@@ -77,6 +78,7 @@ class RawPush:
                     self._hear(each)
         except (flight.FlightError, pa.ArrowException) as error:
             self.error = error
+        self.ended = True
 
     def _hear(self, answer):
         with self._changed:

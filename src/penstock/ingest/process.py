@@ -37,7 +37,7 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     ended.wait()
     if heartbeat:
         heartbeat.leave()
-    gate.stop(drain_to=controller)
+    gate.stop(patience=5.0 if controller else 0.5, drain_to=controller)
     # Flight waits for pushes that are still open; what they sent is durable or was not answered.
     sys.stdout.flush()
     os._exit(0)
