@@ -12,7 +12,7 @@ SCHEMA = "n bigint"
 
 @pytest.fixture
 def directory(tmp_path, two_gates):
-    with Directory("127.0.0.1:0", tmp_path / "directory", poll_seconds=0.05) as known:
+    with Directory("127.0.0.1:0", tmp_path / "directory", away_seconds=60, poll_seconds=0.05) as known:
         for gate in two_gates:
             known.register(gate.address)
         yield known
@@ -104,6 +104,7 @@ def test_what_it_is_asked_wrongly_it_says(directory):
         ("where", {"stream": ""}, "give text"),
         ("redirect", {"streams": ["r/x"], "to": "127.0.0.1:9"}, "is not there"),
         ("forget", {}, "nothing to forget"),
+        ("where", {"stream": "r/a", "metadata": {"x": "x" * 2**24}}, "send at most"),
         ("wehre", {}, "no action 'wehre'; the actions are: register, where"),
     ]:
         with pytest.raises((Refused, GateAway), match=reason):
@@ -111,7 +112,7 @@ def test_what_it_is_asked_wrongly_it_says(directory):
 
 
 def test_without_gates_clients_wait_until_one_comes(gate):
-    with Directory("127.0.0.1:0") as directory:
+    with Directory("127.0.0.1:0", away_seconds=60) as directory:
         with pytest.raises(NoGate):
             directory.where({"r/a": None})
         client = Client(directory.address, "r/a", SCHEMA)

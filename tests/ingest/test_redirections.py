@@ -22,7 +22,7 @@ def test_a_stream_follows_its_gate_and_comes_back(two_gates):
             assert client.gate == target
         moves = client.redirections
     assert [(each.source, each.target) for each in moves] == [(one, other), (other, one), (one, other)]
-    assert all(0.0 < each.seconds < 2.0 for each in moves)
+    assert all(0.0 < each.seconds < 10.0 for each in moves)
     assert whole([one, other], "r")["r/a"] == list(range(60))
 
 
