@@ -12,7 +12,7 @@ SCHEMA = "n bigint"
 
 @pytest.fixture
 def directory(tmp_path, two_gates):
-    with Directory("127.0.0.1:0", tmp_path / "directory", poll_seconds=0.05) as known:
+    with Directory("127.0.0.1:0", tmp_path / "directory", away_seconds=60, poll_seconds=0.05) as known:
         for gate in two_gates:
             known.register(gate.address)
         yield known
@@ -70,12 +70,16 @@ def test_it_sees_rates_and_ends(directory):
     assert (len(status["gates"]), status["streams"], status["gates"][0]["away"]) == (2, 1, False)
 
 
-def test_whoever_pushes_to_it_is_sent_to_a_gate(directory, two_gates):
+@pytest.mark.parametrize("through", ["a gate", "the controller"])
+def test_streams_that_are_sent_to_it_go_to_a_gate(directory, two_gates, through):
     one, other = two_gates
-    with Client(one.address, "r/a", SCHEMA) as client:
+    if through == "the controller":
+        directory.forget(gate=other.address)
+    with Client(one.address if through == "a gate" else directory.address, "r/a", SCHEMA) as client:
         client.push(numbers(0, 5))
         client.flush(10)
         directory.register(one.address, {"draining": True})
+        directory.register(other.address)
         act(one.address, "drain", to=directory.address)
         client.push(numbers(5, 5))
         client.flush(10)
@@ -100,6 +104,7 @@ def test_what_it_is_asked_wrongly_it_says(directory):
         ("where", {"stream": ""}, "give text"),
         ("redirect", {"streams": ["r/x"], "to": "127.0.0.1:9"}, "is not there"),
         ("forget", {}, "nothing to forget"),
+        ("where", {"stream": "r/a", "metadata": {"x": "x" * 2**24}}, "send at most"),
         ("wehre", {}, "no action 'wehre'; the actions are: register, where"),
     ]:
         with pytest.raises((Refused, GateAway), match=reason):
@@ -107,7 +112,7 @@ def test_what_it_is_asked_wrongly_it_says(directory):
 
 
 def test_without_gates_clients_wait_until_one_comes(gate):
-    with Directory("127.0.0.1:0") as directory:
+    with Directory("127.0.0.1:0", away_seconds=60) as directory:
         with pytest.raises(NoGate):
             directory.where({"r/a": None})
         client = Client(directory.address, "r/a", SCHEMA)

@@ -22,7 +22,7 @@ def test_a_stream_follows_its_gate_and_comes_back(two_gates):
             assert client.gate == target
         moves = client.redirections
     assert [(each.source, each.target) for each in moves] == [(one, other), (other, one), (one, other)]
-    assert all(0.0 < each.seconds < 2.0 for each in moves)
+    assert all(0.0 < each.seconds < 10.0 for each in moves)
     assert whole([one, other], "r")["r/a"] == list(range(60))
 
 
@@ -83,9 +83,9 @@ def test_the_delay_counts_from_the_suspension_or_the_first_ready_row(ready, seco
     # suspended 10.0 ──── (ready 10.25) ──── acknowledged 10.5
     log = Redirections()
     log.suspended(Redirection("r/a", "a:1", "b:1", 3, 0.0), now=10.0)
-    log.resumed(now=10.1)
+    log.resumed("b:1", now=10.1)
     log.sent(ready)
-    log.resumed(now=10.5)
+    log.resumed("b:1", now=10.5)
     assert [each.seconds for each in log.finished] == [seconds]
 
 
@@ -95,5 +95,5 @@ def test_a_stream_sent_on_before_it_arrived_is_one_redirection():
     log.sent(9.0)
     log.suspended(Redirection("r/a", "b:1", "c:1", 3, 0.0), now=10.5)
     log.sent(9.0)
-    log.resumed(now=11.0)
+    log.resumed("c:1", now=11.0)
     assert list(log.finished) == [Redirection("r/a", "a:1", "c:1", 3, 1.0)]

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from penstock.errors import BadMessage, NoGate
+from penstock.errors import BadMessage, NoGate, TooMany
 from penstock.ingest.roster import Roster
 
 
@@ -82,6 +82,16 @@ def test_rates_are_those_of_the_gate_that_the_stream_is_at():
     assert known.streams()[0].rate == 200.0
     known.observe("a:1", "r", index(), now=3.0)
     assert known.streams()[0].rate == pytest.approx(140.0)
+
+
+def test_streams_are_bounded(monkeypatch):
+    monkeypatch.setattr("penstock.ingest.roster.MAX_STREAMS", 2)
+    known = roster()
+    known.register("a:1", {}, now=1.0)
+    known.where({"r/1": None, "r/2": None}, now=1.0)
+    assert known.where({"r/1": None}, now=1.0) == {"r/1": "a:1"}
+    with pytest.raises(TooMany, match="2 streams are known"):
+        known.where({"r/2": None, "r/3": None}, now=1.0)
 
 
 def test_moves_name_the_gates_to_tell():

@@ -136,7 +136,7 @@ class Connection:
             lane.acknowledge(answer)
             if lane.link is link and answer.wait is None and answer.redirect is None:
                 lane.tries = 0
-                lane.redirections.resumed(now)
+                lane.redirections.resumed(link.gate, now)
         if lane.link is not link or lane.error is not None:
             self.offered(lane)
             return
@@ -168,7 +168,9 @@ class Connection:
         lane.gate = target
         lane.tries += 1
         # Gates that send a stream back and forth without taking a row are asked ever more slowly.
-        if lane.tries <= 2:
+        if lane.tries <= 2 and self._finder.is_controller(target):
+            self._place(lane, now)
+        elif lane.tries <= 2:
             self._attach(lane, target)
         else:
             self._place(lane, now + backoff(lane.tries))

@@ -20,6 +20,7 @@ __all__ = ["ABOUT", "DirectoryServer"]
 
 Asked = dict[str, Any]
 WAIT_S: Final = 0.5
+MAX_BYTES: Final = 16 * 2**20
 
 ABOUT: Final = {
     "register": "a gate is there: {gate, ...}; to be said again every second or two",
@@ -59,6 +60,8 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """Answer with one JSON object."""
         with _told():
+            if action.body is not None and action.body.size > MAX_BYTES:
+                raise BadMessage(f"a body of {action.body.size:,} bytes; send at most {MAX_BYTES:,}")
             asked = from_json(action.body and action.body.to_pybytes(), f"the body of {action.type!r}")
             if action.type not in _ACTIONS:
                 raise BadMessage(f"no action {action.type[:40]!r}; the actions are: {', '.join(ABOUT)}")

@@ -39,6 +39,10 @@ class Finder:
         """The number after the last row held of a stream; a controller asks all gates that may hold some."""
         return int(self._line.act("next", {"streams": [stream]})["next"][stream])
 
+    def is_controller(self, address: str) -> bool:
+        """Whether this is the controller that is asked here; does not ask."""
+        return bool(self._controller) and address == str(self.address)
+
     def has_controller(self) -> bool:
         """Whether a controller listens; asked once."""
         if self._controller is None:

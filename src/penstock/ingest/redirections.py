@@ -30,7 +30,7 @@ class Redirections:
     >>> log = Redirections()
     >>> log.suspended(Redirection("reports/v1", "a:1", "b:1", rows=3, seconds=0.0), now=10.0)
     >>> log.sent(ready=10.5)
-    >>> log.resumed(now=10.625)
+    >>> log.resumed("b:1", now=10.625)
     >>> log.finished[0].seconds
     0.125
     """
@@ -56,8 +56,9 @@ class Redirections:
             self._since = max(self._since, ready)
             self._sent = True
 
-    def resumed(self, now: float) -> None:
-        """The new gate has acknowledged."""
+    def resumed(self, gate: str, now: float) -> None:
+        """The gate where the stream has arrived has acknowledged."""
         if self._under_way is not None and self._sent:
-            self.finished.append(replace(self._under_way, seconds=max(now - self._since, 0.0)))
+            seconds = max(now - self._since, 0.0)
+            self.finished.append(replace(self._under_way, target=gate, seconds=seconds))
             self._under_way = None

@@ -6,11 +6,11 @@ What a restart must not lose is written before it is told to anyone; rates and f
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
-from penstock.errors import BadMessage, NoGate
+from penstock.errors import BadMessage, NoGate, TooMany
 from penstock.ingest.assignment import GateLoad, assign, average_rate
 from penstock.ingest.directory_store import DirectoryStore
 from penstock.ingest.stream_record import StreamRecord
@@ -26,6 +26,9 @@ class Gate:
     address: str
     info: Mapping[str, Any]
     seen: float
+
+
+MAX_STREAMS: Final = 100_000
 
 
 class Roster:
@@ -79,6 +82,10 @@ class Roster:
 
     def where(self, asked: Mapping[str, Mapping[str, Any] | None], now: float) -> dict[str, str]:
         """The gate of each stream; a new one, or one whose gate is away, is assigned."""
+        if len(self._streams) + sum(each not in self._streams for each in asked) > MAX_STREAMS:
+            raise TooMany(
+                f"{MAX_STREAMS:,} streams are known, the limit of a directory; `forget` some that ended"
+            )
         stays = {each: self._streams[each].gate for each in asked if self._stays(each, now)}
         rates = {each: self._expected(each, asked[each]) for each in asked if each not in stays}
         loads = self._loads(now)
