@@ -1,6 +1,8 @@
 # ruff: noqa: A004 -- users write ps.min, ps.max and ps.sum
 """Penstock: elastic, skew-proof stream processing on Apache Spark."""
 
+from typing import TYPE_CHECKING, Any
+
 from penstock import errors
 from penstock.keyed import NO_TIMER, Block, Outcome, Processor, Visit
 from penstock.query import (
@@ -17,6 +19,7 @@ from penstock.query import (
     each,
     files,
     first,
+    gates,
     install,
     last,
     max,
@@ -49,14 +52,22 @@ from penstock.runtime import (
     rebalance_when,
 )
 
+if TYPE_CHECKING:
+    from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
+
 __version__ = "0.1.0"
 
 __all__ = [
     "NO_TIMER",
+    "TLS",
     "ArrowAggregate",
+    "AsyncClient",
     "Block",
     "ChannelLoad",
+    "Client",
+    "Connection",
     "Decision",
+    "Directory",
     "EpochProgress",
     "Observation",
     "Outcome",
@@ -82,6 +93,7 @@ __all__ = [
     "errors",
     "files",
     "first",
+    "gates",
     "last",
     "max",
     "memory",
@@ -101,3 +113,12 @@ __all__ = [
 ]
 
 install(SparkEngine())
+
+
+def __getattr__(name: str) -> Any:
+    """The classes of clients, imported when first used: queries and their workers have no need of Flight."""
+    if name in {"AsyncClient", "Client", "Connection", "Directory", "TLS"}:
+        from penstock import ingest  # noqa: PLC0415
+
+        return getattr(ingest, name)
+    raise AttributeError(f"module 'penstock' has no attribute {name!r}")

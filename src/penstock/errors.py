@@ -10,33 +10,57 @@ __all__ = [
     "BadAggregate",
     "BadDuration",
     "BadExpression",
+    "BadGate",
     "BadJoin",
+    "BadLimit",
     "BadMap",
+    "BadMessage",
+    "BadMetadata",
     "BadName",
     "BadProcess",
     "BadRescale",
     "BadRouting",
+    "BadRows",
     "BadSchema",
     "BadSimulation",
     "BadSink",
     "BadSource",
+    "BadToken",
     "BadWindow",
+    "BufferFull",
     "CheckpointError",
+    "ClosedClient",
     "DamagedCheckpoint",
+    "DamagedLog",
     "ForeignCheckpoint",
+    "GateAway",
+    "GateError",
+    "IngestError",
+    "LogFull",
     "MissingSegment",
     "NoCheckpoint",
+    "NoGate",
+    "NotAcknowledged",
+    "NotAllowed",
     "PenstockError",
     "QueryError",
+    "RangeNotHeld",
+    "Refused",
     "RunError",
+    "SequenceGap",
     "SinkError",
+    "StreamAhead",
+    "TooLarge",
+    "TooMany",
     "UnknownColumn",
     "UnknownEpoch",
     "UnknownExperiment",
     "UnknownForm",
+    "UnknownInlet",
     "UnknownKey",
     "UnknownStage",
     "UnknownStrategy",
+    "WrongSchema",
     "WrongType",
 ]
 
@@ -189,3 +213,99 @@ class UnknownExperiment(PenstockError):
 
     def __init__(self, given: str, known: list[str]) -> None:
         super().__init__(f"no experiment {given!r}; give one or more of {', '.join(known)}, or: all")
+
+
+class IngestError(PenstockError):
+    """Rows cannot enter through a gate."""
+
+
+class BadLimit(IngestError):
+    """A limit of a client has a value that cannot work."""
+
+
+class BadRows(IngestError):
+    """Rows do not fit the schema of their stream."""
+
+
+class BufferFull(IngestError):
+    """The buffer of a client had no room for rows within the time given; none of them was taken."""
+
+
+class NotAcknowledged(IngestError):
+    """Rows were not acknowledged within the time given; the client still holds them."""
+
+
+class ClosedClient(IngestError):
+    """A client or a connection is used after it was closed."""
+
+
+class GateAway(IngestError):
+    """A gate or a controller does not answer."""
+
+
+class NoGate(IngestError):
+    """No gate is there for a stream to go to."""
+
+
+class Refused(IngestError):
+    """A gate or a controller refuses a stream or a call, and would again."""
+
+
+class StreamAhead(IngestError):
+    """A gate holds rows under the sequence numbers that a client gives to new ones."""
+
+
+class GateError(PenstockError):
+    """A gate cannot do what it was asked."""
+
+
+class BadGate(GateError):
+    """A gate is described in a way that cannot work."""
+
+
+class BadMessage(GateError):
+    """A message to a gate cannot be read."""
+
+
+class BadMetadata(GateError):
+    """The metadata of a stream says something that cannot be."""
+
+
+class WrongSchema(GateError):
+    """Rows have another schema than their inlet."""
+
+
+class SequenceGap(GateError):
+    """Rows would leave a hole in their stream."""
+
+
+class TooLarge(GateError):
+    """A batch is larger than a gate takes."""
+
+
+class TooMany(GateError):
+    """There are more streams, pushes or reads than a gate takes."""
+
+
+class RangeNotHeld(GateError):
+    """A reader asks for rows that the gate does not have."""
+
+
+class UnknownInlet(GateError):
+    """Nothing was ever pushed to this inlet here."""
+
+
+class DamagedLog(GateError):
+    """A file of a gate's log is not what was written."""
+
+
+class LogFull(GateError):
+    """A gate cannot store more rows for the time being."""
+
+
+class NotAllowed(GateError):
+    """A token is missing, unknown or expired, or does not give this right."""
+
+
+class BadToken(GateError):
+    """A file of tokens cannot be read or used."""

@@ -20,6 +20,8 @@ COMMANDS = [
     ["bench", "operators"],
     ["bench", "process"],
     ["bench", "subkeys"],
+    ["push"],
+    ["controller"],
 ]
 
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def run_blocks(page):
-    # Blocks of python only build relations; those of py would start Spark.
+def names_of(page):
+    """What the blocks of a page define; those of python build relations, those of py would start Spark."""
     blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), flags=re.MULTILINE | re.DOTALL)
     names = {}
     for block in blocks:
@@ -16,7 +16,7 @@ def run_blocks(page):
 
 
 def test_every_block_of_the_guide_runs():
-    names = run_blocks("query.md")
+    names = names_of("query.md")
     assert names["fraud"].schema.names == ("time", "caller", "x", "x_again")
     assert names["durations"].schema.names == ("window_start", "window_end", "seconds", "calls")
     batch = pa.record_batch({"caller": ["a"], "x": [3.0], "y": [4.0]})
@@ -24,5 +24,10 @@ def test_every_block_of_the_guide_runs():
 
 
 def test_every_block_about_keyed_functions_runs():
-    names = run_blocks("process.md")
+    names = names_of("process.md")
     assert names["same"].schema.names == names["sessions"].schema.names == ("time", "user", "pages")
+
+
+def test_the_example_of_sources_is_a_query():
+    names = names_of("sources.md")
+    assert names["speeds"].schema.names == ("window_start", "window_end", "vehicle", "reports", "mean")

@@ -72,3 +72,38 @@ def test_rows_that_do_not_fit_name_batch_and_column(batch, reason):
 def test_rows_want_a_list():
     with pytest.raises(BadSource, match="put it in a list"):
         ps.rows(pa.table({"v": [1]}))
+
+
+COLUMNS = "time timestamp, stream string, v int"
+
+
+def test_gates_read_the_inlet_of_the_streams_name():
+    source = ps.gates("a:1, b:2", stream_column="STREAM", rows_per_epoch=10, patience="1 minute")
+    stream = ps.stream("reports", COLUMNS, time="time", key="stream", source=source)
+    assert stream.source == ps.GatesSource(("a:1", "b:2"), "reports", "stream", 10, 60_000_000)
+    assert ps.stream("s", COLUMNS, time="time", source=ps.gates("a:1", inlet="i")).source.inlet == "i"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"address": ""}, "such as '127.0.0.1:7400'"),
+        ({"address": "a:1,,b:2"}, "a:1,,b:2"),
+        ({"rows_per_epoch": 0}, "1 or more"),
+        ({"inlet": "reports/vehicle-1"}, "before the slash"),
+    ],
+)
+def test_gates_refuses(arguments, reason):
+    with pytest.raises(BadSource, match=reason):
+        ps.gates(**{"address": "a:1", **arguments})
+
+
+def test_the_stream_column_holds_text():
+    with pytest.raises(BadSource, match=r"'v'.*declare it as string"):
+        ps.stream("s", COLUMNS, time="time", source=ps.gates("a:1", stream_column="v"))
+
+
+def test_a_token_is_in_no_text():
+    source = ps.gates("a:1", token="sesame")
+    stream = ps.stream("s", COLUMNS, time="time", source=source)
+    assert "sesame" not in f"{source!r} {stream!r} {stream.window('1 second').agg(n=ps.count())!r}"

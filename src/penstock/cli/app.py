@@ -9,9 +9,13 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock.cli.bench import bench
+from penstock.cli.controller import controller
 from penstock.cli.demo import demo
+from penstock.cli.gate import gate
+from penstock.cli.push import push
 from penstock.cli.reproduce import reproduce
 from penstock.cli.state import state
+from penstock.cli.token import token
 from penstock.errors import PenstockError
 
 __all__ = ["app", "main"]
@@ -26,6 +30,10 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(reproduce)
 app.command()(state)
+app.command()(gate)
+app.command()(token)
+app.command()(controller)
+app.command()(push)
 app.add_typer(bench, name="bench")
 
 

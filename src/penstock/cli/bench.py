@@ -210,3 +210,20 @@ def subkeys(  # noqa: PLR0913 -- each is one option of the command
     from penstock.benchmarks.sub_keys import sub_keys as measure  # noqa: PLC0415 -- Spark is slow to import
 
     deliver(measure(rows=rows, epochs=epochs, keys=keys, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def gates(
+    *,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how fast rows enter through a gate, against a bare Flight server and Redis Streams.
+
+    Example: [bold]penstock bench gates --quick --json > gates.json[/]
+    """
+    from penstock.benchmarks.gates import gates as measure  # noqa: PLC0415 -- Flight is slow to import
+
+    deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)

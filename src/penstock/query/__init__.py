@@ -42,7 +42,17 @@ from penstock.query.sinks import (
     memory,
     parquet,
 )
-from penstock.query.sources import DataFrameSource, FilesSource, RowsSource, Source, dataframe, files, rows
+from penstock.query.sources import (
+    DataFrameSource,
+    FilesSource,
+    GatesSource,
+    RowsSource,
+    Source,
+    dataframe,
+    files,
+    gates,
+    rows,
+)
 from penstock.query.sql import sql
 from penstock.query.steps import Branch, Map, Select, Step, Where
 from penstock.query.stream import Stream, stream
@@ -66,6 +76,7 @@ __all__ = [
     "Engine",
     "Expression",
     "FilesSource",
+    "GatesSource",
     "Grouped",
     "Join",
     "JoinKey",
@@ -101,6 +112,7 @@ __all__ = [
     "each",
     "files",
     "first",
+    "gates",
     "install",
     "installed",
     "last",

@@ -2,15 +2,27 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 
 from penstock.errors import BadSource
+from penstock.query.durations import microseconds
 from penstock.query.schema import Column, Schema
 
-__all__ = ["DataFrameSource", "FilesSource", "RowsSource", "Source", "dataframe", "files", "rows"]
+__all__ = [
+    "DataFrameSource",
+    "FilesSource",
+    "GatesSource",
+    "RowsSource",
+    "Source",
+    "dataframe",
+    "files",
+    "gates",
+    "rows",
+]
 
 FORMATS: Final = ("parquet", "csv", "json", "orc")
 
@@ -45,7 +57,32 @@ class RowsSource:
         return RowsSource(tuple(_table(number, each, schema) for number, each in enumerate(self.batches)))
 
 
-Source = FilesSource | DataFrameSource | RowsSource
+@dataclass(frozen=True, slots=True)
+class GatesSource:
+    """The streams of one inlet, out of gates; `patience` is in microseconds. Secrets are in no text."""
+
+    addresses: tuple[str, ...]
+    inlet: str | None
+    stream_column: str | None
+    rows_per_epoch: int | None
+    patience: int
+    token: str | None = field(default=None, repr=False)
+    tls: Any = None
+
+    def of(self, name: str, schema: Schema) -> "GatesSource":
+        """The same for a stream of this name and schema."""
+        if self.stream_column is None:
+            return replace(self, inlet=self.inlet or name)
+        column = schema.column(self.stream_column)
+        if column.type != "string":
+            raise BadSource(
+                f"stream_column {column.name!r} of stream {name!r} is {column.type}; declare it as string, "
+                "since it holds ids"
+            )
+        return replace(self, inlet=self.inlet or name, stream_column=column.name)
+
+
+Source = FilesSource | DataFrameSource | RowsSource | GatesSource
 
 
 def files(
@@ -94,6 +131,45 @@ def rows(batches: Iterable[Any]) -> RowsSource:
             f"rows() got one {type(batches).__name__}; put it in a list, one element for each epoch"
         )
     return RowsSource(tuple(batches))
+
+
+def gates(  # noqa: PLR0913 -- each is one documented property of the source
+    address: str,
+    *,
+    inlet: str | None = None,
+    stream_column: str | None = None,
+    rows_per_epoch: int | None = None,
+    patience: str | timedelta = "5 minutes",
+    token: str | None = None,
+    tls: Any = None,
+) -> GatesSource:
+    """Live streams that clients push to gates; a run over them has no end.
+
+    ``address`` is a gate's or a controller's, or several with commas between. All streams of one ``inlet``
+    are read, by default the one named as the stream; ``stream_column`` names the column of the schema that
+    gets the id of each tuple's stream, which is what ``key`` wants. ``rows_per_epoch`` is shared fairly over
+    the streams; None takes all that is there. ``patience`` is how long an epoch under way waits for a gate
+    that is away. ``token`` is by default that of the variable PENSTOCK_TOKEN; ``tls`` is a ``penstock.TLS``.
+
+    >>> gates("127.0.0.1:7400, 127.0.0.1:7401", token="sesame").addresses
+    ('127.0.0.1:7400', '127.0.0.1:7401')
+    """
+    addresses = tuple(each.strip() for each in address.split(",")) if isinstance(address, str) else ()
+    if not addresses or not all(addresses):
+        raise BadSource(f"address {address!r}; give that of a gate or a controller, such as '127.0.0.1:7400'")
+    if rows_per_epoch is not None and rows_per_epoch < 1:
+        raise BadSource(f"rows_per_epoch={rows_per_epoch}; give 1 or more, or None for all")
+    if inlet is not None and (not inlet or "/" in inlet):
+        raise BadSource(f"inlet {inlet!r}; give what stands before the slash of the streams' ids")
+    return GatesSource(
+        addresses=addresses,
+        inlet=inlet,
+        stream_column=stream_column,
+        rows_per_epoch=rows_per_epoch,
+        patience=microseconds(patience),
+        token=token,
+        tls=tls,
+    )
 
 
 def _path(path: str | os.PathLike[str]) -> str:

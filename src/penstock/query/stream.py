@@ -9,7 +9,7 @@ from penstock.query import types
 from penstock.query.durations import microseconds
 from penstock.query.relation import Duration, Relation
 from penstock.query.schema import Schema, schema_of
-from penstock.query.sources import DataFrameSource, FilesSource, RowsSource, Source
+from penstock.query.sources import DataFrameSource, FilesSource, GatesSource, RowsSource, Source
 
 __all__ = ["Stream", "stream"]
 
@@ -64,7 +64,7 @@ def stream(  # noqa: PLR0913 -- each is one documented property of a stream
         schema=columns,
         time=_time_column(time, columns),
         delay=microseconds(delay),
-        source=_checked_source(source, columns),
+        source=_checked_source(source, name, columns),
         idle=None if idle is None else microseconds(idle),
         key=None if key is None else columns.column(key).name,
     )
@@ -80,9 +80,13 @@ def _time_column(name: str, schema: Schema) -> str:
     return found.name
 
 
-def _checked_source(source: object, schema: Schema) -> Source | None:
+def _checked_source(source: object, name: str, schema: Schema) -> Source | None:
     if isinstance(source, RowsSource):
         return source.conformed(schema)
+    if isinstance(source, GatesSource):
+        return source.of(name, schema)
     if source is None or isinstance(source, (FilesSource, DataFrameSource)):
         return source
-    raise BadSource(f"source is {type(source).__name__}; give ps.files(), ps.dataframe() or ps.rows()")
+    raise BadSource(
+        f"source is {type(source).__name__}; give ps.files(), ps.gates(), ps.dataframe() or ps.rows()"
+    )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from penstock import errors
 
-__all__ = ["translated"]
+__all__ = ["raised", "translated"]
 
 # The last line of a worker's traceback, which Spark carries as text.
 _RAISED = re.compile(r"penstock\.errors\.(\w+): (.+?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL)
@@ -20,8 +20,17 @@ def translated() -> Iterator[None]:
     except errors.PenstockError:
         raise
     except Exception as error:
-        found = _RAISED.search(str(error))
-        kind = getattr(errors, found.group(1), None) if found else None
-        if found is None or kind is None:
+        cause = raised(error)
+        if cause is error:
             raise
-        raise kind(found.group(2).strip()) from error
+        raise cause from error
+
+
+def raised(error: BaseException) -> BaseException:
+    """The Penstock error of a worker that Spark has wrapped, or the error itself."""
+    found = _RAISED.search(str(error))
+    kind = getattr(errors, found.group(1), None) if found else None
+    if found is None or kind is None:
+        return error
+    cause: BaseException = kind(found.group(2).strip())
+    return cause

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError, RunError
 from penstock.runtime.epoch import Epochs
+from penstock.runtime.failures import raised
 from penstock.runtime.live import LiveLine
 from penstock.runtime.observation import Decision, StageChannels
 from penstock.runtime.progress import EpochProgress
@@ -164,7 +165,7 @@ class Run:
 
     def _failed(self, error: BaseException) -> None:
         """Prefer what the epoch raised over Spark's wrapping of it."""
-        cause = self._error or error
+        cause = self._error or raised(error)
         if self._error is None and self._stopping.is_set():
             return
         if isinstance(cause, PenstockError):

@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import BadSource, WrongType
-from penstock.query import DataFrameSource, FilesSource, RowsSource, Stream
+from penstock.query import DataFrameSource, FilesSource, GatesSource, RowsSource, Stream
 from penstock.runtime.frames import CORRUPT
+from penstock.runtime.gates_source import gates_frame
 from penstock.runtime.storage import Location
 
 __all__ = ["bounded", "open_source"]
@@ -23,7 +24,7 @@ def bounded(stream: Stream) -> bool:
 
 
 def open_source(session: SparkSession, stream: Stream, folder: Location) -> DataFrame:
-    """The tuples of a stream; `folder` keeps rows that were given in memory."""
+    """The tuples of a stream; `folder` keeps rows that were given in memory, or a reader's name."""
     source = stream.source
     if source is None:
         raise BadSource(f"stream {stream.name!r} has no source; give ps.stream(..., source=ps.files(...))")
@@ -31,6 +32,8 @@ def open_source(session: SparkSession, stream: Stream, folder: Location) -> Data
         return _files(session, stream, source)
     if isinstance(source, RowsSource):
         return _files(session, stream, _kept(source, folder))
+    if isinstance(source, GatesSource):
+        return gates_frame(session, stream, source, folder)
     return _checked(stream, source.frame)
 
 

@@ -1,0 +1,90 @@
+"""`penstock gate`: a gate as a process, until SIGTERM or Ctrl-C."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["gate"]
+
+_MIB = 1 << 20
+
+
+def gate(  # noqa: PLR0913 -- the options of a command
+    *,
+    address: Annotated[
+        str, typer.Option(help="Host and port to listen on; port 0 takes a free one.")
+    ] = "127.0.0.1:7400",
+    folder: Annotated[Path, typer.Option(help="Folder of the log; each gate has its own.")] = Path("gate"),
+    controller: Annotated[
+        str | None, typer.Option(help="Address of a controller to register with, such as 127.0.0.1:7300.")
+    ] = None,
+    controller_roots: Annotated[
+        Path | None,
+        typer.Option(help="PEM file of roots to trust; with it the controller is called over TLS."),
+    ] = None,
+    advertise: Annotated[
+        str | None, typer.Option(help="Address that clients and readers are told, if it is another one.")
+    ] = None,
+    store_mib: Annotated[int, typer.Option(min=1, help="Size of the log at which clients wait.")] = 65_536,
+    keep_mib: Annotated[int, typer.Option(min=0, help="Committed log that is kept for later readers.")] = 0,
+    segment_mib: Annotated[int, typer.Option(min=1, help="Size of one log file.")] = 128,
+    discard_uncommitted: Annotated[
+        bool, typer.Option("--discard-uncommitted", help="Rather delete unread rows than let clients wait.")
+    ] = False,
+    gate_mib: Annotated[int, typer.Option(min=1, help="Rows in memory, all streams.")] = 256,
+    stream_mib: Annotated[int, typer.Option(min=1, help="Rows in memory, one stream.")] = 16,
+    message_mib: Annotated[int, typer.Option(min=1, max=1024, help="Largest record batch.")] = 64,
+    calls: Annotated[int, typer.Option(min=1, help="Pushes open at once.")] = 256,
+    reads: Annotated[int, typer.Option(min=1, help="Reads open at once.")] = 64,
+    streams: Annotated[int, typer.Option(min=1, help="Streams of the gate.")] = 100_000,
+    streams_per_client: Annotated[int, typer.Option(min=1, help="Streams of one push.")] = 10_000,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file; with it the gate speaks TLS.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file of the certificate's key.")] = None,
+    tls_clients: Annotated[
+        Path | None, typer.Option(help="PEM file of roots; with it clients need a certificate (mutual TLS).")
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="TOML file of tokens; see: penstock token --help.")
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow other addresses than loopback without TLS or tokens.")
+    ] = False,
+) -> None:
+    """Run a gate: streams enter here over Arrow Flight and are durable before they are acknowledged.
+
+    It prints one line when it is ready. SIGTERM or Ctrl-C lets nothing more in, makes everything durable,
+    sends clients to the controller if there is one, and ends.
+
+    Example: [bold]penstock gate --folder /var/lib/penstock/gate-1 --address 127.0.0.1:7400[/]
+    """
+    from penstock.ingest.access import TLS  # noqa: PLC0415 -- --help has no need of Flight
+    from penstock.ingest.limits import Limits  # noqa: PLC0415
+    from penstock.ingest.process import run_gate  # noqa: PLC0415
+    from penstock.ingest.security import Security  # noqa: PLC0415
+
+    limits = Limits(
+        message_bytes=message_mib * _MIB,
+        stream_bytes=stream_mib * _MIB,
+        gate_bytes=gate_mib * _MIB,
+        segment_bytes=segment_mib * _MIB,
+        store_bytes=store_mib * _MIB,
+        keep_bytes=keep_mib * _MIB,
+        discard_uncommitted=discard_uncommitted,
+        calls=calls,
+        reads=reads,
+        streams=streams,
+        streams_per_client=streams_per_client,
+    )
+    security = Security(tls_certificate, tls_key, tls_clients, tokens, insecure)
+    run_gate(
+        address,
+        folder,
+        limits,
+        security,
+        controller=controller,
+        controller_tls=TLS(controller_roots, tls_certificate, tls_key) if controller_roots else None,
+        advertise=advertise,
+    )

@@ -1,0 +1,56 @@
+"""The limits of a gate: every buffer, table and message of it is bounded by one of these."""
+
+from dataclasses import dataclass, fields
+
+from penstock.errors import BadGate
+
+__all__ = ["Limits"]
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits with defaults that work; sizes in bytes.
+
+    >>> Limits(calls=0)
+    Traceback (most recent call last):
+        ...
+    penstock.errors.BadGate: limit calls=0; give 1 or more
+    """
+
+    message_bytes: int = 64 * MIB
+    """One record batch."""
+    message_rows: int = 4_000_000
+    """Rows of one record batch."""
+    stream_bytes: int = 16 * MIB
+    """Rows of one stream in memory, taken but not yet durable: the stream's credit."""
+    gate_bytes: int = 256 * MIB
+    """The same over all streams."""
+    calls: int = 256
+    """Pushes open at once; each has two threads."""
+    reads: int = 64
+    """Reads open at once."""
+    streams_per_client: int = 10_000
+    """Streams that one push carries."""
+    streams: int = 100_000
+    """Streams that the gate knows."""
+    segment_bytes: int = 128 * MIB
+    """A log file is closed at this size; what is deleted goes in whole files."""
+    group_bytes: int = 32 * MIB
+    """Written with one sync."""
+    store_bytes: int = 64 * 1024 * MIB
+    """All log files; at this size clients are told to wait until readers have committed."""
+    keep_bytes: int = 0
+    """Log files that all readers have committed are kept up to this size in all, for later readers."""
+    discard_uncommitted: bool = False
+    """Over `store_bytes` delete the oldest file though a reader has not committed it; counted."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, least = (
+                getattr(self, each.name),
+                0 if each.name in {"keep_bytes", "discard_uncommitted"} else 1,
+            )
+            if value < least:
+                raise BadGate(f"limit {each.name}={value}; give {least} or more")

@@ -1,0 +1,87 @@
+"""Reading a log file from its start: every sound record, what was torn off its end, and what is damaged."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.ingest.record import ALIGNMENT, MAGIC, Header, checksum, parse_header
+
+__all__ = ["Damage", "Scan", "scan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a segment that had been durable and are not sound; the header is known if it still is."""
+
+    segment: int
+    offset: int
+    length: int
+    header: Header | None
+
+    def __str__(self) -> str:
+        what = "rows of a stream that cannot be told"
+        if self.header:
+            first = self.header.sequence
+            what = f"rows {first} to {first + self.header.rows} of stream {self.header.stream!r}"
+        return f"segment {self.segment}, bytes {self.offset} to {self.offset + self.length}: {what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a segment holds: sound records with their offsets, damage, and where the sound part ends."""
+
+    records: tuple[tuple[int, Header], ...]
+    damage: tuple[Damage, ...]
+    end: int
+    torn: int
+
+
+def scan(segment: int, content: pa.Buffer) -> Scan:
+    """Read and check every record; linear in the bytes.
+
+    A broken record is damage only if a later one says that it had been durable; otherwise it was never
+    acknowledged, and the file ends before it.
+    """
+    view = memoryview(content)
+    records: list[tuple[int, Header]] = []
+    broken: list[tuple[int, int, Header | None]] = []
+    synced = 0
+    at = 0
+    while at < len(view):
+        header = parse_header(view, at)
+        if header and _sound(view, at, header):
+            records.append((at, header))
+            synced = max(synced, header.synced)
+            at += header.stride
+        else:
+            following = at + header.stride if header else _next_record(view, at + ALIGNMENT)
+            broken.append((at, min(following, len(view)), header))
+            at = following
+    torn = next((start for start, _, _ in broken if start >= synced), len(view))
+    return Scan(
+        records=tuple((offset, header) for offset, header in records if offset < torn),
+        damage=tuple(Damage(segment, at, to - at, header) for at, to, header in broken if at < synced),
+        end=torn,
+        torn=len(view) - torn,
+    )
+
+
+def _sound(view: memoryview, at: int, header: Header) -> bool:
+    start = at + header.size
+    return (
+        start + header.length <= len(view) and checksum(view[start : start + header.length]) == header.total
+    )
+
+
+def _next_record(view: memoryview, at: int) -> int:
+    for place in _places(view, at):
+        if parse_header(view, place):
+            return place
+    return len(view)
+
+
+def _places(view: memoryview, at: int) -> Iterator[int]:
+    for place in range(at, len(view), ALIGNMENT):
+        if bytes(view[place : place + 4]) == MAGIC:
+            yield place

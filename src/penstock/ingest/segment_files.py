@@ -1,0 +1,113 @@
+"""The files of a gate's log: the one place that opens, writes, syncs, maps, cuts and deletes them."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+__all__ = ["SegmentFiles", "SegmentWriter", "sync_folder"]
+
+_MOST_PARTS: Final = 1000
+"""Below IOV_MAX, which is 1024 on Linux."""
+
+
+class SegmentWriter:
+    """The end of the log: a file that only grows; `size` counts what was written to it."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self.size = size
+        os.lseek(self._file, size, os.SEEK_SET)
+
+    def write(self, parts: Sequence[Any]) -> None:
+        """Write all parts, one behind the other, in as few calls as the system allows."""
+        rest = [memoryview(part) for part in parts]
+        while rest:
+            written = os.writev(self._file, rest[:_MOST_PARTS])
+            self.size += written
+            done = 0
+            while done < len(rest) and written >= len(rest[done]):
+                written -= len(rest[done])
+                done += 1
+            rest = rest[done:]
+            if rest:
+                rest[0] = rest[0][written:]
+
+    def sync(self) -> None:
+        """Return when all that was written is on disk."""
+        os.fdatasync(self._file)
+
+    def cut(self, size: int) -> None:
+        """Take back what was written behind `size`."""
+        os.ftruncate(self._file, size)
+        os.lseek(self._file, size, os.SEEK_SET)
+        self.size = size
+        os.fdatasync(self._file)
+
+    def close(self) -> None:
+        """Close the file; what is durable stays so."""
+        os.close(self._file)
+
+
+class SegmentFiles:
+    """The log files in a folder, named by their numbers, each with an index beside it once it is closed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._maps: dict[int, pa.Buffer] = {}
+
+    def path(self, number: int) -> Path:
+        """The file of a segment."""
+        return self.folder / f"{number:012d}.log"
+
+    def index_path(self, number: int) -> Path:
+        """The index of a closed segment."""
+        return self.folder / f"{number:012d}.index"
+
+    def numbers(self) -> list[int]:
+        """The segments that are there, oldest first."""
+        return sorted(int(path.stem) for path in self.folder.glob("*.log") if path.stem.isdigit())
+
+    def size(self, number: int) -> int:
+        """Bytes of a segment."""
+        return self.path(number).stat().st_size
+
+    def open(self, number: int, size: int = 0) -> SegmentWriter:
+        """Go on writing a segment behind its first `size` bytes; a new one's name is made durable."""
+        writer = SegmentWriter(self.path(number), size)
+        sync_folder(self.folder)
+        return writer
+
+    def mapped(self, number: int, least: int = 0) -> pa.Buffer:
+        """A segment in memory, mapped anew if fewer than `least` bytes of it were."""
+        held = self._maps.get(number)
+        if held is None or held.size < least:
+            with pa.memory_map(str(self.path(number)), "r") as file:
+                held = file.read_buffer()
+            self._maps[number] = held
+        return held
+
+    def cut(self, number: int, size: int) -> None:
+        """Cut a segment that is not being written to its first `size` bytes, durably."""
+        self._maps.pop(number, None)
+        with self.path(number).open("r+b") as file:
+            file.truncate(size)
+            os.fsync(file.fileno())
+
+    def delete(self, number: int) -> None:
+        """Remove a segment and its index; maps of it that readers still hold stay good."""
+        self._maps.pop(number, None)
+        self.path(number).unlink(missing_ok=True)
+        self.index_path(number).unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,209 @@
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import BadGate, DamagedLog
+from penstock.ingest.group_commit import Entry
+from penstock.ingest.limits import Limits
+from penstock.ingest.log import Log
+from penstock.ingest.record import checksum
+from raw_push import SCHEMA, files, rows
+
+
+class Written:
+    """A log together with what it reported."""
+
+    def __init__(self, folder, **limits):
+        self.durable, self.failed, self._changed = [], [], threading.Condition()
+        self.log = Log(Path(folder), Limits(**limits), self._durable, self._failed)
+
+    def append(self, stream, sequence, count, frontier=None):
+        payload = rows(sequence, count).serialize()
+        self.log.append(Entry(stream, sequence, count, frontier, payload, checksum(payload)))
+
+    def settled(self, count):
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.durable) + len(self.failed) >= count, 20)
+
+    def held(self):
+        return {name: held.positions.ranges() for name, held in self.log.held.streams.items()}
+
+    def read(self, stream, low, high):
+        pieces = self.log.pieces(stream, low, high)
+        return [
+            each for piece in pieces for each in self.log.read(piece, SCHEMA).column("number").to_pylist()
+        ]
+
+    def _durable(self, entries):
+        with self._changed:
+            self.durable += entries
+            self._changed.notify_all()
+
+    def _failed(self, _, entries):
+        with self._changed:
+            self.failed += entries
+            self._changed.notify_all()
+
+
+def filled(folder, counts, **limits):
+    """One record of each count, dealt to three streams; what each stream then has."""
+    written, nexts = Written(folder, **limits), {}
+    for number, count in enumerate(counts):
+        stream = f"reports/{number % 3}"
+        written.append(stream, nexts.get(stream, 0), count, frontier=number)
+        nexts[stream] = nexts.get(stream, 0) + count
+        if number % 4 == 3:
+            written.settled(number + 1)  # so that there are several groups
+    written.settled(len(counts))
+    return written, nexts
+
+
+def test_rows_are_read_back_by_stream_and_sequence(tmp_path):
+    written, nexts = filled(tmp_path, [3, 5, 2, 7, 1, 9, 4])
+    assert written.held() == {stream: [(0, end)] for stream, end in nexts.items()}
+    assert written.read("reports/0", 2, 14) == list(range(2, 14))
+    written.log.close()
+
+
+def test_a_log_opens_with_what_was_durable(tmp_path):
+    counts = [3, 5, 2, 7, 1, 9, 4] * 8
+    written, nexts = filled(tmp_path, counts, segment_bytes=4096)
+    assert len(files(tmp_path)) > 3
+    written.log.close()
+    again = Written(tmp_path)
+    assert again.held() == {stream: [(0, end)] for stream, end in nexts.items()}
+    assert again.log.held.streams["reports/1"].frontier == max(range(1, len(counts), 3))
+    assert all(again.read(stream, 0, end) == list(range(end)) for stream, end in nexts.items())
+    again.log.close()
+
+
+def test_the_index_files_only_save_time(tmp_path):
+    written, _nexts = filled(tmp_path, [3, 5, 2, 7] * 8, segment_bytes=4096)
+    before = written.held()
+    written.log.close()
+    for number, path in enumerate(sorted(tmp_path.glob("log/*.index"))):
+        path.write_bytes(path.read_bytes()[:-3] if number % 2 else b"")
+    assert Written(tmp_path).held() == before
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=12), st.floats(0, 1))
+def test_cut_at_any_byte_the_records_before_it_are_there(tmp_path_factory, counts, share):
+    folder = tmp_path_factory.mktemp("cut")
+    written, _ = filled(folder / "whole", counts)
+    places = [(line[0] + line[6], line[1], line[2] + line[3]) for line in written.log.held.segments[1].lines]
+    os.close(written.log._owner)  # left as SIGKILL leaves it: not closed, no index
+    shutil.copytree(folder / "whole", folder / "cut")
+    (segment,) = files(folder / "cut")
+    size = int(share * segment.stat().st_size)
+    os.truncate(segment, size)
+    again = Written(folder / "cut")
+    kept = [place for place in places if place[0] <= size]
+    assert again.held() == {
+        name: [(0, max(end for _, each, end in kept if each == name))] for _, name, _ in kept
+    }
+    assert again.log.torn_bytes == size - max((end for end, _, _ in kept), default=0)
+    assert not again.log.damage
+    assert segment.stat().st_size == size - again.log.torn_bytes
+    again.log.close()
+
+
+def test_a_log_that_was_cut_goes_on(tmp_path):
+    written, _ = filled(tmp_path, [10, 10, 10])
+    os.close(written.log._owner)
+    (segment,) = files(tmp_path)
+    os.truncate(segment, segment.stat().st_size - 100)
+    again = Written(tmp_path)
+    assert again.held() == {"reports/0": [(0, 10)], "reports/1": [(0, 10)]}
+    again.append("reports/2", 0, 20)
+    again.settled(1)
+    again.log.close()
+    assert Written(tmp_path).held()["reports/2"] == [(0, 20)]
+
+
+def test_damage_of_what_was_acknowledged_is_told_and_leaves_a_hole(tmp_path):
+    written, _ = filled(tmp_path, [10] * 12)  # four records to a group, three streams
+    lines = written.log.held.segments[1].lines
+    os.close(written.log._owner)
+    (segment,) = files(tmp_path)
+    content = bytearray(segment.read_bytes())
+    content[lines[3][0] + 300] ^= 1  # rows 10 to 20 of reports/0, in the first group
+    segment.write_bytes(content)
+    again = Written(tmp_path)
+    assert [str(each).split(": ")[1] for each in again.log.damage] == ["rows 10 to 20 of stream 'reports/0'"]
+    assert again.held()["reports/0"] == [(0, 10), (20, 40)]
+    assert again.held()["reports/1"] == [(0, 40)]
+    again.log.close()
+    assert len(Written(tmp_path).log.damage) == 1, "told at every start"
+
+
+def test_a_damaged_header_is_told_too(tmp_path):
+    written, _ = filled(tmp_path, [10] * 12)
+    lines = written.log.held.segments[1].lines
+    os.close(written.log._owner)
+    (segment,) = files(tmp_path)
+    content = bytearray(segment.read_bytes())
+    content[lines[1][0]] ^= 1
+    segment.write_bytes(content)
+    again = Written(tmp_path)
+    assert "cannot be told" in str(again.log.damage[0])
+    assert again.held()["reports/1"] == [(10, 40)]
+
+
+def test_damage_found_while_reading_is_an_error(tmp_path):
+    written, _ = filled(tmp_path, [10, 10, 10])
+    written.log.close()
+    (segment,) = files(tmp_path)
+    content = bytearray(segment.read_bytes())
+    content[300] ^= 1
+    segment.write_bytes(content)
+    again = Written(tmp_path)
+    with pytest.raises(DamagedLog, match="record at byte 0"):
+        again.read("reports/0", 0, 10)
+    assert again.read("reports/1", 0, 10) == list(range(10))
+
+
+def test_committed_files_go_and_their_rows_are_remembered(tmp_path):
+    written, nexts = filled(tmp_path, [30] * 60, segment_bytes=4096)
+    count = len(files(tmp_path))
+    written.log.committed("reports", "traffic", dict.fromkeys(nexts, 300))
+    assert 1 < len(files(tmp_path)) < count
+    written.log.committed("reports", "traffic", nexts)
+    assert len(files(tmp_path)) == 1
+    written.log.close()
+    again = Written(tmp_path)
+    assert {stream: again.log.next(stream) for stream in nexts} == nexts
+    assert again.log.readers() == [("reports", "traffic")]
+
+
+def test_a_reader_that_has_not_spoken_since_the_restart_keeps_its_rows(tmp_path):
+    written, nexts = filled(tmp_path, [30] * 60, segment_bytes=4096)
+    written.log.committed("reports", "slow", {})
+    written.log.close()
+    again, count = Written(tmp_path), len(files(tmp_path))
+    again.log.committed("reports", "fast", nexts)
+    assert len(files(tmp_path)) == count
+    again.log.forget_reader("reports", "slow")
+    assert len(files(tmp_path)) == 1
+
+
+def test_two_gates_cannot_share_a_folder(tmp_path):
+    first = Written(tmp_path)
+    with pytest.raises(BadGate, match="another gate uses the folder"):
+        Written(tmp_path)
+    first.log.close()
+    Written(tmp_path).log.close()
+
+
+def test_one_sync_serves_many(tmp_path):
+    written, _ = filled(tmp_path, [1])
+    for number in range(200):
+        written.append("reports/9", number, 1)
+    written.settled(201)
+    assert written.log.groups < 100
+    assert [each.sequence for each in written.durable[1:]] == list(range(200))

@@ -1,0 +1,90 @@
+"""Runs over gates: the frontier of each stream, secrets, errors and ends."""
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+from ingest.gate_processes import free_port
+from penstock.errors import BadSource, GateAway
+from penstock.ingest import Client, Gate
+
+SCHEMA = pa.schema([("time", pa.timestamp("us", tz="UTC")), ("n", pa.int64())])
+COLUMNS = "time timestamp, stream string, n bigint"
+
+
+@pytest.fixture
+def two_gates(tmp_path):
+    with Gate("127.0.0.1:0", tmp_path / "a") as one, Gate("127.0.0.1:0", tmp_path / "b") as other:
+        yield one, other
+
+
+def push(gate, stream, first, last):
+    """A row for every second from first to last."""
+    n = np.arange(first, last)
+    rows = pa.record_batch([pa.array(n * 1_000_000, SCHEMA.field("time").type), n], schema=SCHEMA)
+    with Client(gate.address, f"reports/{stream}", SCHEMA, sequence=first) as client:
+        client.push(rows)
+
+
+def counts(address, columns=COLUMNS, **options):
+    source = ps.gates(address, stream_column="stream", **options)
+    reports = ps.stream("reports", columns, time="time", key="stream", source=source)
+    return reports.group_by("stream").window("10 seconds").agg(rows=ps.count(), total=ps.sum("n"))
+
+
+def until(ready, seconds=120):
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_windows_wait_for_the_slowest_stream_and_gates_hear_what_is_done(spark, two_gates, tmp_path):
+    #   a ──────────────30──▶     b ──12──▶ ─ ─ ─ ─25──▶
+    one, other = two_gates
+    push(one, "a", 0, 30)
+    push(other, "b", 0, 12)
+    found = []
+    query = counts(f"{one.address},{other.address}", token="sesame", rows_per_epoch=35)
+    sink = ps.each(lambda table, _: found.extend(table.select(["stream", "rows", "total"]).to_pylist()))
+    with query.start(sink, checkpoint=tmp_path / "state", session=spark) as run:
+        until(lambda: run.counts.rows == 42)
+        assert len(run.progress) == 2
+        first = {"reports/a": (10, 45), "reports/b": (10, 45)}
+        assert {each["stream"]: (each["rows"], each["total"]) for each in found} == first
+        push(other, "b", 12, 25)
+        until(lambda: run.counts.rows == 55)
+        until(one.intake.log.readers)
+    assert sorted((each["stream"], each["total"]) for each in found[2:]) == [
+        ("reports/a", 145),
+        ("reports/b", 145),
+    ]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"sesame" in path.read_bytes()]
+
+
+def test_a_wrong_schema_is_said_in_its_own_words(spark, two_gates, tmp_path):
+    gate, _ = two_gates
+    push(gate, "a", 0, 30)
+    run = counts(gate.address, "time timestamp, stream string, n double").start(
+        ps.memory(), checkpoint=tmp_path / "state", session=spark
+    )
+    with pytest.raises(BadSource, match="column 'n' of inlet 'reports' is bigint, declared is double"):
+        run.wait(120)
+
+
+def test_no_gate_at_all_ends_a_run_in_the_same_words(spark, tmp_path):
+    query = counts(f"127.0.0.1:{free_port()}", patience="1 second")
+    with pytest.raises(GateAway, match="no gate of inlet 'reports'"):
+        query.start(ps.memory(), checkpoint=tmp_path / "state", session=spark).wait(120)
+
+
+def test_a_run_that_waits_for_a_gate_can_be_stopped(spark, tmp_path):
+    query = counts(f"127.0.0.1:{free_port()}", patience="1 hour")
+    run = query.start(ps.memory(), checkpoint=tmp_path / "state", session=spark)
+    time.sleep(1)
+    run.stop()
+    assert not run.running
