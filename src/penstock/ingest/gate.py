@@ -46,6 +46,7 @@ class Gate:
     ) -> None:
         host, port = parse_address(address)
         security.check(host)
+        pa.array([0])  # Arrow imports pandas with its first array: now, not in front of clients
         self.started = time.time()
         self.intake = Intake(Path(folder), limits or Limits())
         self._server = _Server(self, host, port, security)
