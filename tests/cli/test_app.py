@@ -11,6 +11,8 @@ COMMANDS = [
     [],
     ["demo"],
     ["state"],
+    ["gate"],
+    ["token"],
     ["bench"],
     ["bench", "windows"],
     ["bench", "latency"],
