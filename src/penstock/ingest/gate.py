@@ -165,7 +165,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc] # Flight is untype
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Errors of ours as Flight tells them to a client; others without their inner words."""
+    """Errors of ours as Flight tells them to a client, with the same words."""
     try:
         yield
     except NotAllowed as error:
@@ -174,3 +174,7 @@ def _told() -> Iterator[None]:
         raise flight.FlightUnavailableError(str(error)) from None
     except GateError as error:
         raise flight.FlightServerError(f"{type(error).__name__}: {error}") from None
+    except flight.FlightError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise flight.FlightServerError(f"the call could not be served: {error}") from None

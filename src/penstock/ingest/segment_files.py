@@ -1,6 +1,8 @@
 """The files of a gate's log: the one place that opens, writes, syncs, maps, cuts and deletes them."""
 
 import os
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +13,8 @@ __all__ = ["SegmentFiles", "SegmentWriter", "sync_folder"]
 
 _MOST_PARTS: Final = 1000
 """Below IOV_MAX, which is 1024 on Linux."""
+_MOST_MAPS: Final = 8
+"""Segments that stay mapped when no reader holds them."""
 
 
 class SegmentWriter:
@@ -57,7 +61,8 @@ class SegmentFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._maps: dict[int, pa.Buffer] = {}
+        self._maps: OrderedDict[int, pa.Buffer] = OrderedDict()
+        self._lock = threading.Lock()
 
     def path(self, number: int) -> Path:
         """The file of a segment."""
@@ -83,25 +88,32 @@ class SegmentFiles:
 
     def mapped(self, number: int, least: int = 0) -> pa.Buffer:
         """A segment in memory, mapped anew if fewer than `least` bytes of it were."""
-        held = self._maps.get(number)
-        if held is None or held.size < least:
-            with pa.memory_map(str(self.path(number)), "r") as file:
-                held = file.read_buffer()
+        with self._lock:
+            held = self._maps.pop(number, None)
+            if held is None or held.size < least:
+                with pa.memory_map(str(self.path(number)), "r") as file:
+                    held = file.read_buffer()
             self._maps[number] = held
-        return held
+            if len(self._maps) > _MOST_MAPS:
+                self._maps.popitem(last=False)
+            return held
 
     def cut(self, number: int, size: int) -> None:
         """Cut a segment that is not being written to its first `size` bytes, durably."""
-        self._maps.pop(number, None)
+        self._forget(number)
         with self.path(number).open("r+b") as file:
             file.truncate(size)
             os.fsync(file.fileno())
 
     def delete(self, number: int) -> None:
         """Remove a segment and its index; maps of it that readers still hold stay good."""
-        self._maps.pop(number, None)
+        self._forget(number)
         self.path(number).unlink(missing_ok=True)
         self.index_path(number).unlink(missing_ok=True)
+
+    def _forget(self, number: int) -> None:
+        with self._lock:
+            self._maps.pop(number, None)
 
 
 def sync_folder(folder: Path) -> None:
