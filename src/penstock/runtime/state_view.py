@@ -138,10 +138,12 @@ class StateView:
 
     def _with_key(self, rows: StateRows, key: Sequence[str]) -> Iterator[tuple[int, Any]]:
         for channel in range(len(rows.record.channels)):
+            alike: dict[Any, list[Any]] = {}
             for table in rows.tables(channel):
                 chosen = table.filter(_matching(table, key))
                 if chosen.num_rows:
-                    yield channel, rows.named(chosen)
+                    alike.setdefault(tuple(chosen.column_names), []).append(rows.named(chosen))
+            yield from ((channel, pa.concat_tables(tables)) for tables in alike.values())
 
     def _tables(self, rows: StateRows) -> Iterator[Any]:
         for channel in range(len(rows.record.channels)):
