@@ -53,7 +53,11 @@ class StateView:
 
     def __init__(self, path: str | Path) -> None:
         self.checkpoint = Checkpoint(Location.of(path))
-        if not self.checkpoint.root.has("query.json"):
+        try:
+            there = self.checkpoint.root.has("query.json")
+        except pa.ArrowInvalid as error:
+            raise NoCheckpoint(f"{path} is neither a path nor a URI that can be read: {error}") from error
+        if not there:
             raise NoCheckpoint(
                 f"{self.checkpoint.root.uri} is no checkpoint: it has no query.json; give the folder that "
                 "was given to start(checkpoint=...)"
