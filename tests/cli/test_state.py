@@ -135,5 +135,6 @@ def test_a_folder_that_is_no_checkpoint(tmp_path, monkeypatch, capsys):
     (tmp_path / "query.json").write_text("{}")
     with pytest.raises(DamagedCheckpoint, match="query"):
         CliRunner().invoke(app, ["state", str(tmp_path)], catch_exceptions=False)
-    with pytest.raises(NoCheckpoint):
-        CliRunner().invoke(app, ["state", str(tmp_path / "none")], catch_exceptions=False)
+    for given in (str(tmp_path / "none"), "file://relative", "nowhere://folder"):
+        with pytest.raises(NoCheckpoint):
+            CliRunner().invoke(app, ["state", given], catch_exceptions=False)

@@ -16,7 +16,9 @@ __all__ = ["state"]
 
 
 def state(  # noqa: PLR0913 -- each is one option of the command
-    folder: Annotated[Path, typer.Argument(help="The folder that was given to start(checkpoint=...).")],
+    folder: Annotated[
+        str, typer.Argument(help="The folder that was given to start(checkpoint=...), a path or a URI.")
+    ],
     *,
     key: Annotated[
         list[str] | None,

@@ -55,6 +55,11 @@ def _channel(number: int, before: tuple[Segment, ...], after: tuple[Segment, ...
         added=tuple(name for name in new if name not in old),
         removed=tuple(name for name in old if name not in new),
         kept=len(old.keys() & new.keys()),
-        rows=sum(each.rows for each in after) - sum(each.rows for each in before),
+        rows=_rows(after) - _rows(before),
         bytes=sum(each.bytes for each in after) - sum(each.bytes for each in before),
     )
+
+
+def _rows(segments: tuple[Segment, ...]) -> int:
+    """Rows of state; marks are about rows of other segments."""
+    return sum(each.rows for each in segments if not each.part.endswith(" marks"))

@@ -53,7 +53,11 @@ class StateView:
 
     def __init__(self, path: str | Path) -> None:
         self.checkpoint = Checkpoint(Location.of(path))
-        if not self.checkpoint.root.has("query.json"):
+        try:
+            there = self.checkpoint.root.has("query.json")
+        except pa.ArrowInvalid as error:
+            raise NoCheckpoint(f"{path} is neither a path nor a URI that can be read: {error}") from error
+        if not there:
             raise NoCheckpoint(
                 f"{self.checkpoint.root.uri} is no checkpoint: it has no query.json; give the folder that "
                 "was given to start(checkpoint=...)"
@@ -138,10 +142,12 @@ class StateView:
 
     def _with_key(self, rows: StateRows, key: Sequence[str]) -> Iterator[tuple[int, Any]]:
         for channel in range(len(rows.record.channels)):
+            alike: dict[Any, list[Any]] = {}
             for table in rows.tables(channel):
                 chosen = table.filter(_matching(table, key))
                 if chosen.num_rows:
-                    yield channel, rows.named(chosen)
+                    alike.setdefault(tuple(chosen.column_names), []).append(rows.named(chosen))
+            yield from ((channel, pa.concat_tables(tables)) for tables in alike.values())
 
     def _tables(self, rows: StateRows) -> Iterator[Any]:
         for channel in range(len(rows.record.channels)):
