@@ -156,3 +156,15 @@ def test_a_truncated_segment_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(DamagedCheckpoint, match=segment.name):
         channel.step([(30, 1, 1)], 10)
+
+
+def test_nodes_around_panes_without_nodes_are_not_taken_to_cover_them(tmp_path):
+    # Keys of the panes 24 to 31 come once each, so no nodes are worth keeping there; all around they are.
+    plan, rows = plan_of(200, 1), []
+    channel = Channel(plan, tmp_path)
+    for epoch in range(34):
+        new = [(pane, pane if epoch == 3 else 0, 1) for pane in range(8 * epoch, 8 * epoch + 8)]
+        rows += new
+        opens = plan.shape.first_window_with(8 * epoch + 8)
+        channel.step(new, opens)
+    assert delivered(plan, channel.closed) == recalculated(plan, rows, opens)

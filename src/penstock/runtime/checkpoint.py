@@ -15,7 +15,6 @@ is found when it is read and named in the error.
 
 import json
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,20 +116,22 @@ class Checkpoint:
                 self.between.delete(name)
         for name in dead:
             self.segments.delete(name)
-        self._collect_routers([read[name].plan for name in old], [read[name].plan for name in kept if read])
+        named = {router for name in old for router in read[name].plan.routers()}
+        self._collect_routers(
+            set(self.routers.names()) if orphans else named,
+            {router for name in kept if name in read for router in read[name].plan.routers()},
+        )
         for name in old:
             folder.delete(name)
             (self.root / "plans").delete(name)
 
-    def _collect_routers(self, old: Sequence[EpochPlan], kept: Sequence[EpochPlan]) -> None:
-        """Routers are named by their content: one that an old plan names may be that of the next plan too."""
-        dead = {router for plan in old for router in plan.routers()}
-        if not dead:
-            return
-        dead -= {router for plan in kept for router in plan.routers()}
-        for name in (self.root / "plans").names()[-1:] if dead else ():
-            if not name.startswith("_"):
-                dead -= set(EpochPlan.from_json(self._load(self.root / "plans", name)).routers())
+    def _collect_routers(self, dead: set[str], alive: set[str]) -> None:
+        """Routers are named by their content: one that an old plan names may be that of a later one too."""
+        dead -= alive
+        if dead:
+            plans = self.root / "plans"
+            for name in [each for each in plans.names() if not each.startswith("_")][-KEPT_MANIFESTS:]:
+                dead -= EpochPlan.from_json(self._load(plans, name)).routers()
         for name in dead:
             self.routers.delete(name)
 

@@ -39,7 +39,7 @@ class KeyCounts:
 
 
 def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | None = None) -> KeyCounts:
-    """The counts of the keys in these columns; a row stands for as many tuples as its weight says.
+    """The counts of the keys in these columns of a table; a row stands for as many tuples as its weight says.
 
     >>> import pyarrow as pa
     >>> found = count_keys([pa.chunked_array([["a", "b", "a"]])], 3)

@@ -164,10 +164,16 @@ def _by_target(placed: Placed) -> Iterator[tuple[int, Any]]:
     """The rows that go to each channel, in their order."""
     if not len(placed.rows):
         return
-    order = np.argsort(placed.targets, kind="stable")
-    targets, starts = np.unique(placed.targets[order], return_index=True)
-    for target, at in zip(targets.tolist(), np.split(placed.rows[order], starts[1:]), strict=True):
-        yield target, np.sort(at)
+    rows, targets = placed.rows, placed.targets.astype(np.int16)
+    if (rows[1:] < rows[:-1]).any():
+        ordered = np.argsort(rows, kind="stable")
+        rows, targets = rows[ordered], targets[ordered]
+    # Numbers of 16 bits are sorted by radix: linear, and several times faster than by comparison.
+    order = np.argsort(targets, kind="stable")
+    sizes = np.bincount(targets)
+    found = np.flatnonzero(sizes)
+    pieces = np.split(rows[order], np.cumsum(sizes[found])[:-1])
+    yield from zip(found.tolist(), pieces, strict=True)
 
 
 def _bounds(segment: Segment, chosen: Any) -> tuple[int, int]:

@@ -202,10 +202,7 @@ class WindowTask:
         """The segments after merging those that are many and small."""
         remaining = segments
         for length in sorted({each.length for each in segments}):
-            alike = [each for each in segments if each.length == length]
-            merging = [*to_merge(alike)]
-            merging += [each for each in alike if hollow(each) and each not in merging]
-            if merging:
+            for merging in _mergeable([each for each in segments if each.length == length]):
                 tables = [read(self.folder, each) for each in merging]
                 if self.opens is not None:
                     kept = self.plan.shape.kept_from(self.opens)
@@ -229,6 +226,25 @@ class WindowTask:
         arrays += [result.finish(columns) for result in self.plan.results]
         # The event time of a window's result is its start.
         return pa.Table.from_arrays(arrays, schema=self.plan.schema).append_column(TIME, pa.array(start))
+
+
+def _mergeable(alike: list[Segment]) -> list[list[Segment]]:
+    """Groups of segments of one length that are worth merging.
+
+    A segment of nodes claims all panes between its first and its last one, so nodes with a gap between them
+    stay apart: the gap may be one where none were formed.
+    """
+    chosen = list(to_merge(alike))
+    if not alike or alike[0].length == 1:
+        chosen += [each for each in alike if hollow(each) and each not in chosen]
+        return [chosen] if chosen else []
+    runs: list[list[Segment]] = []
+    for each in sorted(chosen, key=lambda segment: segment.first):
+        if runs and each.first <= max(segment.end for segment in runs[-1]):
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return [run for run in runs if len(run) > 1]
 
 
 def _touch(extent: Extent, segment: Segment) -> bool:

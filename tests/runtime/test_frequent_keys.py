@@ -1,0 +1,54 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.routing.spark_hash import spark_hash
+from penstock.runtime.frequent_keys import FrequentKeys
+from penstock.runtime.key_counts import MOST_KEYS, count_keys
+from penstock.workloads import draw, zipf_shares
+
+SHARES = zipf_shares(100_000, 1.0)
+
+
+def counted(keys, weights=None):
+    return count_keys([pa.chunked_array([keys])], len(keys), weights)
+
+
+def channels(rng, rows, count=4):
+    """What channels report of Zipf keys, each key in one channel."""
+    keys = draw(rng, SHARES, rows)
+    return [counted(keys[keys % count == each]) for each in range(count)]
+
+
+def test_shares_of_frequent_keys_are_near_the_truth():
+    rng, frequent = np.random.default_rng(2), FrequentKeys()
+    for _ in range(8):
+        frequent.update(channels(rng, 100_000))
+    hashes = spark_hash([pa.array(np.arange(60))], 60)
+    assert frequent.known().of(hashes) == pytest.approx(SHARES[:60], rel=0.25)
+    assert len(frequent.known()) >= 4 * MOST_KEYS * 0.8
+
+
+def test_counting_goes_on_from_a_manifest():
+    rng, frequent, again = np.random.default_rng(3), FrequentKeys(), FrequentKeys()
+    frequent.update(channels(rng, 50_000))
+    again.resume(frequent.counts())
+    known = frequent.known()
+    assert again.known().of(known.hashes[:20]) == pytest.approx(known.shares[:20], abs=2e-4)
+    assert again.keys == frequent.keys
+
+
+def test_a_key_that_was_hot_is_forgotten():
+    frequent = FrequentKeys()
+    for value in (1, 2):
+        for _ in range(40):
+            frequent.update([counted(np.full(20_000, value))])
+    assert frequent.known().of(spark_hash([pa.array([1, 2])], 2)).tolist() == [0.0, 1.0]
+
+
+def test_weights_count_and_many_rows_are_sampled():
+    found = counted(["a", "b", "a"], np.array([5, 1, 6]))
+    assert (found.counts, found.total, found.keys) == ((11, 1), 12, 2)
+    many = counted(np.arange(300_000) % 3)
+    assert many.total == pytest.approx(300_000, rel=0.001)
+    assert many.counts == pytest.approx((100_000,) * 3, rel=0.02)

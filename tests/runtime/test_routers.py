@@ -1,0 +1,46 @@
+import pytest
+
+from penstock.errors import DamagedCheckpoint
+from penstock.routing import first_router
+from penstock.runtime.checkpoint import KEPT_MANIFESTS, Checkpoint
+from penstock.runtime.records import EpochPlan, Manifest, Moment, StagePlan
+from penstock.runtime.routers import Routers
+from penstock.runtime.storage import Location
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    found = Checkpoint(Location(str(tmp_path)))
+    found.claim("digest", "a query")
+    return found
+
+
+def happened(checkpoint, epoch, router, target):
+    plan = EpochPlan((StagePlan(2, router=router, target=target),), now=0)
+    checkpoint.write_plan(Moment(epoch), plan)
+    checkpoint.commit(Manifest(Moment(epoch), plan))
+
+
+def test_a_router_is_found_again_and_a_torn_one_is_named(checkpoint, tmp_path):
+    name = Routers(checkpoint.routers).store(first_router("consistent", 3))
+    again = Routers(checkpoint.routers).find(name)
+    assert again.to_bytes() == first_router("consistent", 3).to_bytes()
+    path = tmp_path / "routers" / name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedCheckpoint, match=name):
+        Routers(checkpoint.routers).find(name)
+
+
+def test_routers_are_kept_as_long_as_a_kept_plan_names_them(checkpoint):
+    routers = Routers(checkpoint.routers)
+    names = [routers.store(first_router("uniform", channels)) for channels in range(1, 5)]
+    for epoch, (router, target) in enumerate([(0, 0), (1, 2), (2, 2), (2, 2), (2, 2)]):
+        happened(checkpoint, epoch, names[router], names[target])
+        checkpoint.collect(orphans=False)
+    assert len((checkpoint.root / "manifests").names()) == KEPT_MANIFESTS
+    assert checkpoint.routers.names() == sorted([names[2], names[3]])
+    # What the plan of an epoch names that has not happened yet stays, also when orphans are looked for.
+    unborn = routers.store(first_router("uniform", 9))
+    checkpoint.write_plan(Moment(5), EpochPlan((StagePlan(9, router=unborn, target=unborn),), now=0))
+    checkpoint.collect(orphans=True)
+    assert checkpoint.routers.names() == sorted([names[2], unborn])
