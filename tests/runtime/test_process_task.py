@@ -67,7 +67,7 @@ def sessions_oracle(rows, gap, keys="k"):
 
 @pytest.mark.parametrize("function", [Sessions(), visit_session], ids=["arrow", "visits"])
 @given(epochs=EPOCHS, delay=st.integers(0, 60), channels=st.integers(1, 3), gap=st.integers(1, 40))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_sessions_are_those_of_a_batch_engine_however_epochs_are_cut(function, epochs, delay, channels, gap):
     process = relation(function, timeout=f"{gap} us", **SESSION)
     with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +76,7 @@ def test_sessions_are_those_of_a_batch_engine_however_epochs_are_cut(function, e
 
 
 @given(epochs=EPOCHS, delay=st.integers(0, 60))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_running_statistics_of_several_keys_in_event_order(epochs, delay):
     process = relation(Running(), keys=("s", "k"), **SESSION)
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +95,7 @@ def test_running_statistics_of_several_keys_in_event_order(epochs, delay):
 
 
 @given(epochs=EPOCHS, delay=st.integers(0, 60), cut=st.integers(1, 5))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_rows_of_one_time_come_in_an_order_that_arrival_does_not_change(epochs, delay, cut):
     process = relation(Running(), **SESSION)
     rows, _ = accepted(epochs, delay)
@@ -105,7 +105,7 @@ def test_rows_of_one_time_come_in_an_order_that_arrival_does_not_change(epochs, 
 
 
 @given(epochs=EPOCHS, delay=st.integers(0, 60), channels=st.integers(1, 2))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_timers_that_a_processor_sets_fire_in_event_order(epochs, delay, channels):
     # No two rows of one time, since the oracle has no order for them.
     times = [row["time"] for epoch in epochs for row in epoch]
@@ -164,11 +164,11 @@ def test_state_stays_right_over_sixty_epochs_of_compactions(tmp_path):
 
 def test_a_forgotten_key_leaves_nothing_behind_and_segments_stay_few(tmp_path):
     channels = Channels(relation(Sessions(), timeout="5 us", **SESSION), tmp_path)
-    for epoch in range(100):
+    for epoch in range(60):
         channels.step([{"time": 10 * epoch, "k": epoch, "v": 1}], 10 * epoch)
         assert len(channels.state[0]) <= 2 * MOST_SEGMENTS + 2
     assert sum(each.rows for each in channels.state[0]) < 40
-    assert len(channels.tuples()) == 99
+    assert len(channels.tuples()) == 59
 
 
 def test_by_arrival_rows_are_given_at_once(tmp_path):
