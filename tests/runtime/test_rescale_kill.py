@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.moving_victim import OUTPUTS
 from runtime.test_kill import kill, manifests, rows, write_input
 
 VICTIM = Path(__file__).with_name("moving_victim.py")
@@ -54,7 +55,7 @@ def check(tmp_path: Path, epochs: int, kills: int) -> None:
     write_input(tmp_path / "in", epochs, int(seed))
     assert survive(tmp_path / "in", tmp_path / "still", "never", 0) == 0
     assert survive(tmp_path / "in", tmp_path / "moved", seed, kills) == kills
-    for place in range(4):
+    for place in range(OUTPUTS):
         still, moved = (rows(f"{tmp_path}/{name}/out/{place}/*.parquet") for name in ("still", "moved"))
         assert still
         assert moved == still
