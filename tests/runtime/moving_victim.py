@@ -1,6 +1,7 @@
-"""A run that is rescaled all the time and may be killed at any moment: INPUT OUTPUT CHECKPOINT SEED.
+"""A run that is rescaled all the time and may be killed at any moment.
 
-With the seed "never" it keeps its channels.
+INPUT OUTPUT CHECKPOINT SEED PLACES: which of the relations run, as digits. With the seed "never" it keeps its
+channels.
 """
 
 import sys
@@ -10,10 +11,10 @@ from penstock.runtime.session import spark_session
 from processes import Running, Sessions
 from rescales import AtRandom
 
-OUTPUTS = 6
+ALL = "012345"
 
 
-def query(path):
+def relations(path):
     """Outer joins, windows beside one and alone, sessions that time out, statistics of every key."""
     reports = ps.stream(
         "reports",
@@ -29,7 +30,7 @@ def query(path):
     last = slow.join(fast, "area", last=2, how="full", suffixes=("", "_2"))
     kept = {"state": {"n": "bigint", "total": "bigint"}, "result": "n bigint, total bigint"}
     values = reports.select("time", "area", v="n").group_by("area")
-    return ps.outputs(
+    return (
         pairs.select("time", "area", "n", "speed"),
         paired.agg(pairs=ps.count(), top=ps.max("n")),
         areas,
@@ -39,11 +40,15 @@ def query(path):
     )
 
 
-def start(source, sink, checkpoint, seed):
+def start(source, sink, checkpoint, seed, places=ALL):
     """The run, rescaled after every epoch or never."""
-    policy = None if seed == "never" else AtRandom(int(seed), every=1)
-    sinks = [ps.parquet(f"{sink}/{place}") for place in range(OUTPUTS)]
-    return query(source).start(*sinks, checkpoint=checkpoint, channels=12, policy=policy, most_moved=30_000)
+    most = 16 if places == ALL else 4
+    policy = None if seed == "never" else AtRandom(int(seed), every=1, most=most)
+    made, sinks = relations(source), [ps.parquet(f"{sink}/{place}") for place in places]
+    query = ps.outputs(*(made[int(place)] for place in places))
+    return query.start(
+        *sinks, checkpoint=checkpoint, channels=2 * len(places), policy=policy, most_moved=30_000
+    )
 
 
 if __name__ == "__main__":

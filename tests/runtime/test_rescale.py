@@ -16,7 +16,7 @@ from graphs.compare import assert_alike
 from graphs.generate import generate
 from penstock.errors import BadRescale, RunError
 from rescales import AtRandom
-from runtime.moving_victim import OUTPUTS, start
+from runtime.moving_victim import ALL, start
 from runtime.test_kill import rows, write_input
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -166,7 +166,7 @@ def test_sixty_epochs_of_all_keyed_state_under_random_rescales(tmp_path):
     write_input(tmp_path / "in", 60, seed)
     for name, policy in (("still", "never"), ("moved", str(seed))):
         start(tmp_path / "in", tmp_path / name, tmp_path / f"{name}-state", policy).wait()
-    for place in range(OUTPUTS):
+    for place in ALL:
         still, moved = (rows(f"{tmp_path}/{name}/{place}/*.parquet") for name in ("still", "moved"))
         assert still
         assert moved == still

@@ -76,7 +76,7 @@ Policy = Callable[[Observation], Iterable[Rescale]]
 class Decision:
     """A change of router: when, of which stage, from how many channels to how many, why, and what moved.
 
-    `left` is the share of the router's cells that later epochs have to switch.
+    `left` is the share of the router's cells and keys that later epochs have to switch.
     """
 
     epoch: int
