@@ -1,16 +1,21 @@
-"""A run that is rescaled all the time and may be killed at any moment: INPUT OUTPUT CHECKPOINT SEED.
+"""A run that is rescaled all the time and may be killed at any moment.
 
-With the seed "never" it keeps its channels.
+INPUT OUTPUT CHECKPOINT SEED PLACES: which of the relations run, as digits. With the seed "never" it keeps its
+channels.
 """
 
 import sys
 
 import penstock as ps
+from penstock.runtime.session import spark_session
+from processes import Running, Sessions
 from rescales import AtRandom
 
+ALL = "012345"
 
-def query(path):
-    """A left outer join within a distance, windows beside it, and windows of windows."""
+
+def relations(path):
+    """Outer joins, windows beside one and alone, sessions that time out, statistics of every key."""
     reports = ps.stream(
         "reports",
         "time timestamp, area string, speed double, n bigint",
@@ -20,22 +25,35 @@ def query(path):
     )
     fast, slow = reports.where("speed > 60").select("area", "time", "n"), reports.where("n % 7 = 1")
     pairs = fast.join(slow, "area", within="2 seconds", how="left", suffixes=("", "_2"))
-    beside = (
-        pairs.group_by("area").window("20 seconds", slide="1 second").agg(pairs=ps.count(), top=ps.max("n"))
-    )
+    paired = pairs.group_by("area").window("20 seconds", slide="1 second")
     areas = reports.group_by("area").window("20 seconds", slide="3 seconds").agg(n=ps.sum("n"))
     last = slow.join(fast, "area", last=2, how="full", suffixes=("", "_2"))
-    return ps.outputs(
-        pairs.select("time", "area", "n", "speed"), beside, areas, last.select("time", "area", "n", "n_2")
+    kept = {"state": {"n": "bigint", "total": "bigint"}, "result": "n bigint, total bigint"}
+    values = reports.select("time", "area", v="n").group_by("area")
+    return (
+        pairs.select("time", "area", "n", "speed"),
+        paired.agg(pairs=ps.count(), top=ps.max("n")),
+        areas,
+        last.select("time", "area", "n", "n_2"),
+        values.process(Sessions(), timeout="1 second", **kept),
+        values.process(Running(), **kept),
     )
 
 
-def start(source, sink, checkpoint, seed):
+def start(source, sink, checkpoint, seed, places=ALL):
     """The run, rescaled after every epoch or never."""
-    policy = None if seed == "never" else AtRandom(int(seed), every=1)
-    sinks = [ps.parquet(f"{sink}/{place}") for place in range(4)]
-    return query(source).start(*sinks, checkpoint=checkpoint, channels=9, policy=policy, most_moved=30_000)
+    most = 16 if places == ALL else 4
+    policy = None if seed == "never" else AtRandom(int(seed), every=1, most=most)
+    made, sinks = relations(source), [ps.parquet(f"{sink}/{place}") for place in places]
+    query = ps.outputs(*(made[int(place)] for place in places))
+    return query.start(
+        *sinks, checkpoint=checkpoint, channels=2 * len(places), policy=policy, most_moved=30_000
+    )
 
 
 if __name__ == "__main__":
+    session = spark_session()
+    # Compiling code for a query that runs a few epochs takes longer than the run.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     start(*sys.argv[1:]).wait()

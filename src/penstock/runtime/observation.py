@@ -78,6 +78,7 @@ class Decision:
 
     `left` is the share of the router's cells that later epochs have to switch. With the partitioning
     "sub-keys" it is about which hot keys are formed in several channels; nothing moves for that.
+    `left` is the share of the router's cells and keys that later epochs have to switch.
     """
 
     epoch: int

@@ -127,13 +127,15 @@ class Rescaling:
         return replace(plan, router=self.routers.store(stepped), channels=stepped.channels, spread=changed)
 
     def left(self, plan: StagePlan) -> float:
-        """The share of cells that are not yet where the target has them."""
+        """The share of cells and of keys in tables that are not yet where the target has them."""
         if plan.router == plan.target:
             return 0.0
-        cells = [self.routers.find(name).ring.cells for name in (plan.router, plan.target)]
-        size = max(map(len, cells))
-        now, then = (np.repeat(each, size // len(each)) for each in cells)
-        return float((now != then).mean()) or 1 / size
+        now, then = (self.routers.find(name) for name in (plan.router, plan.target))
+        size = max(len(now.ring.cells), len(then.ring.cells))
+        cells = [np.repeat(each.ring.cells, size // len(each.ring.cells)) for each in (now, then)]
+        keys = np.union1d(now.keys, then.keys)
+        differ = np.concatenate([cells[0] != cells[1], now.route(keys) != then.route(keys)])
+        return float(differ.mean())
 
     def _keyed(self, number: int) -> bool:
         stage = self.runners[number].stage
