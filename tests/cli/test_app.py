@@ -10,6 +10,8 @@ from penstock.cli.app import app
 COMMANDS = [
     [],
     ["demo"],
+    ["gate"],
+    ["token"],
     ["bench"],
     ["bench", "windows"],
     ["bench", "latency"],
