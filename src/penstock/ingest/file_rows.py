@@ -39,7 +39,3 @@ class FileRows:
             if batch.num_rows > skip:
                 yield batch.slice(skip)
             skip = max(skip - batch.num_rows, 0)
-
-    def count(self) -> int:
-        """Rows in all; of Parquet known at once, of the others after reading them."""
-        return int(self._dataset.count_rows())
