@@ -75,7 +75,7 @@ def taken(inlet, start, end, tasks=3):
 
 def at(inlet, start, **expected):
     """The offset once it has come so far."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     wanted = {f"reports/{name}": each for name, each in expected.items()}
     while (end := inlet.latest(start, None)).asdict() != wanted:
         assert time.monotonic() < until, end.asdict()
@@ -104,6 +104,7 @@ def test_a_limit_is_shared_over_streams_and_what_is_left_comes_next(gate):
     push(gate.address, "a", 0, 100)
     push(gate.address, "b", 0, 5)
     inlet = reader(gate.address)
+    at(inlet, Offsets(), a=100, b=5)
     first = inlet.latest(Offsets(), 25)
     assert first.asdict() == {"reports/a": 20, "reports/b": 5}
     assert taken(inlet, first, at(inlet, first, a=100, b=5)) == {"a": list(range(20, 100))}
@@ -131,7 +132,7 @@ def test_a_task_goes_on_where_a_gate_died(tmp_path):
         for stream in range(40):
             push(gate, f"s{stream}", 0, 5000)
         inlet = reader(gate)
-        end = inlet.latest(Offsets(), None)
+        end = at(inlet, Offsets(), **{f"s{number}": 5000 for number in range(40)})
         (parts,) = inlet.tasks(Offsets(), end, 1)
         batches = GATHERING.rows(parts)
         rows = [next(batches)]
@@ -244,5 +245,6 @@ def test_many_streams_share_few_batches(gate):
         for client in clients:
             client.flush()
     inlet = reader(gate.address)
-    (parts,) = inlet.tasks(Offsets(), inlet.latest(Offsets(), None), 8)
+    end = at(inlet, Offsets(), **{f"s{number}": 5 for number in range(200)})
+    (parts,) = inlet.tasks(Offsets(), end, 8)
     assert [batch.num_rows for batch in GATHERING.rows(parts)] == [1000]

@@ -39,7 +39,7 @@ class Case:
         return 8 if self.batch_rows >= FLOOR_ROWS else 64
 
     def __str__(self) -> str:
-        return f"{self.streams} streams, batches of {self.batch_rows:,}"
+        return f"{self.streams} stream{'s' * (self.streams > 1)}, batches of {self.batch_rows:,}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Size:
 
 
 FULL: Final = Size(STREAMS, {100: 8_000, 10_000: 800}, redis_rows=120_000, repeats=3, redirecting_s=20)
-QUICK: Final = Size(STREAMS, {100: 1_000, 10_000: 64}, redis_rows=20_000, repeats=1, redirecting_s=5)
+QUICK: Final = Size(STREAMS, {100: 2_000, 10_000: 160}, redis_rows=20_000, repeats=1, redirecting_s=5)
 
 Server = Callable[[], AbstractContextManager[str]]
 
