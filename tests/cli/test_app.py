@@ -19,6 +19,7 @@ COMMANDS = [
     ["bench", "splits"],
     ["bench", "operators"],
     ["bench", "process"],
+    ["bench", "rescale"],
     ["bench", "subkeys"],
     ["push"],
     ["controller"],
