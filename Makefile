@@ -27,6 +27,7 @@ bench: $(READY)
 	$(BIN)/penstock bench splits
 	$(BIN)/penstock bench operators
 	$(BIN)/penstock bench process
+	$(BIN)/penstock bench rescale
 	@command -v redis-server >/dev/null || (apt-get update && apt-get install -y --no-install-recommends redis-server)
 	$(BIN)/penstock bench gates
 	$(BIN)/penstock reproduce all --plots figures

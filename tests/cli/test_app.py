@@ -21,6 +21,7 @@ COMMANDS = [
     ["bench", "splits"],
     ["bench", "operators"],
     ["bench", "process"],
+    ["bench", "rescale"],
     ["bench", "subkeys"],
     ["push"],
     ["controller"],

@@ -72,6 +72,13 @@ def last_statistics(folder: Path) -> Delivered:
     return Delivered(int(rows), int(checksum))
 
 
+def states_kept(files: Path) -> Delivered:
+    """Count and checksum of exported states: keys, two counters and a payload."""
+    sql = "SELECT count(*), coalesce(sum(hash(key, n, total, payload)), 0) FROM read_parquet(?)"
+    rows, checksum = _one(sql, str(files))
+    return Delivered(int(rows), int(checksum))
+
+
 _STATISTICS = "count(*), coalesce(sum(hash(key, n, round(total, 6), round(top, 6))), 0)"
 
 _CHECKSUM = """

@@ -140,6 +140,23 @@ def migration(
 
 
 @bench.command()
+def rescale(
+    *,
+    state_mb: Annotated[int, typer.Option(min=1, help="Megabytes of keyed state.")] = 1024,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare how long a stream stands still at 4 -> 8 channels with Spark's offline repartitioning.
+
+    Example: [bold]penstock bench rescale --quick --json > rescale.json[/]
+    """
+    from penstock.benchmarks.rescale import rescale as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(state_mb=state_mb, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
 def splits(
     *,
     rows: Rows = 10_000_000,
