@@ -76,9 +76,8 @@ Policy = Callable[[Observation], Iterable[Rescale]]
 class Decision:
     """A change of router: when, of which stage, from how many channels to how many, why, and what moved.
 
-    `left` is the share of the router's cells that later epochs have to switch. With the partitioning
+    `left` is the share of the router's cells and keys that later epochs have to switch. With the partitioning
     "sub-keys" it is about which hot keys are formed in several channels; nothing moves for that.
-    `left` is the share of the router's cells and keys that later epochs have to switch.
     """
 
     epoch: int

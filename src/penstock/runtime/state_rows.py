@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.compile import TIME
+from penstock.compile import HASH, KNOWN, TIME, TIMER
 from penstock.compile.join_plan import TIE
+from penstock.keyed import NO_TIMER
 from penstock.runtime.join_state import Keeping
 from penstock.runtime.keyed import KEY, number_keys
 from penstock.runtime.records import StageRecord
@@ -28,10 +29,8 @@ PART, PANES, MATCHED = "_part", "_panes", "_matched"
 _SIDES = ("left", "right")
 # Parts and columns of the state of keyed functions.
 _STATES, _WAITING = "state", "rows"
-_HASH, _TIMER, _KNOWN = "_ps_hash", "_ps_timer", "_ps_known"
-_NO_TIMER = 2**63 - 1
-_HIDDEN = {TIE, _HASH, _KNOWN}
-_INSTANTS = {TIME, PANE, _TIMER}
+_HIDDEN = {TIE, HASH, KNOWN}
+_INSTANTS = {TIME, PANE, TIMER}
 _TIMES = pa.timestamp("us", "UTC")
 
 
@@ -98,7 +97,7 @@ class StateRows:
         # Segments are from the oldest to the newest, and the largest place of a number wins.
         np.maximum.at(newest, numbers, np.arange(len(numbers)))
         table = together.take(pa.array(newest))
-        alive = table[_KNOWN].to_numpy() | (table[_TIMER].to_numpy() != _NO_TIMER)
+        alive = table[KNOWN].to_numpy() | (table[TIMER].to_numpy() != NO_TIMER)
         table = table.filter(pa.array(alive))
         return table.append_column(PART, pa.array([_STATES] * table.num_rows, pa.string()))
 
@@ -116,7 +115,7 @@ class StateRows:
         if name == PANE:
             assert self.note.pane is not None
             values = values * self.note.pane + self.note.offset
-        unset = values == _NO_TIMER if name == _TIMER else None
+        unset = values == NO_TIMER if name == TIMER else None
         return pa.array(values, mask=unset).cast(_TIMES)
 
     def _name(self, name: str) -> str:
@@ -127,7 +126,7 @@ class StateRows:
             return "_time"
         if name == PANE:
             return "_pane"
-        if name == _TIMER:
+        if name == TIMER:
             return "_timer"
         return self.note.columns.get(name, name)
 
