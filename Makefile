@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/penstock demo
 
 test: check
-	$(BIN)/pytest -m "not soak"
+	$(BIN)/pytest -m "not soak" --numprocesses 2 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .
