@@ -21,6 +21,7 @@ STEP = 64 * 2**20
 _PAYLOAD = 100
 _STATE_ROW = 3 * 8 + _PAYLOAD  # key, two counters, payload
 _KEPT_ROW = 150  # what a row of state takes in a segment, about
+_VERSIONS = 10  # epochs whose older versions of keys may still lie in segments, about
 _LETTERS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=np.uint8)
 
 
@@ -44,6 +45,11 @@ class KeyedPayloads:
         return max(1, self.state_mb * 10**6 // _STATE_ROW)
 
     @property
+    def small(self) -> int:
+        """Rows of an epoch that fills nothing: no more than a tenth of the keys."""
+        return max(1, min(self.epoch_rows, self.keys // 10))
+
+    @property
     def step(self) -> int:
         """The default bound of a step, in proportion for less than a gigabyte, so that there are steps."""
         return min(STEP, self.state_mb * 2**16)
@@ -56,7 +62,8 @@ class KeyedPayloads:
     @property
     def after(self) -> int:
         """Epochs of and after the change: half more than half of the state should need, and steady ones."""
-        return -(-self.keys * _KEPT_ROW * 3 // (4 * self.step)) + self.steady
+        rows = self.keys + _VERSIONS * self.small
+        return -(-rows * _KEPT_ROW * 3 // (4 * self.step)) + self.steady
 
     def write(self, folder: Path) -> list[Path]:
         """One file for each epoch, in their order."""
@@ -77,7 +84,7 @@ class KeyedPayloads:
         for start in range(0, self.keys, self.fill_rows):
             yield every[start : start + self.fill_rows]
         for _ in range(self.steady + self.after):
-            yield rng.integers(0, self.keys, self.epoch_rows)
+            yield rng.integers(0, self.keys, self.small)
 
 
 def payloads(keys: NDArray[np.int64]) -> pa.StringArray:

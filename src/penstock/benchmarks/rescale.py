@@ -57,7 +57,7 @@ def rescale(
         SPARK: repartition_offline,
     }
     found: dict[str, Measured] = {}
-    with tempfile.TemporaryDirectory(prefix="penstock-rescale-") as scratch:
+    with _folder() as scratch:
         sets = [(each, each.write(Path(scratch) / str(place))) for place, each in enumerate(_of(warm, data))]
         for name, run in engines.items():
             for each, files in sets:
@@ -69,15 +69,20 @@ def _of(*each: KeyedPayloads | None) -> list[KeyedPayloads]:
     return [data for data in each if data is not None]
 
 
+def _folder(parent: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    # Spark tends the stores of a stopped query for a while and may write to what is being deleted.
+    return tempfile.TemporaryDirectory(prefix="penstock-rescale-", dir=parent, ignore_cleanup_errors=True)
+
+
 def _measured(spark: SparkSession, name: str, run: Run, data: KeyedPayloads, files: list[Path]) -> Measured:
-    with tempfile.TemporaryDirectory(prefix="penstock-rescale-", dir=files[0].parent.parent) as place:
+    with _folder(files[0].parent.parent) as place:
         start = time.perf_counter()
         rescaled = run(spark, data, files, Path(place))
         wall = time.perf_counter() - start
     took = rescaled.standstill
     say(
-        f"{name}, {data.keys:,} keys: {took.whole_s:.2f} s over {rescaled.epochs} epochs, "
-        f"{took.steady_s:.2f} s a steady one"
+        f"{name}, {data.keys:,} keys: stood still for {took.whole_s:.2f} s over {rescaled.epochs} epochs, at "
+        f"most {took.longest_s:.2f} s at once; {took.steady_s:.2f} s a steady epoch; {wall:.0f} s in all"
     )
     return Measured(rescaled, wall)
 
