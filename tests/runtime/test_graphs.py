@@ -56,7 +56,7 @@ def test_a_small_random_graph_gives_what_a_batch_engine_gives(interpreted, seed)
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1_000, 1_300))
-def test_three_hundred_random_graphs_give_what_a_batch_engine_and_serial_runs_give(spark, seed):
+def test_three_hundred_random_graphs_give_what_a_batch_engine_and_serial_runs_give(interpreted, seed):
     graph = generate(seed)
     check_serial(graph, check(seed, graph))
 
