@@ -78,8 +78,7 @@ def test_a_full_disk_loses_nothing_and_is_left_again(tmp_path):
     with GateProcess(tmp_path) as gate, RawPush(gate.address) as push:
         push.send("reports/1", 0, rows(0, 1000), connect=True)
         push.wait_for("reports/1", 1000)
-        (segment,) = files(tmp_path)
-        room = segment.stat().st_size + 50_000
+        room = ask(gate.address, "status")["log"]["bytes"] + 50_000
         _, most = resource.prlimit(gate.process.pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
         sequence = 1000
         while push.heard.empty():
@@ -110,7 +109,7 @@ def test_a_torn_tail_is_cut_off_and_reported(tmp_path):
     next(tmp_path.glob("log/*.index")).unlink()
     (segment,) = files(tmp_path)
     with segment.open("ab") as file:
-        file.write(segment.read_bytes()[:200])
+        file.write(segment.read_bytes()[:199] + b"x")
     with GateProcess(tmp_path) as gate:
         assert "200 bytes that were never acknowledged are cut off" in gate.process.stderr.readline()
         assert ask(gate.address, "status")["log"]["torn_bytes"] == 200

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.errors import DamagedLog
 from penstock.ingest.record import checksum
+from penstock.ingest.segment_files import sync_folder
 
 __all__ = ["Catalogue"]
 
@@ -34,6 +35,7 @@ class Catalogue:
             self._size = end
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
         os.ftruncate(self._file, self._size)
+        sync_folder(path.parent)
         self._unsynced = False
 
     def add_schema(self, inlet: str, schema: pa.Schema) -> None:

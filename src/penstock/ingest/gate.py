@@ -46,6 +46,7 @@ class Gate:
     ) -> None:
         host, port = parse_address(address)
         security.check(host)
+        pa.array([0])  # Arrow imports pandas with its first array: now, not in front of clients
         self.started = time.time()
         self.intake = Intake(Path(folder), limits or Limits())
         self._server = _Server(self, host, port, security)
@@ -173,7 +174,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc] # Flight is untype
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Errors of ours as Flight tells them to a client; others without their inner words."""
+    """Errors of ours as Flight tells them to a client, with the same words."""
     try:
         yield
     except NotAllowed as error:
@@ -182,3 +183,7 @@ def _told() -> Iterator[None]:
         raise flight.FlightUnavailableError(str(error)) from None
     except GateError as error:
         raise flight.FlightServerError(f"{type(error).__name__}: {error}") from None
+    except flight.FlightError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise flight.FlightServerError(f"the call could not be served: {error}") from None

@@ -77,7 +77,7 @@ class GroupCommit:
         self._before = before
         self._segment_bytes, self._group_bytes = segment_bytes, group_bytes
         self.segment = segment
-        self._writer: SegmentWriter = files.open(segment, size)
+        self._writer: SegmentWriter = files.open(segment, size, segment_bytes)
         self._waiting: deque[Entry] = deque()
         self._changed = threading.Condition()
         self._closed = self._spoilt = False
@@ -177,7 +177,7 @@ class GroupCommit:
             self._spoilt = True
 
     def _rotate(self) -> None:
-        following = self._files.open(self.segment + 1)
+        following = self._files.open(self.segment + 1, 0, self._segment_bytes)
         self._writer.close()
         self._spoilt = False
         full, self.segment, self._writer = self.segment, self.segment + 1, following

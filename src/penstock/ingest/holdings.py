@@ -1,6 +1,7 @@
 """What is durable, stream by stream and segment by segment; kept in memory and rebuilt at each start."""
 
 from dataclasses import dataclass, field
+from sys import intern
 
 from penstock.errors import RangeNotHeld
 from penstock.ingest.positions import Piece, Positions
@@ -51,7 +52,8 @@ class Holdings:
 
     def note(self, number: int, line: Line) -> None:
         """Take over one record."""
-        offset, stream, sequence, rows, frontier, arrived, stride = line
+        offset, name, sequence, rows, frontier, arrived, stride = line
+        stream = intern(name)  # one text for all segments
         held = self.streams.setdefault(stream, Held())
         held.positions.add(sequence, rows, number, offset)
         held.next = max(held.next, sequence + rows)

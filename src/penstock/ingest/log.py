@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from penstock.errors import BadGate, DamagedLog
+from penstock.errors import BadGate, DamagedLog, RangeNotHeld
 from penstock.ingest.catalogue import Catalogue
 from penstock.ingest.group_commit import Entry, GroupCommit, Placed
 from penstock.ingest.holdings import Held, Holdings, Segment
@@ -130,8 +130,10 @@ class Log:
 
     def read(self, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
         """The rows of a piece, in place in the mapped file, once their checksum was found right."""
-        size = self.held.segments.get(piece.segment, Segment()).size
-        for least in (0, size):  # a map of the last segment may be too short
+        segment = self.held.segments.get(piece.segment)
+        if segment is None:
+            raise RangeNotHeld(f"rows from {piece.sequence} were deleted meanwhile; ask for the index again")
+        for least in (0, segment.size):  # a map of the last segment may be too short
             content = self.files.mapped(piece.segment, least)
             header = parse_header(memoryview(content), piece.offset)
             if header and piece.offset + header.size + header.length <= content.size:

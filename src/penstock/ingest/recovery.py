@@ -43,6 +43,6 @@ def _scanned(files: SegmentFiles, number: int, size: int, found: Recovered) -> t
     result = scan(number, files.mapped(number))
     found.damage += result.damage
     found.torn_bytes += result.torn
-    if result.torn:
+    if result.end != size:
         files.cut(number, result.end)
     return result.end, [line_of(offset, header) for offset, header in result.records]

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.ingest.record import ALIGNMENT, MAGIC, Header, checksum, parse_header
 
 __all__ = ["Damage", "Scan", "scan"]
+
+_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,8 @@ def scan(segment: int, content: pa.Buffer) -> Scan:
     records: list[tuple[int, Header]] = []
     broken: list[tuple[int, int, Header | None]] = []
     synced = 0
-    at = 0
-    while at < len(view):
+    at, used = 0, _used(view)
+    while at < used:
         header = parse_header(view, at)
         if header and _sound(view, at, header):
             records.append((at, header))
@@ -58,12 +62,12 @@ def scan(segment: int, content: pa.Buffer) -> Scan:
             following = at + header.stride if header else _next_record(view, at + ALIGNMENT)
             broken.append((at, min(following, len(view)), header))
             at = following
-    torn = next((start for start, _, _ in broken if start >= synced), len(view))
+    torn = next((start for start, _, _ in broken if start >= synced), at)
     return Scan(
         records=tuple((offset, header) for offset, header in records if offset < torn),
         damage=tuple(Damage(segment, at, to - at, header) for at, to, header in broken if at < synced),
         end=torn,
-        torn=len(view) - torn,
+        torn=max(used - torn, 0),
     )
 
 
@@ -72,6 +76,15 @@ def _sound(view: memoryview, at: int, header: Header) -> bool:
     return (
         start + header.length <= len(view) and checksum(view[start : start + header.length]) == header.total
     )
+
+
+def _used(view: memoryview) -> int:
+    """Bytes before the zeros at the end, which are room that was set aside."""
+    for start in range(len(view) // _CHUNK * _CHUNK, -1, -_CHUNK):
+        found = np.flatnonzero(np.frombuffer(view[start : start + _CHUNK], np.uint8))
+        if len(found):
+            return start + int(found[-1]) + 1
+    return 0
 
 
 def _next_record(view: memoryview, at: int) -> int:
