@@ -205,5 +205,9 @@ def test_the_installed_engine_gets_the_query_and_all_options():
         "name": "run",
         "strategy": "subquery",
         "merging": "transparent",
+        "partitioning": "balanced",
+        "resources": None,
+        "most_moved": 64 << 20,
+        "policy": None,
     }
     assert BASE.explain() == f"plan of {BASE!r}"

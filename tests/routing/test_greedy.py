@@ -32,6 +32,11 @@ def test_unlike_channels_add_their_own_cost(channels, items, seed):
     assert (schedule.loads == loads).all()
 
 
+def test_an_item_that_does_not_come_may_cost_any_amount():
+    schedule = greedy_unlike(np.array([[0.0, 29.0], [0.0, 1e300]]), np.array([0, 0]), np.zeros(2))
+    assert schedule.loads.tolist() == [0.0, 0.0]
+
+
 @given(small, st.integers(1, 3))
 def test_makespan_is_at_most_two_less_one_over_k_of_the_least(costs, channels):
     least = least_makespan(costs, channels)

@@ -55,7 +55,9 @@ def greedy_unlike(table: Costs, items: NDArray[np.intp], loads: Costs) -> Schedu
     if not len(items):
         return Schedule(np.empty(0, np.int32), loads.copy())
     most = table.max(axis=0)[items].sum()
-    packed, heap, mask = _packed(table, most, loads)
+    # An item that does not come may cost more than all the others; its cost must not decide on the scale.
+    coming = np.where(np.isin(np.arange(table.shape[1]), items), table, 0.0)
+    packed, heap, mask = _packed(coming, most, loads)
     steps, taken = packed.tolist(), []
     for item in items.tolist():
         least = heap[0]
