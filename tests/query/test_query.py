@@ -207,7 +207,7 @@ def test_the_installed_engine_gets_the_query_and_all_options():
         "merging": "transparent",
         "partitioning": "balanced",
         "resources": None,
-        "most_moved": 64 << 20,
+        "most_moved": 512 << 20,
         "policy": None,
     }
     assert BASE.explain() == f"plan of {BASE!r}"

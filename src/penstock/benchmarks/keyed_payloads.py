@@ -15,7 +15,7 @@ from penstock.benchmarks.data import SECOND_US, START_US
 __all__ = ["DDL", "STEP", "KeyedPayloads", "payloads"]
 
 DDL = "time timestamp not null, key bigint not null, value bigint not null, payload string not null"
-STEP = 64 * 2**20
+STEP = 512 * 2**20
 """Bytes that an epoch moves at most by default."""
 
 _PAYLOAD = 100
@@ -52,7 +52,7 @@ class KeyedPayloads:
     @property
     def step(self) -> int:
         """The default bound of a step, in proportion for less than a gigabyte, so that there are steps."""
-        return min(STEP, self.state_mb * 2**16)
+        return min(STEP, self.state_mb * 2**19)
 
     @property
     def before(self) -> int:

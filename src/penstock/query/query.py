@@ -60,7 +60,7 @@ class Query:
         merging: str = "transparent",
         partitioning: str = "balanced",
         resources: Any = None,
-        most_moved: int = 64 * 2**20,
+        most_moved: int = 512 * 2**20,
         policy: Any = None,
     ) -> Any:
         """Run the query, the first relation into the first sink and so on, and give the handle of the run.
