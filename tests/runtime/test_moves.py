@@ -16,10 +16,9 @@ from penstock.routing.join_grid import copied_sides, join_grid, shaped_grid
 from penstock.routing.spark_hash import spark_hash
 from penstock.runtime.exits import Exit
 from penstock.runtime.join_stage import JoinStage
-from penstock.runtime.join_task import JoinTask
+from penstock.runtime.join_task import LEFT, RIGHT, SIDE, JoinTask
 from penstock.runtime.moves import MoveTask, StageState
 from penstock.runtime.moving import gathered
-from penstock.runtime.packing import CHANNEL, Packing
 from penstock.runtime.placing import Homes
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.spread import Spread
@@ -165,18 +164,19 @@ def together(plan, left, right):
     """The rows of both sides as one exchange brings them, None if there are none."""
     if not left.num_rows and not right.num_rows:
         return None
-    messages = [
-        message
-        for side, rows in enumerate((left, right))
-        for batch in rows.cast(plan.side_schema(side)).combine_chunks().to_batches()
-        for message in Packing(side, 1, watched=False)(iter([_to_channel_0(batch)]))
+    sides = pa.array([0] * left.num_rows + [1] * right.num_rows, pa.int32())
+    structs = [
+        pa.array(each.to_pylist(), pa.struct(list(plan.side_schema(side))))
+        for side, each in enumerate((left, right))
     ]
-    return pa.Table.from_batches(messages)
-
-
-def _to_channel_0(batch):
-    channel = pa.array(np.zeros(batch.num_rows, np.int32))
-    return pa.RecordBatch.from_arrays([channel, *batch.columns], names=[CHANNEL, *batch.schema.names])
+    empty = [pa.nulls(right.num_rows, structs[0].type), pa.nulls(left.num_rows, structs[1].type)]
+    return pa.table(
+        {
+            SIDE: sides,
+            LEFT: pa.concat_arrays([structs[0], empty[0]]),
+            RIGHT: pa.concat_arrays([empty[1], structs[1]]),
+        }
+    )
 
 
 def any_spread(rng, plan, channels, hashes):
@@ -195,7 +195,7 @@ def any_spread(rng, plan, channels, hashes):
 
 
 def run_join(plan, rows, folder, homes, rng, change):
-    moved = Moved(JoinStage(None, plan, (), (), shared=False), folder, homes)
+    moved = Moved(JoinStage(None, plan, (), (), ("", ""), shared=False), folder, homes)
     before = Frontiers(None, None)
     for epoch, (left, right) in enumerate(rows):
         after = Frontiers(END, END) if epoch == len(rows) - 1 else Frontiers(epoch * 5 - 2, epoch * 5 - 4)

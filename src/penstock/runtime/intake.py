@@ -8,14 +8,17 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from pyspark.sql.types import StructType
 
 from penstock.compile import TIME, Feed
-from penstock.query import Map, Select, Stream, quoted
+from penstock.query import Map, Stream, quoted
 from penstock.runtime.frames import REJECT, from_on, stepped, steps_sql, valid
 from penstock.runtime.results import Output
 from penstock.runtime.routers import Routers
 from penstock.runtime.spark_plans import Observed
 from penstock.runtime.storage import Location
 
-__all__ = ["Handed", "Intake", "Seen", "metric", "united"]
+__all__ = ["NEVER", "Handed", "Intake", "Seen", "metric", "united"]
+
+NEVER = -(2**62)
+"""A time before every tuple."""
 
 # Evaluated for every tuple of the stream, so no more than what decides on the epoch.
 _OBSERVED = f"""struct(
@@ -99,21 +102,6 @@ class Intake:
             return steps_sql(feed.outside, rows, TIME)
         start = self.session.sql(f"SELECT * FROM {rows}")
         return self._view(stepped(start, feed.outside, exchanges=exchanges if feed.exchanged else None))
-
-    def unwatched(self, feed: Feed) -> str | None:
-        """A name for all tuples of a stream, marked, that nobody has looked at; the caller will see to that.
-
-        None where they cannot be had so: tuples would be dropped before anybody sees them.
-        """
-        stream = feed.origin
-        if not isinstance(stream, Stream) or stream.name not in self.arrivals or feed.exchanged:
-            return None
-        if stream.name in self.seen or stream.name in self._watching:
-            return None
-        if not all(isinstance(step, Select) for step in feed.outside):
-            return None
-        self._watching.add(stream.name)
-        return self._view(self.arrivals[stream.name])
 
     def route(self, router: str, hashed: str) -> Column:
         """The channel by a router of a hash that is given as SQL."""

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from penstock.compile import JoinPlan
 from penstock.routing import JoinSpread, Ring, copied_sides, join_grid, spread_hot_keys
-from penstock.runtime.packing import CHANNEL
 from penstock.runtime.spread import Spread
 from penstock.runtime.spread_column import (
     grid_left_column,
@@ -24,8 +23,9 @@ from penstock.runtime.spread_column import (
     spread_right_column,
 )
 
-__all__ = ["HashRoute", "find_hot_keys", "hash_route", "routed"]
+__all__ = ["CHANNEL", "HASH", "HashRoute", "find_hot_keys", "hash_route", "routed"]
 
+CHANNEL, HASH = "_ps_channel", "_ps_hash"
 # How many of the most frequent keys of each side are looked at, how many rows tell enough about them, and
 # how many of a partition are looked at.
 _MOST_KEYS, _FEWEST_ROWS, _ENOUGH_ROWS = 256, 1_000, 100_000
@@ -33,10 +33,10 @@ _MOST_KEYS, _FEWEST_ROWS, _ENOUGH_ROWS = 256, 1_000, 100_000
 
 @dataclass(frozen=True)
 class HashRoute:
-    """The hash that decides on the channel of a row, and whether the row can matter at all, as SQL."""
+    """The hash that decides on the channel of a row as SQL, and what leaves out rows which cannot matter."""
 
-    hash: str
-    matters: str
+    column: str
+    where: str
 
 
 def hash_route(plan: JoinPlan, side: int) -> HashRoute:
@@ -45,27 +45,30 @@ def hash_route(plan: JoinPlan, side: int) -> HashRoute:
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
     hashed = f"xxhash64({', '.join(keys)})"
     if not plan.join.keeps_unmatched[side]:
-        return HashRoute(hashed, known)
+        return HashRoute(hashed, f" WHERE {known}")
     # A null is equal to nothing, so its row may be anywhere; all in one place they would be a hot key.
     salted = ", ".join(f"`{column.name}`" for column in plan.sides[side])
-    return HashRoute(f"CASE WHEN {known} THEN {hashed} ELSE xxhash64({salted}) END", "true")
+    return HashRoute(f"CASE WHEN {known} THEN {hashed} ELSE xxhash64({salted}) END", "")
 
 
 def routed(
     frame: DataFrame, plan: JoinPlan, side: int, channels: int, spread: JoinSpread | None
 ) -> DataFrame:
-    """The rows of a side with their channels by a grid or a spread, -1 for those that cannot matter."""
+    """The rows of a side by a grid or a spread, one for each channel, without those that cannot matter."""
     keys = plan.join.left.keys
     if not keys:
         grid = join_grid(plan.join.how, plan.join.bound, channels)
         column = (grid_left_column, grid_right_column)[side](_salt(plan, side), grid)
-        return frame.select(column.alias(CHANNEL), "*")
+        return frame.withColumn(CHANNEL, F.explode(column))
     assert spread is not None
     known = F.expr(" AND ".join(f"{key} IS NOT NULL" for key in keys))
     column = (spread_left_column, spread_right_column)[side](F.xxhash64(*keys), _salt(plan, side), spread)
-    anywhere = F.pmod(_salt(plan, side), F.lit(channels).cast("long")).cast("int")
-    otherwise = anywhere if plan.join.keeps_unmatched[side] else F.lit(-1)
-    return frame.select(F.when(known, column).otherwise(F.array(otherwise)).alias(CHANNEL), "*")
+    if plan.join.keeps_unmatched[side]:
+        anywhere = F.pmod(_salt(plan, side), F.lit(channels).cast("long")).cast("int")
+        column = F.when(known, column).otherwise(F.array(anywhere))
+    else:
+        frame = frame.where(known)
+    return frame.withColumn(CHANNEL, F.explode(column))
 
 
 def find_hot_keys(plan: JoinPlan, sides: Sequence[DataFrame | None], channels: int) -> Spread:

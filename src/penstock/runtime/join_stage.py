@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.compile import TIME, Combining, JoinPlan, Stage
+from penstock.compile import Combining, JoinPlan, Stage
 from penstock.joins import END, Frontiers
-from penstock.query import Stream
 from penstock.routing import join_grid
 from penstock.runtime.exits import Exit
-from penstock.runtime.frames import REJECT, steps_sql
-from penstock.runtime.intake import Intake, metric
-from penstock.runtime.join_route import find_hot_keys, hash_route, routed
-from penstock.runtime.join_task import JoinTask
+from penstock.runtime.intake import Intake
+from penstock.runtime.join_route import CHANNEL, HASH, find_hot_keys, hash_route, routed
+from penstock.runtime.join_task import LEFT, RIGHT, SIDE, JoinTask
 from penstock.runtime.map_side import EMPTY, MapSide
-from penstock.runtime.packing import CHANNEL, NEVER, PACKED, SEEN, Packing
 from penstock.runtime.placing import GridPlacing, Homes, Placing, SpreadPlacing
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.segments import Segment
@@ -29,15 +26,17 @@ __all__ = ["JoinStage"]
 
 @dataclass(frozen=True)
 class JoinStage:
-    """Routes both sides in one exchange, as messages of Arrow rows.
+    """Routes both sides in one exchange, each row as a struct of its side.
 
-    `shared` says that another stage runs in its channels and relies on every key being whole in one of them.
+    `structs` are Spark's types of what the left and the right side send. `shared` says that another stage
+    runs in its channels and relies on every key being whole in one of them.
     """
 
     stage: Stage
     plan: JoinPlan
     entrances: tuple[Entrance, ...]
     exits: tuple[Exit, ...]
+    structs: tuple[str, str]
     shared: bool
 
     @property
@@ -51,20 +50,14 @@ class JoinStage:
 
     def map_side(self, intake: Intake, plan: StagePlan, record: StageRecord) -> MapSide:
         """Run everything up to the exchange."""
-        sent = [self._sent(intake, plan, side) for side in (0, 1)]
-        if sent == [None, None]:
+        sides = [self._sent(intake, plan, side) for side in (0, 1)]
+        if sides == [None, None]:
             return EMPTY
         spread = record.spread
         if spread is None and not self.shared:
-            frames = [None if each is None else intake.session.sql(each.rows) for each in sent]
+            frames = [None if rows is None else intake.session.sql(rows) for rows in sides]
             spread = find_hot_keys(self.plan, frames, plan.channels)
-        packed = [
-            self._packed(intake, each, side, plan, spread)
-            for side, each in enumerate(sent)
-            if each is not None
-        ]
-        together = packed[0] if len(packed) == 1 else packed[0].unionAll(packed[1])
-        exchanged = together.repartitionById(plan.channels, F.col(CHANNEL))
+        exchanged = self._routed(intake, sides, plan, spread)
         shuffled = run_map_side(exchanged, intake.watched(), combining=False)
         intake.settle(shuffled.observed if shuffled else {})
         if shuffled is None:
@@ -118,45 +111,48 @@ class JoinStage:
         promise = min(left, right) - back
         return promise if record.promise is None else max(promise, record.promise)
 
-    def _sent(self, intake: Intake, plan: StagePlan, side: int) -> "_Sent | None":
-        """The rows that a side sends, None if it has none."""
-        entrance = self.entrances[side]
-        columns = ", ".join(f"{column.sql} AS `{column.name}`" for column in self.plan.sides[side])
-        if len(entrance.port) == 1:
-            (feed,) = entrance.port
-            rows = intake.unwatched(feed)
-            if rows is not None:
-                assert isinstance(feed.origin, Stream)
-                # Where a tuple does not fit, its time says so.
-                time = f"CASE WHEN {REJECT} IS NULL THEN {TIME} ELSE {NEVER}L END AS {TIME}"
-                fit = f"(SELECT * EXCEPT ({TIME}), {time} FROM {rows})"
-                return _Sent(f"SELECT {columns} FROM {steps_sql(feed.outside, fit, TIME)}", feed.origin.name)
-        found = entrance.rows(intake, plan.channels)
-        return None if found is None else _Sent(f"SELECT {columns} FROM {found}")
+    def _sent(self, intake: Intake, plan: StagePlan, side: int) -> str | None:
+        """A SELECT of the columns that a side sends, None if it has no rows."""
+        rows = self.entrances[side].rows(intake, plan.channels)
+        sent = ", ".join(f"{column.sql} AS `{column.name}`" for column in self.plan.sides[side])
+        return None if rows is None else f"SELECT {sent} FROM {rows}"
 
-    def _packed(
-        self, intake: Intake, sent: "_Sent", side: int, plan: StagePlan, spread: Spread | None
+    def _routed(
+        self, intake: Intake, sides: list[str | None], plan: StagePlan, spread: Spread | None
     ) -> DataFrame:
-        """The rows of a side as messages to the channels."""
-        rows = intake.session.sql(sent.rows)
+        """The rows of both sides in one exchange.
+
+        Hashed keys make one statement: a text is one call to the JVM, where columns are one for every part.
+        """
         if self.plan.join.left.keys and (spread is None or not spread.keys):
-            hashed = hash_route(self.plan, side)
-            channel = F.when(F.expr(hashed.matters), intake.route(plan.router, hashed.hash)).otherwise(-1)
-            rows = rows.select(channel.alias(CHANNEL), "*")
-        else:
-            pair = intake.routers.find(plan.router) if spread is not None and plan.router else None
-            grids = spread.router(pair) if spread is not None and pair is not None else None
-            rows = routed(rows, self.plan, side, plan.channels, grids)
-        bound = intake.bounds.get(sent.watched) if sent.watched else None
-        packed = rows.mapInArrow(Packing(side, plan.channels, sent.watched is not None, bound), PACKED)
-        if sent.watched is None:
-            return packed
-        return packed.observe(metric(sent.watched), F.expr(SEEN).alias("seen"))
+            texts = [
+                f"SELECT {self._packed(side)}, {hashed.column} AS {HASH} FROM ({rows}){hashed.where}"
+                for side, rows in enumerate(sides)
+                if rows is not None
+                for hashed in [hash_route(self.plan, side)]
+            ]
+            together = intake.session.sql(" UNION ALL ".join(texts))
+            return together.repartitionById(plan.channels, intake.route(plan.router, HASH))
+        grids = (
+            spread.router(intake.routers.find(plan.router)) if spread is not None and plan.router else None
+        )
+        frames = [
+            routed(intake.session.sql(rows), self.plan, side, plan.channels, grids).selectExpr(
+                *self._columns(side), CHANNEL
+            )
+            for side, rows in enumerate(sides)
+            if rows is not None
+        ]
+        together = frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
+        return together.repartitionById(plan.channels, F.col(CHANNEL))
 
+    def _packed(self, side: int) -> str:
+        return ", ".join(self._columns(side))
 
-@dataclass(frozen=True)
-class _Sent:
-    """A SELECT of the rows of a side; `watched` is the stream that is looked at while they are packed."""
-
-    rows: str
-    watched: str | None = None
+    def _columns(self, side: int) -> list[str]:
+        """The side, and its columns in the struct of that side beside an empty one of the other."""
+        names = ", ".join(f"`{column.name}`" for column in self.plan.sides[side])
+        own = f"cast(struct({names}) AS {self.structs[side]})"
+        other = f"cast(NULL AS {self.structs[1 - side]})"
+        left, right = (own, other) if side == 0 else (other, own)
+        return [f"{side} AS {SIDE}", f"{left} AS {LEFT}", f"{right} AS {RIGHT}"]

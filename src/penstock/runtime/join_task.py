@@ -5,18 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.compile import JoinPlan
 from penstock.joins import Frontiers, Pair, Within, step
 from penstock.runtime.exits import Exit, OpenExits
 from penstock.runtime.join_state import Keeping
 from penstock.runtime.key_counts import KeyCounts, count_keys
-from penstock.runtime.packing import unpacked
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.segments import Segment
 from penstock.runtime.storage import Location
 
-__all__ = ["JoinTask"]
+__all__ = ["LEFT", "RIGHT", "SIDE", "JoinTask"]
+
+SIDE, LEFT, RIGHT = "_ps_side", "_ps_l", "_ps_r"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class JoinTask:
         segments = self.state[channel]
         if new is None and not segments:
             return Receipt(channel, (), ()), {}
-        rows = Pair(self._side(new, 0), self._side(new, 1))
+        rows = Pair(self._side(new, 0, LEFT), self._side(new, 1, RIGHT))
         keeping = Pair(self._keeping(channel, 0, "left"), self._keeping(channel, 1, "right"))
         kept = Pair(
             keeping.left.load(segments, self._alive_from(self.before.right)),
@@ -57,7 +59,7 @@ class JoinTask:
         )
         left = keeping.left.save(kept.left, rows.left, remains.left)
         right = keeping.right.save(kept.right, rows.right, remains.right)
-        received = int(rows.left.num_rows + rows.right.num_rows)
+        received = 0 if new is None else new.num_rows
         receipt = Receipt(
             channel,
             (*left, *right),
@@ -89,6 +91,11 @@ class JoinTask:
         bound = self.plan.join.bound
         return frontier - bound.distance if frontier is not None and isinstance(bound, Within) else None
 
-    def _side(self, new: Any, side: int) -> Any:
+    def _side(self, new: Any, side: int, column: str) -> Any:
         schema = self.plan.side_schema(side)
-        return schema.empty_table() if new is None else unpacked(new, side, schema)
+        if new is None:
+            return schema.empty_table()
+        chosen = new[column].filter(pc.equal(new[SIDE], side)).combine_chunks()
+        if isinstance(chosen, pa.ChunkedArray):
+            return schema.empty_table() if not len(chosen) else pa.table(chosen.flatten(), schema=schema)
+        return pa.Table.from_arrays(chosen.flatten(), schema=schema)

@@ -16,10 +16,9 @@ from penstock.compile import TIME, Feed, WindowPlan
 from penstock.query import Stream
 from penstock.runtime.former import Former
 from penstock.runtime.frames import REJECT, sql_over, steps_sql
-from penstock.runtime.intake import Intake, Seen
+from penstock.runtime.intake import NEVER, Intake, Seen
 from penstock.runtime.keyed import KEY
 from penstock.runtime.map_side import EMPTY, MapSide
-from penstock.runtime.packing import NEVER
 from penstock.runtime.records import StagePlan
 from penstock.runtime.segments import PANE
 from penstock.runtime.spark_plans import Shuffled, run_map_side
