@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/penstock demo
 
 test: check
-	$(BIN)/pytest -m "not soak" --numprocesses 2 --dist loadfile
+	$(BIN)/pytest -m "not soak" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .

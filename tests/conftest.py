@@ -22,6 +22,13 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 )
 
+# Minutes each, mostly of waiting for processes: begun first, so that none is left over at the end.
+LONG = ("test_kill", "test_rescale_kill", "test_gates_kill", "test_cluster", "test_graphs")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG)
+
 
 @pytest.fixture(scope="session")
 def spark():

@@ -110,7 +110,7 @@ def check(tmp_path: Path, epochs: int, kills: int) -> None:
 
 
 def test_output_is_the_same_after_kills(tmp_path):
-    check(tmp_path, epochs=14, kills=2)
+    check(tmp_path, epochs=8, kills=2)
 
 
 @pytest.mark.soak
