@@ -3,6 +3,7 @@
 import sys
 
 import penstock as ps
+from penstock.runtime.session import spark_session
 
 
 def queries(path):
@@ -33,6 +34,10 @@ def queries(path):
 
 
 if __name__ == "__main__":
+    session = spark_session()
+    # Compiling code for a query that runs a few epochs takes longer than the run.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     source, sink, checkpoint = sys.argv[1:]
     sinks = [ps.parquet(f"{sink}/{name}") for name in ("windows", "pairs")]
     ps.outputs(*queries(source)).start(*sinks, checkpoint=checkpoint).wait()
