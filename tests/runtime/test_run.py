@@ -110,6 +110,15 @@ def test_a_restart_goes_on_from_the_checkpoint(tmp_path):
     assert [row["total"] for row in found] == [45, 45]
 
 
+def test_a_key_that_cannot_be_null_goes_together_with_what_segments_hold():
+    # Spark says so of new rows and not of segments: the panes of 0 s come from one, of 5 s from the other.
+    stream = readings([(0, None, 1.0), (1, "a", 2.0)], [(5, "a", 3.0)], [(30, "b", 4.0)])
+    keyed = stream.group_by(key="coalesce(k, 'none')").window("10 seconds", slide="5 seconds")
+    found = collected(keyed.agg(total=ps.sum("v")))
+    whole = {row["key"]: row["total"] for row in found if row["window_start"] == START}
+    assert whole == {"none": 1.0, "a": 5.0}
+
+
 def test_a_checkpoint_of_another_query_is_refused(tmp_path):
     stream = readings([(1, "a", 1.0)])
     stream.window("10 seconds").agg(n=ps.count()).start(ps.memory(), checkpoint=tmp_path).wait()

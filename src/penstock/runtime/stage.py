@@ -181,9 +181,16 @@ class _Kernel:
 
 
 def _table(batches: Iterator[Any]) -> Any:
-    """All rows of the epoch for this channel, or None."""
+    """All rows of the epoch for this channel, or None.
+
+    Any column may have nulls: where Spark has proved that one has none, in this epoch or that, its rows must
+    still go together with those of segments.
+    """
     held = [batch for batch in batches if batch.num_rows]
-    return pa.Table.from_batches(held) if held else None
+    if not held:
+        return None
+    table = pa.Table.from_batches(held)
+    return pa.Table.from_arrays(table.columns, names=table.column_names)
 
 
 def _no_rows(session: SparkSession, channels: int) -> DataFrame:
