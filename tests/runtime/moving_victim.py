@@ -7,29 +7,25 @@ channels.
 import sys
 
 import penstock as ps
+from interpreted import interpret
 from penstock.runtime.session import spark_session
 from processes import Running, Sessions
 from rescales import AtRandom
+from runtime.reports import reports
 
 ALL = "012345"
 
 
 def relations(path):
     """Outer joins, windows beside one and alone, sessions that time out, statistics of every key."""
-    reports = ps.stream(
-        "reports",
-        "time timestamp, area string, speed double, n bigint",
-        time="time",
-        delay="3 seconds",
-        source=ps.files(path, files_per_epoch=1),
-    )
-    fast, slow = reports.where("speed > 60").select("area", "time", "n"), reports.where("n % 7 = 1")
+    source = reports(path)
+    fast, slow = source.where("speed > 60").select("area", "time", "n"), source.where("n % 7 = 1")
     pairs = fast.join(slow, "area", within="2 seconds", how="left", suffixes=("", "_2"))
     paired = pairs.group_by("area").window("20 seconds", slide="1 second")
-    areas = reports.group_by("area").window("20 seconds", slide="3 seconds").agg(n=ps.sum("n"))
+    areas = source.group_by("area").window("20 seconds", slide="3 seconds").agg(n=ps.sum("n"))
     last = slow.join(fast, "area", last=2, how="full", suffixes=("", "_2"))
     kept = {"state": {"n": "bigint", "total": "bigint"}, "result": "n bigint, total bigint"}
-    values = reports.select("time", "area", v="n").group_by("area")
+    values = source.select("time", "area", v="n").group_by("area")
     return (
         pairs.select("time", "area", "n", "speed"),
         paired.agg(pairs=ps.count(), top=ps.max("n")),
@@ -52,8 +48,5 @@ def start(source, sink, checkpoint, seed, places=ALL):
 
 
 if __name__ == "__main__":
-    session = spark_session()
-    # Compiling code for a query that runs a few epochs takes longer than the run.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    interpret(spark_session())
     start(*sys.argv[1:]).wait()

@@ -13,6 +13,7 @@ from graphs.batch import evaluate
 from graphs.build import relations, run
 from graphs.compare import assert_alike, multiset
 from graphs.generate import generate
+from interpreted import interpreting
 
 EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 SECOND = dt.timedelta(seconds=1)
@@ -20,13 +21,8 @@ SECOND = dt.timedelta(seconds=1)
 
 @pytest.fixture(scope="module")
 def interpreted(spark):
-    """Spark without generated code: compiling it for a graph that runs once takes longer than the run."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in settings:
-        spark.conf.unset(name)
+    with interpreting(spark):
+        yield spark
 
 
 def check(seed, graph):

@@ -8,35 +8,12 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from oracle import fetched
+from runtime.reports import write_input
 
 VICTIM = Path(__file__).with_name("victim.py")
-
-
-def write_input(folder: Path, epochs: int, seed: int) -> None:
-    """Files of 400 tuples, 2 s of event time each, some of them late by far, some without a time."""
-    rng = np.random.default_rng(seed)
-    folder.mkdir()
-    for number in range(epochs):
-        seconds = number * 2 + rng.random(400) * 2 - rng.random(400) * 2
-        seconds[rng.random(400) < 0.03] -= 60
-        micros = (seconds * 1e6).astype(np.int64)
-        table = pa.table(
-            {
-                "time": pa.array(micros, pa.timestamp("us", tz="UTC"), mask=rng.random(400) < 0.01),
-                "area": pa.array([f"area {n}" for n in rng.zipf(1.5, 400) % 50]),
-                "speed": rng.integers(0, 1000, 400) / 8,
-                "n": rng.integers(0, 10**6, 400),
-            }
-        )
-        path = folder / f"{number:05d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
 
 
 def begin(source: Path, home: Path) -> subprocess.Popen:

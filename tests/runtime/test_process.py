@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 import penstock as ps
+from interpreted import interpreting
 from penstock.errors import BadProcess
 from processes import Running, Sessions, visit_session
 from rescales import AtRandom
@@ -17,13 +18,8 @@ SESSION = {"state": {"n": "bigint", "total": "bigint"}, "result": "n bigint, tot
 
 @pytest.fixture(scope="module", autouse=True)
 def _interpreted(spark):
-    """Spark without generated code: compiling it for a query that runs once takes longer than the run."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name in settings:
-        spark.conf.unset(name)
+    with interpreting(spark):
+        yield
 
 
 def at(seconds):

@@ -14,23 +14,20 @@ from graphs.batch import evaluate
 from graphs.build import relations, run
 from graphs.compare import assert_alike
 from graphs.generate import generate
+from interpreted import interpreting
 from penstock.errors import BadRescale, RunError
 from rescales import AtRandom
 from runtime.moving_victim import ALL, start
-from runtime.test_kill import rows, write_input
+from runtime.reports import write_input
+from runtime.test_kill import rows
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def interpreted(spark):
-    """Spark without generated code: compiling it for a graph that runs once takes longer than the run."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in settings:
-        spark.conf.unset(name)
+    with interpreting(spark):
+        yield spark
 
 
 def readings(epochs, seed=1, rows_each=200):

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from runtime.moving_victim import ALL
-from runtime.test_kill import kill, manifests, rows, write_input
+from runtime.reports import write_input
+from runtime.test_kill import kill, manifests, rows
 
 VICTIM = Path(__file__).with_name("moving_victim.py")
 

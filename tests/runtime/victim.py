@@ -3,20 +3,16 @@
 import sys
 
 import penstock as ps
+from interpreted import interpret
 from penstock.runtime.session import spark_session
+from runtime.reports import reports
 
 
 def queries(path):
     """Windows and a left outer join over one stream."""
-    reports = ps.stream(
-        "reports",
-        "time timestamp, area string, speed double, n bigint",
-        time="time",
-        delay="3 seconds",
-        source=ps.files(path, files_per_epoch=1),
-    )
+    source = reports(path)
     windows = (
-        reports.where("n % 10 != 3")
+        source.where("n % 10 != 3")
         .group_by("area")
         .window("20 seconds", slide="3 seconds")
         .agg(
@@ -28,16 +24,13 @@ def queries(path):
             areas=ps.min("area"),
         )
     )
-    fast, slow = reports.where("speed > 100 AND n % 5 = 0"), reports.where("speed < 20 AND n % 3 = 0")
+    fast, slow = source.where("speed > 100 AND n % 5 = 0"), source.where("speed < 20 AND n % 3 = 0")
     pairs = fast.join(slow, "area", within="4 seconds", how="left", suffixes=("_fast", "_slow"))
     return windows, pairs
 
 
 if __name__ == "__main__":
-    session = spark_session()
-    # Compiling code for a query that runs a few epochs takes longer than the run.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    interpret(spark_session())
     source, sink, checkpoint = sys.argv[1:]
     sinks = [ps.parquet(f"{sink}/{name}") for name in ("windows", "pairs")]
     ps.outputs(*queries(source)).start(*sinks, checkpoint=checkpoint).wait()

@@ -1,10 +1,8 @@
 """A standalone Spark cluster on this machine from the installed package: one master, one-core executors."""
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from penstock.benchmarks.waiting import free_port, listens, wait_until
 from penstock.errors import RunError
 from penstock.runtime.session import spark_session
 
@@ -33,11 +32,14 @@ def standalone_cluster(executors: int) -> Iterator[SparkSession]:
             "a Spark session runs in this process already; measure a cluster in a process of its own"
         )
     with ExitStack() as stack:
-        port = _free_port()
+        port = free_port()
         master = f"spark://127.0.0.1:{port}"
         place = ["--host", "127.0.0.1", "--webui-port", "0"]
         _start(stack, "org.apache.spark.deploy.master.Master", *place, "--port", str(port))
-        _wait_for(port)
+        if not wait_until(lambda: listens(port), _PATIENCE_S):
+            raise RunError(
+                f"no Spark master listens on port {port} after {_PATIENCE_S} s; look at the machine's load"
+            )
         memory = f"{executors * (_EXECUTOR_MB + _OVERHEAD_MB)}m"
         worker = ["--cores", str(executors), "--memory", memory, master]
         _start(stack, "org.apache.spark.deploy.worker.Worker", *place, *worker)
@@ -77,30 +79,10 @@ def _start(stack: ExitStack, *command: str) -> None:
     stack.callback(process.terminate)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise RunError(
-        f"no Spark master listens on port {port} after {_PATIENCE_S} s; look at the machine's load"
-    )
-
-
 def _wait_until_there(session: SparkSession, executors: int) -> None:
     context = session.sparkContext._jsc.sc()  # noqa: SLF001 -- PySpark does not tell the executors
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        # The driver is among them.
-        if context.getExecutorMemoryStatus().size() - 1 >= executors:
-            return
-        time.sleep(0.2)
-    raise RunError(f"fewer than {executors} executors after {_PATIENCE_S} s; look at the machine's memory")
+    # The driver is among them.
+    if not wait_until(lambda: context.getExecutorMemoryStatus().size() - 1 >= executors, _PATIENCE_S):
+        raise RunError(
+            f"fewer than {executors} executors after {_PATIENCE_S} s; look at the machine's memory"
+        )

@@ -5,6 +5,7 @@ Tuples arrive by the wall clock, so that moment is the window's end itself, and 
 the wall clock at its last delivery minus its end.
 """
 
+import math
 import tempfile
 import threading
 import time
@@ -22,6 +23,7 @@ from penstock.benchmarks.data import DDL, SECOND_US
 from penstock.benchmarks.memory import Usage
 from penstock.benchmarks.session import measuring_session
 from penstock.benchmarks.steady import Rate, SteadySource
+from penstock.benchmarks.waiting import wait_until
 from penstock.reports import Check, Report, Value, cores, report_here, say
 
 WARM_UP_S = 10
@@ -101,8 +103,7 @@ def _warm_up(spark: SparkSession, rate: Rate) -> None:
     say("warm-up")
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         run = _query(spark, rate).start(sink=ps.each(Deliveries().record), checkpoint=scratch, session=spark)
-        while run.running and len(run.progress) < WARM_UP_EPOCHS:
-            time.sleep(0.1)
+        wait_until(lambda: not run.running or len(run.progress) >= WARM_UP_EPOCHS, math.inf)
         run.stop()
 
 

@@ -1,7 +1,6 @@
 """Peak resident memory and processor time of this process and everything it started."""
 
 import threading
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -42,12 +41,7 @@ class Usage:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
         self._sample()

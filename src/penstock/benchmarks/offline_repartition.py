@@ -35,7 +35,7 @@ def repartition_offline(spark: SparkSession, data: KeyedPayloads, files: list[Pa
         query.stop()
         began = time.perf_counter()
         # Spark has no public name for it yet.
-        spark._streamingCheckpointManager.repartition(str(checkpoint), AFTER)  # noqa: SLF001
+        spark._streamingCheckpointManager.repartition(str(checkpoint), AFTER)  # noqa: SLF001 -- as said
         moved_s = time.perf_counter() - began
         moved = _bytes(checkpoint / "state") - held
         query = _start(spark, folder, checkpoint)

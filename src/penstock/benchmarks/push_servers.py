@@ -1,14 +1,14 @@
 """The servers that rows are pushed to: a gate, the bare Flight server, Redis; each in its own process."""
 
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Final
+
+from penstock.benchmarks.waiting import free_port, listens, wait_until
 
 __all__ = ["bare", "gate", "has_redis", "redis"]
 
@@ -25,7 +25,7 @@ def has_redis() -> bool:
 def gate() -> Iterator[str]:
     """A gate on a folder of its own; its address."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        port = _free_port()
+        port = free_port()
         options = ["--address", f"127.0.0.1:{port}", "--folder", folder]
         with _running([*_PENSTOCK, "gate", *options], port) as address:
             yield address
@@ -34,7 +34,7 @@ def gate() -> Iterator[str]:
 @contextmanager
 def bare() -> Iterator[str]:
     """The server that does nothing but answer."""
-    port = _free_port()
+    port = free_port()
     with _running([sys.executable, "-m", "penstock.benchmarks.bare_flight", str(port)], port) as address:
         yield address
 
@@ -43,7 +43,7 @@ def bare() -> Iterator[str]:
 def redis() -> Iterator[str]:
     """Redis with its append-only file, synced every second."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        port = _free_port()
+        port = free_port()
         settings = {"port": port, "bind": "127.0.0.1", "dir": folder, "save": "", "appendonly": "yes"}
         settings |= {"appendfsync": "everysec", "daemonize": "no", "loglevel": "warning"}
         options = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
@@ -68,18 +68,9 @@ def _running(command: list[str], port: int) -> Iterator[str]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int, said: IO[bytes]) -> None:
-    until = time.monotonic() + _START_S
-    while time.monotonic() < until and process.poll() is None:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    said.seek(0)
-    raise RuntimeError(f"{process.args!r} does not listen: {said.read().decode()[-2000:]}")
+    def ended() -> bool:
+        return process.poll() is not None
 
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    if not wait_until(lambda: ended() or listens(port), _START_S) or ended():
+        said.seek(0)
+        raise RuntimeError(f"{process.args!r} does not listen: {said.read().decode()[-2000:]}")

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
@@ -75,12 +74,7 @@ class Clients:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for pipe, process in zip(self._pipes, self._processes, strict=True):
             pipe.close()
             process.join(5)

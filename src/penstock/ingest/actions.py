@@ -4,19 +4,18 @@ import time
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from penstock.errors import BadMessage, NotAllowed
+from penstock.errors import BadMessage
 from penstock.ingest import steering
 from penstock.ingest.rights import Rights
+from penstock.ingest.serving import Asked, need, text
 from penstock.ingest.wire import PROTOCOL, check_stream
 
 if TYPE_CHECKING:
     from penstock.ingest.gate import Gate
 
 __all__ = ["ABOUT", "act"]
-
-Asked = dict[str, Any]
 
 ABOUT: Final = {
     "status": "the gate, its log, its inlets and streams",
@@ -40,7 +39,7 @@ def act(gate: "Gate", name: str, asked: Asked, rights: Rights) -> Asked:
 
 
 def _status(gate: "Gate", _: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "look at the gate")
+    need(rights.administer, "look at the gate")
     intake, log = gate.intake, gate.intake.log
     return {
         "gate": gate.address,
@@ -80,7 +79,7 @@ def _stream(gate: "Gate", stream: str) -> Asked:
 
 
 def _statistics(gate: "Gate", _: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "look at the gate")
+    need(rights.administer, "look at the gate")
     intake = gate.intake
     flows, held = list(intake.flows.values()), intake.log.held.streams
     return {
@@ -109,21 +108,21 @@ def _statistics(gate: "Gate", _: Asked, rights: Rights) -> Asked:
 def _next(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
     streams = _streams(asked)
     for each in streams:
-        _need(rights.may_push(each) or rights.may_read(each), f"ask for stream {each!r}")
+        need(rights.may_push(each) or rights.may_read(each), f"ask for stream {each!r}")
     flows, log = gate.intake.flows, gate.intake.log
     return {"next": {each: flows[each].durable if each in flows else log.next(each) for each in streams}}
 
 
 def _schema(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
-    inlet = _text(asked, "inlet")
-    _need(rights.may_read_some(inlet), f"read inlet {inlet!r}")
+    inlet = text(asked, "inlet")
+    need(rights.may_read_some(inlet), f"read inlet {inlet!r}")
     schema = gate.intake.inlets.schema(inlet)
     return {"inlet": inlet, "schema": b64encode(schema.serialize()).decode()}
 
 
 def _committed(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
-    inlet, reader, upto = _text(asked, "inlet"), _text(asked, "reader"), asked.get("upto")
-    _need(rights.may_read_some(inlet), f"read inlet {inlet!r}")
+    inlet, reader, upto = text(asked, "inlet"), text(asked, "reader"), asked.get("upto")
+    need(rights.may_read_some(inlet), f"read inlet {inlet!r}")
     if not isinstance(upto, dict) or not all(type(each) is int for each in upto.values()):
         raise BadMessage(f"upto is {str(upto)[:80]}; give an object of streams with their next sequences")
     gate.intake.log.committed(inlet, reader, upto)
@@ -131,41 +130,29 @@ def _committed(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
 
 
 def _forget_reader(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "forget a reader")
-    gate.intake.log.forget_reader(_text(asked, "inlet"), _text(asked, "reader"))
+    need(rights.administer, "forget a reader")
+    gate.intake.log.forget_reader(text(asked, "inlet"), text(asked, "reader"))
     return {}
 
 
 def _suspend(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "suspend streams")
+    need(rights.administer, "suspend streams")
     return {"suspended": steering.suspend(gate.intake, _streams(asked))}
 
 
 def _resume(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "resume streams")
+    need(rights.administer, "resume streams")
     return {"resumed": steering.resume(gate.intake, _streams(asked))}
 
 
 def _redirect(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "redirect streams")
-    return {"redirected": steering.redirect(gate.intake, _streams(asked), _text(asked, "to"))}
+    need(rights.administer, "redirect streams")
+    return {"redirected": steering.redirect(gate.intake, _streams(asked), text(asked, "to"))}
 
 
 def _drain(gate: "Gate", asked: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "drain the gate")
-    return {"redirected": steering.drain(gate.intake, _text(asked, "to") if asked.get("to") else None)}
-
-
-def _need(allowed: bool, what: str) -> None:  # noqa: FBT001 -- reads as a sentence
-    if not allowed:
-        raise NotAllowed(f"this token may not {what}; use one with that right")
-
-
-def _text(asked: Asked, name: str) -> str:
-    value = asked.get(name)
-    if not isinstance(value, str) or not value:
-        raise BadMessage(f"{name} is {str(value)[:80]!r}; give text")
-    return value
+    need(rights.administer, "drain the gate")
+    return {"redirected": steering.drain(gate.intake, text(asked, "to") if asked.get("to") else None)}
 
 
 def _streams(asked: Asked) -> list[str]:

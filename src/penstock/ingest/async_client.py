@@ -1,18 +1,12 @@
 """The client for asyncio: the same stream, the same promises, and no call that blocks the loop."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Self
 
 import pyarrow as pa
 
-from penstock.errors import ClosedClient
-from penstock.ingest.access import TLS
-from penstock.ingest.client import DEFAULT
-from penstock.ingest.client_limits import ClientLimits
-from penstock.ingest.connection import Connection
-from penstock.ingest.pushing import Pushing, SchemaLike
 from penstock.ingest.rows import Rows
 from penstock.ingest.standing import Standing
 
@@ -22,29 +16,7 @@ __all__ = ["AsyncClient"]
 class AsyncClient(Standing):
     """`Client` for asyncio, with the same arguments; opened by `async with` or by `await client.open()`."""
 
-    def __init__(  # noqa: PLR0913 -- each is one setting with a default
-        self,
-        address: str | Connection,
-        stream: str,
-        schema: SchemaLike,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        token: str | None = None,
-        tls: TLS | None = None,
-        sequence: int | None = None,
-        resume: Literal["acknowledged"] | None = "acknowledged",
-        batch_rows: int = DEFAULT.batch_rows,
-        batch_bytes: int = DEFAULT.batch_bytes,
-        batch_seconds: float = DEFAULT.batch_seconds,
-        buffer_rows: int = DEFAULT.buffer_rows,
-        buffer_bytes: int = DEFAULT.buffer_bytes,
-    ) -> None:
-        limits = ClientLimits(batch_rows, batch_bytes, batch_seconds, buffer_rows, buffer_bytes)
-        self._stream = stream
-        self._open = lambda: Pushing(
-            address, stream, schema, metadata, limits, token=token, tls=tls, sequence=sequence, resume=resume
-        )
-        self._opened: Pushing | None = None
+    def _begin(self) -> None:
         self._changed = asyncio.Event()
 
     async def open(self) -> Self:
@@ -100,14 +72,6 @@ class AsyncClient(Standing):
             await self.flush(timeout)
         finally:
             await asyncio.to_thread(self._opened.close)
-
-    @property
-    def _pushing(self) -> Pushing:
-        if self._opened is None:
-            raise ClosedClient(
-                f"the client of stream {self._stream!r} is not open; use async with, or await open()"
-            )
-        return self._opened
 
     def _taken(self, part: list[pa.RecordBatch]) -> bool:
         if not self._pushing.has_room(part):

@@ -1,19 +1,12 @@
 """The client: rows of one stream into the system, each held until it is durable, in order and none twice."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Self
 
-from penstock.ingest.access import TLS
-from penstock.ingest.client_limits import ClientLimits
-from penstock.ingest.connection import Connection
-from penstock.ingest.pushing import Pushing, SchemaLike
 from penstock.ingest.rows import Rows
 from penstock.ingest.standing import Standing
 
 __all__ = ["Client"]
-
-DEFAULT = ClientLimits()
 
 
 class Client(Standing):
@@ -28,32 +21,9 @@ class Client(Standing):
     rows that were stored before are then recognised by it and not stored twice.
     """
 
-    def __init__(  # noqa: PLR0913 -- each is one setting with a default
-        self,
-        address: str | Connection,
-        stream: str,
-        schema: SchemaLike,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        token: str | None = None,
-        tls: TLS | None = None,
-        sequence: int | None = None,
-        resume: Literal["acknowledged"] | None = "acknowledged",
-        batch_rows: int = DEFAULT.batch_rows,
-        batch_bytes: int = DEFAULT.batch_bytes,
-        batch_seconds: float = DEFAULT.batch_seconds,
-        buffer_rows: int = DEFAULT.buffer_rows,
-        buffer_bytes: int = DEFAULT.buffer_bytes,
-    ) -> None:
-        limits = ClientLimits(batch_rows, batch_bytes, batch_seconds, buffer_rows, buffer_bytes)
-        self._opened = Pushing(
-            address, stream, schema, metadata, limits, token=token, tls=tls, sequence=sequence, resume=resume
-        )
+    def _begin(self) -> None:
+        self._opened = self._open()
         self._lane = self._opened.lane
-
-    @property
-    def _pushing(self) -> Pushing:
-        return self._opened
 
     def __enter__(self) -> Self:
         return self

@@ -1,16 +1,16 @@
 """What can be asked of a directory over Arrow Flight, and who may ask it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyarrow import flight
 
-from penstock.errors import BadMessage, NoGate, NotAllowed, PenstockError
+from penstock.errors import BadMessage, NoGate
 from penstock.ingest.address import Address
 from penstock.ingest.rights import Rights
 from penstock.ingest.security import Security
+from penstock.ingest.serving import Asked, need, text, told
 from penstock.ingest.wire import as_json, from_json, parse_push
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ABOUT", "DirectoryServer"]
 
-Asked = dict[str, Any]
 WAIT_S: Final = 0.5
 MAX_BYTES: Final = 16 * 2**20
 
@@ -44,11 +43,11 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
 
     def do_put(self, context: Any, _: Any, reader: Any, writer: Any) -> None:
         """Send every stream that comes here to its gate: who is told this address in place of a gate's."""
-        with _told():
+        with told():
             rights = self._security.rights(context)
             for chunk in _chunks(reader):
                 push = parse_push(chunk.app_metadata)
-                _need(rights.may_push(push.stream), f"push to stream {push.stream!r}")
+                need(rights.may_push(push.stream), f"push to stream {push.stream!r}")
                 try:
                     answer: Asked = {
                         "redirect": self._directory.where({push.stream: push.declare})[push.stream]
@@ -59,7 +58,7 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """Answer with one JSON object."""
-        with _told():
+        with told():
             if action.body is not None and action.body.size > MAX_BYTES:
                 raise BadMessage(f"a body of {action.body.size:,} bytes; send at most {MAX_BYTES:,}")
             asked = from_json(action.body and action.body.to_pybytes(), f"the body of {action.type!r}")
@@ -69,7 +68,7 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
 
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """By `where` a client tells a controller from a gate."""
-        with _told():
+        with told():
             self._security.rights(context)
             return list(ABOUT.items())
 
@@ -84,8 +83,8 @@ def _chunks(reader: Any) -> Iterator[Any]:
 
 
 def _register(directory: "Directory", asked: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "register a gate")
-    directory.register(_text(asked, "gate"), {name: said for name, said in asked.items() if name != "gate"})
+    need(rights.administer, "register a gate")
+    directory.register(text(asked, "gate"), {name: said for name, said in asked.items() if name != "gate"})
     return {}
 
 
@@ -94,29 +93,29 @@ def _where(directory: "Directory", asked: Asked, rights: Rights) -> Asked:
     wanted = asked["streams"] if several else [asked]
     if not isinstance(wanted, list) or not all(isinstance(each, dict) for each in wanted):
         raise BadMessage(f"streams is {str(wanted)[:80]!r}; give a list of objects with stream and metadata")
-    streams = {_text(each, "stream"): each.get("metadata") for each in wanted}
+    streams = {text(each, "stream"): each.get("metadata") for each in wanted}
     for stream, metadata in streams.items():
-        _need(rights.may_push(stream), f"push to stream {stream!r}")
+        need(rights.may_push(stream), f"push to stream {stream!r}")
         if not isinstance(metadata, dict | None):
             raise BadMessage(f"stream {stream!r}: metadata is {str(metadata)[:80]}; give an object or none")
     gates = directory.where(streams)
-    return {"gates": gates} if several else {"gate": gates[_text(asked, "stream")]}
+    return {"gates": gates} if several else {"gate": gates[text(asked, "stream")]}
 
 
 def _next(directory: "Directory", asked: Asked, rights: Rights) -> Asked:
     streams = _texts(asked, "streams")
     for stream in streams:
-        _need(rights.may_push(stream) or rights.may_read(stream), f"ask for stream {stream!r}")
+        need(rights.may_push(stream) or rights.may_read(stream), f"ask for stream {stream!r}")
     return {"next": directory.next_sequences(streams)}
 
 
 def _gates(directory: "Directory", _: Asked, rights: Rights) -> Asked:
-    _need(rights.administer or bool(rights.read), "look at the gates")
+    need(rights.administer or bool(rights.read), "look at the gates")
     return {"gates": directory.gates()}
 
 
 def _streams(directory: "Directory", asked: Asked, rights: Rights) -> Asked:
-    inlet = _text(asked, "inlet") if asked.get("inlet") else None
+    inlet = text(asked, "inlet") if asked.get("inlet") else None
     streams = directory.streams(inlet)
     if not rights.administer:
         streams = [each for each in streams if rights.may_read(each["stream"])]
@@ -124,50 +123,25 @@ def _streams(directory: "Directory", asked: Asked, rights: Rights) -> Asked:
 
 
 def _redirect(directory: "Directory", asked: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "redirect streams")
-    return directory.redirect(_texts(asked, "streams"), _text(asked, "to"))
+    need(rights.administer, "redirect streams")
+    return directory.redirect(_texts(asked, "streams"), text(asked, "to"))
 
 
 def _forget(directory: "Directory", asked: Asked, rights: Rights) -> Asked:
-    _need(rights.administer, "forget gates or streams")
-    gate = _text(asked, "gate") if asked.get("gate") else None
+    need(rights.administer, "forget gates or streams")
+    gate = text(asked, "gate") if asked.get("gate") else None
     directory.forget(gate=gate, streams=_texts(asked, "streams") if asked.get("streams") else None)
     return {}
 
 
 def _status(directory: "Directory", _: Asked, rights: Rights) -> Asked:
-    _need(rights.administer or bool(rights.read), "look at the directory")
+    need(rights.administer or bool(rights.read), "look at the directory")
     return {
         "controller": directory.address,
         "started_ms": int(directory.started * 1000),
         "gates": directory.gates(),
         "streams": len(directory.streams()),
     }
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Errors of ours as Flight tells them to a client; one that may pass is told as such."""
-    try:
-        yield
-    except NotAllowed as error:
-        raise flight.FlightUnauthorizedError(str(error)) from None
-    except NoGate as error:
-        raise flight.FlightUnavailableError(str(error)) from None
-    except PenstockError as error:
-        raise flight.FlightServerError(f"{type(error).__name__}: {error}") from None
-
-
-def _need(allowed: bool, what: str) -> None:  # noqa: FBT001 -- reads as a sentence
-    if not allowed:
-        raise NotAllowed(f"this token may not {what}; use one with that right")
-
-
-def _text(asked: Asked, name: str) -> str:
-    value = asked.get(name)
-    if not isinstance(value, str) or not value:
-        raise BadMessage(f"{name} is {str(value)[:80]!r}; give text")
-    return value
 
 
 def _texts(asked: Asked, name: str) -> list[str]:

@@ -20,6 +20,7 @@ from penstock.ingest.call import Call
 from penstock.ingest.intake import Intake, refusal
 from penstock.ingest.limits import Limits
 from penstock.ingest.security import OPEN, Security
+from penstock.ingest.serving import told
 from penstock.ingest.steering import drain
 from penstock.ingest.wire import GATE_PORT, PROTOCOL, as_json, from_json, parse_address, parse_push
 
@@ -82,7 +83,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc] # Flight is untype
         self._lock = threading.Lock()
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        with _told(), self._counted("calls"):
+        with told(), self._counted("calls"):
             asked = from_json(descriptor.command, "the descriptor of a push")
             if asked.get("op") != "push" or asked.get("protocol") != PROTOCOL:
                 raise BadMessage(
@@ -115,7 +116,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc] # Flight is untype
                 self._intake.push(call, message, chunk.data)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
-        with _told():
+        with told():
             asked = from_json(ticket.ticket, "the ticket")
             inlet = asked.get("inlet")
             if not isinstance(inlet, str):
@@ -145,16 +146,16 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc] # Flight is untype
             raise BadMessage(f"op {str(asked.get('op'))[:40]!r}; give 'read' or 'index'")
 
     def _counted_reads(self, batches: Iterator[Any]) -> Iterator[Any]:
-        with _told(), self._counted("reads"):
+        with told(), self._counted("reads"):
             yield from batches
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
-        with _told():
+        with told():
             asked = from_json(action.body and action.body.to_pybytes(), f"the body of {action.type!r}")
             return [as_json(actions.act(self._gate, action.type, asked, self._security.rights(context)))]
 
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
-        with _told():
+        with told():
             self._security.rights(context)
             return [(name, about) for name, about in actions.ABOUT.items()]
 
@@ -170,20 +171,3 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc] # Flight is untype
         finally:
             with self._lock:
                 self._open[kind] -= 1
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Errors of ours as Flight tells them to a client, with the same words."""
-    try:
-        yield
-    except NotAllowed as error:
-        raise flight.FlightUnauthorizedError(str(error)) from None
-    except TooMany as error:
-        raise flight.FlightUnavailableError(str(error)) from None
-    except GateError as error:
-        raise flight.FlightServerError(f"{type(error).__name__}: {error}") from None
-    except flight.FlightError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise flight.FlightServerError(f"the call could not be served: {error}") from None

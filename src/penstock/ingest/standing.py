@@ -1,19 +1,71 @@
-"""How a stream stands at its client: what is sent, acknowledged, buffered, and what redirections cost."""
+"""What both forms of the client are given, and how a stream stands there: sent, acknowledged, buffered."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from penstock.ingest.pushing import Pushing
+from penstock.errors import ClosedClient
+from penstock.ingest.access import TLS
+from penstock.ingest.client_limits import ClientLimits
+from penstock.ingest.connection import Connection
+from penstock.ingest.pushing import Pushing, SchemaLike
 from penstock.ingest.redirections import Redirection
 
 __all__ = ["Standing"]
 
+_DEFAULT = ClientLimits()
+
 
 class Standing:
-    """What both forms of the client report."""
+    """One stream of a client, in either form."""
+
+    def __init__(  # noqa: PLR0913 -- each is one setting with a default
+        self,
+        address: str | Connection,
+        stream: str,
+        schema: SchemaLike,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        token: str | None = None,
+        tls: TLS | None = None,
+        sequence: int | None = None,
+        resume: Literal["acknowledged"] | None = "acknowledged",
+        batch_rows: int = _DEFAULT.batch_rows,
+        batch_bytes: int = _DEFAULT.batch_bytes,
+        batch_seconds: float = _DEFAULT.batch_seconds,
+        buffer_rows: int = _DEFAULT.buffer_rows,
+        buffer_bytes: int = _DEFAULT.buffer_bytes,
+    ) -> None:
+        limits = ClientLimits(batch_rows, batch_bytes, batch_seconds, buffer_rows, buffer_bytes)
+        self._stream = stream
+        self._opened: Pushing | None = None
+        self._open = partial(
+            Pushing,
+            address,
+            stream,
+            schema,
+            metadata,
+            limits,
+            token=token,
+            tls=tls,
+            sequence=sequence,
+            resume=resume,
+        )
+        self._begin()
+
+    def _begin(self) -> None:
+        """What a form of the client does when it is made."""
+        raise NotImplementedError
 
     @property
     def _pushing(self) -> Pushing:
-        raise NotImplementedError
+        if self._opened is None:
+            raise ClosedClient(
+                f"the client of stream {self._stream!r} is not open; use async with, or await open()"
+            )
+        return self._opened
 
     @property
     def stream(self) -> str:

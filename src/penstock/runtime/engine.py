@@ -15,7 +15,8 @@ from penstock.routing import PARTITIONINGS
 from penstock.runtime.arrivals import together
 from penstock.runtime.aside import Aside
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.epoch import Epochs
+from penstock.runtime.epoch import Works
+from penstock.runtime.epochs import Epochs
 from penstock.runtime.frames import RECORD, REJECT, marked
 from penstock.runtime.frequent_keys import FrequentKeys
 from penstock.runtime.graph import build
@@ -93,21 +94,18 @@ class SparkEngine:
             frequent={each.number: FrequentKeys() for each in subqueries.stages},
             most_bytes=_most_bytes(most_moved),
         )
-        epochs = Epochs(
-            session=spark,
+        works = Works(
             arrivals=arrivals,
             graph=graph,
             checkpoint=folder,
+            rescaling=rescaling,
             late={each.name: _late(late, root, each, streams) for each in streams},
             rejects={each.name: _rejects(rejects, root, each, streams) for each in streams},
             missed=lambda stage, columns: Aside(_aside(late, root / "late") / f"stage-{stage}", columns),
-            planner=Planner(
-                graph, folder, _channels(channels, costs, spark, subqueries), rescaling, time.time
-            ),
             merging=merger,
-            report=run.report,
-            policy=policy,
         )
+        planner = Planner(graph, folder, _channels(channels, costs, spark, subqueries), rescaling, time.time)
+        epochs = Epochs(spark, works, planner, report=run.report, policy=policy)
         if channels is not None:
             epochs.planner.match(epochs.last)
         run.begin(epochs, _starter(frame, folder, run_once=all(map(bounded, streams)), name=name))

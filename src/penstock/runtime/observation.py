@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from penstock.runtime.records import Manifest, Moved
 from penstock.runtime.rescaling import Rescale
@@ -72,25 +72,17 @@ Policy = Callable[[Observation], Iterable[Rescale]]
 """Asked after each epoch; what it returns takes effect with the next one."""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """A change of router: when, of which stage, from how many channels to how many, why, and what moved.
+@dataclass(frozen=True, kw_only=True)
+class Decision(Moved):
+    """A change of router and what moved for it: when it was, and why.
 
-    `left` is the share of the router's cells and keys that later epochs have to switch. With the partitioning
-    "sub-keys" it is about which hot keys are formed in several channels; nothing moves for that.
+    With the partitioning "sub-keys" it is about which hot keys are formed in several channels; nothing moves
+    for that.
     """
 
     epoch: int
-    stage: int
-    before: int
-    after: int
     partitioning: str
     reason: str
-    rows: int = 0
-    keys: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
-    left: float = 0.0
 
 
 def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale]) -> list[Decision]:
@@ -102,17 +94,10 @@ def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale])
         move = moved.get(stage, Moved(stage, then.channels, plan.channels))
         found.append(
             Decision(
+                **asdict(move),
                 epoch=manifest.moment.epoch,
-                stage=stage,
-                before=move.before,
-                after=move.after,
                 partitioning=plan.partitioning,
                 reason=wishes[stage].reason if stage in wishes else "the next step of what was asked for",
-                rows=move.rows,
-                keys=move.keys,
-                bytes=move.bytes,
-                seconds=move.seconds,
-                left=move.left,
             )
         )
     return found

@@ -1,10 +1,11 @@
 """What a run tells about each of its epochs."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-__all__ = ["ChannelWork", "EpochProgress", "StageProgress", "instant"]
+__all__ = ["ChannelWork", "EpochProgress", "Phases", "StageProgress", "instant"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +74,17 @@ def instant(microseconds: int | None) -> datetime | None:
         return datetime.fromtimestamp(microseconds / 1e6, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+class Phases:
+    """Wall time of the parts of an epoch."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def ends(self, name: str) -> None:
+        """A phase, or a part of one, ends here and the next begins."""
+        now = time.perf_counter()
+        self.times[name] = self.times.get(name, 0.0) + now - self._since
+        self._since = now

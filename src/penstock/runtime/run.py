@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError, RunError
-from penstock.runtime.epoch import Epochs
+from penstock.runtime.epochs import Epochs
 from penstock.runtime.failures import raised
 from penstock.runtime.live import LiveLine
 from penstock.runtime.observation import Decision, StageChannels

@@ -1,3 +1,4 @@
+# ruff: noqa: SLF001 -- all of it is about what PySpark keeps to itself
 """The three places where Penstock asks more of Spark than its public API offers.
 
 1. One compiled loop from the source to the partials. The frame that `foreachBatch` hands over is an
@@ -41,7 +42,7 @@ class Shuffled:
 
     def release(self) -> None:
         """Delete the shuffle files now instead of when the JVM happens to collect garbage."""
-        cleaner = self.session.sparkContext._jsc.sc().cleaner()  # noqa: SLF001
+        cleaner = self.session.sparkContext._jsc.sc().cleaner()
         if cleaner.isDefined():
             cleaner.get().doCleanupShuffle(self.shuffle, False)
 
@@ -72,12 +73,12 @@ def from_plan(frame: DataFrame, physical: Any) -> DataFrame:
     # Stands for the logical side, which the planner asks only for its columns.
     logical = spark.local_relation(physical.output(), spark.nil, False, spark.none)
     leaf = spark.query_stage(logical, physical)
-    return DataFrame(spark.dataset.ofRows(session._jsparkSession, leaf), session)  # noqa: SLF001
+    return DataFrame(spark.dataset.ofRows(session._jsparkSession, leaf), session)
 
 
 def _physical(query: StreamingQuery) -> Any:
     """The physical plan of the epoch under way; None if it keeps state of its own."""
-    execution = query._jsq.streamingQuery().lastExecution()  # noqa: SLF001
+    execution = query._jsq.streamingQuery().lastExecution()
     return None if execution.numStateStores() else execution.sparkPlan()
 
 
@@ -91,26 +92,24 @@ def run_map_side(frame: DataFrame, metrics: Iterable[str], *, combining: bool) -
     session = frame.sparkSession
     spark = _spark(session)
     # Plan nodes take the session from the thread that makes them, and the thread that drains has none.
-    spark.sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001
-    planned = frame._jdf.queryExecution().sparkPlan()  # noqa: SLF001
+    spark.sessions.setActiveSession(session._jsparkSession)
+    planned = frame._jdf.queryExecution().sparkPlan()
     if combining:
         planned = _in_place(spark, spark.whole_aggregation.apply(planned))
-    exchange = spark.preparing.prepareExecutedPlan(session._jsparkSession, planned)  # noqa: SLF001
+    exchange = spark.preparing.prepareExecutedPlan(session._jsparkSession, planned)
     dependency = exchange.shuffleDependency()
     if not dependency.rdd().getNumPartitions():
         return None
-    context = session.sparkContext._jsc.sc()  # noqa: SLF001
+    context = session.sparkContext._jsc.sc()
     context.submitMapStage(dependency).get()
     observed = _observed(spark.collecting.collect(exchange), metrics)
-    created = session._jsparkSession.internalCreateDataFrame(  # noqa: SLF001
-        exchange.execute(), exchange.schema(), False
-    )
+    created = session._jsparkSession.internalCreateDataFrame(exchange.execute(), exchange.schema(), False)
     return Shuffled(DataFrame(created, session), observed, session, dependency.shuffleId())
 
 
 def observed_by(frame: DataFrame, metrics: Iterable[str]) -> Observed:
     """The whole numbers observed by a frame that was collected."""
-    return _observed(frame._jdf.queryExecution().observedMetrics(), metrics)  # noqa: SLF001
+    return _observed(frame._jdf.queryExecution().observedMetrics(), metrics)
 
 
 def _observed(collected: Any, metrics: Iterable[str]) -> Observed:
@@ -166,7 +165,7 @@ class _Spark:
 
 
 def _spark(session: SparkSession) -> _Spark:
-    return _found(session._jvm)  # noqa: SLF001
+    return _found(session._jvm)
 
 
 @lru_cache(maxsize=1)

@@ -36,7 +36,14 @@ def splits_decided(manifest: Manifest, before: Manifest) -> list[Decision]:
     if manifest.moment.drain:
         return []
     return [
-        Decision(manifest.moment.epoch, stage, then.channels, plan.channels, "sub-keys", _why(plan))
+        Decision(
+            stage,
+            then.channels,
+            plan.channels,
+            epoch=manifest.moment.epoch,
+            partitioning="sub-keys",
+            reason=_why(plan),
+        )
         for stage, (plan, then) in enumerate(zip(manifest.plan.stages, before.plan.stages, strict=True))
         if plan.sub_keys != then.sub_keys
     ]
