@@ -16,7 +16,7 @@ from penstock.routing.join_grid import copied_sides, join_grid, shaped_grid
 from penstock.routing.spark_hash import spark_hash
 from penstock.runtime.exits import Exit
 from penstock.runtime.join_stage import JoinStage
-from penstock.runtime.join_task import LEFT, RIGHT, SIDE, JoinTask
+from penstock.runtime.join_task import SIDE, SLOT, JoinTask
 from penstock.runtime.moves import MoveTask, StageState
 from penstock.runtime.moving import gathered
 from penstock.runtime.placing import Homes
@@ -164,19 +164,11 @@ def together(plan, left, right):
     """The rows of both sides as one exchange brings them, None if there are none."""
     if not left.num_rows and not right.num_rows:
         return None
-    sides = pa.array([0] * left.num_rows + [1] * right.num_rows, pa.int32())
-    structs = [
-        pa.array(each.to_pylist(), pa.struct(list(plan.side_schema(side))))
+    sent = [
+        pa.table([[side] * each.num_rows, *each.columns], [SIDE, *map(SLOT.format, plan.slots[side])])
         for side, each in enumerate((left, right))
     ]
-    empty = [pa.nulls(right.num_rows, structs[0].type), pa.nulls(left.num_rows, structs[1].type)]
-    return pa.table(
-        {
-            SIDE: sides,
-            LEFT: pa.concat_arrays([structs[0], empty[0]]),
-            RIGHT: pa.concat_arrays([empty[1], structs[1]]),
-        }
-    )
+    return pa.concat_tables(sent, promote_options="default")
 
 
 def any_spread(rng, plan, channels, hashes):
@@ -195,7 +187,7 @@ def any_spread(rng, plan, channels, hashes):
 
 
 def run_join(plan, rows, folder, homes, rng, change):
-    moved = Moved(JoinStage(None, plan, (), (), ("", ""), shared=False), folder, homes)
+    moved = Moved(JoinStage(None, plan, (), (), shared=False), folder, homes)
     before = Frontiers(None, None)
     for epoch, (left, right) in enumerate(rows):
         after = Frontiers(END, END) if epoch == len(rows) - 1 else Frontiers(epoch * 5 - 2, epoch * 5 - 4)

@@ -1,6 +1,8 @@
 """The physical plan of a join: what each side sends to channels and keeps there, how pairs are formed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ from penstock.compile.duck import translate
 from penstock.compile.lifts import TIME
 from penstock.compile.partials import Column
 from penstock.compile.plan import Describe
+from penstock.compile.slots import Places, shared_slots
 from penstock.errors import WrongType
 from penstock.query import Derived, Join, common_type, quoted
 from penstock.query.types import arrow_type
@@ -37,6 +40,12 @@ class JoinPlan:
         """The Arrow schema of what a side sends."""
         return pa.schema([(column.name, column.type) for column in self.sides[side]])
 
+    @cached_property
+    def slots(self) -> Places:
+        """The columns in which the rows of both sides travel."""
+        left, right = ([column.type for column in side] for side in self.sides)
+        return shared_slots(left, right)
+
     @property
     def schema(self) -> Any:
         """The columns of a result, then its event time in microseconds."""
@@ -55,16 +64,21 @@ def compile_join(relation: Derived, left: Describe, right: Describe) -> JoinPlan
     operator = relation.operator
     assert isinstance(operator, Join)
     types = tuple(_key_type(operator, place, left, right) for place in range(len(operator.keys)))
+    whole = (_stored_keys(operator, 0, left, types), _stored_keys(operator, 1, right, types))
     sides = (
-        _columns(operator, 0, left, types, _read(operator, 0)),
-        _columns(operator, 1, right, types, _read(operator, 1)),
+        _columns(operator, 0, left, types, _read(operator, 0, whole[0])),
+        _columns(operator, 1, right, types, _read(operator, 1, whole[1])),
+    )
+    delivered = tuple(
+        tuple((whole[side].get(stored, stored), name) for stored, name in columns)
+        for side, columns in enumerate((operator.left, operator.right))
     )
     keys = tuple(KEY.format(place) for place in range(len(types)))
     ties = (TIE,) if operator.last is not None else ()
     condition = operator.condition
     join = joins.Join(
-        joins.Side(TIME, keys, ties, operator.left),
-        joins.Side(TIME, keys, ties, operator.right),
+        joins.Side(TIME, keys, ties, delivered[0]),
+        joins.Side(TIME, keys, ties, delivered[1]),
         joins.Within(operator.within) if operator.within is not None else joins.Last(operator.last or 1),
         key_types=tuple(arrow_type(each) for each in types),
         how=operator.how,
@@ -86,9 +100,20 @@ def _key_type(operator: Join, place: int, left: Describe, right: Describe) -> st
     return found
 
 
-def _read(operator: Join, side: int) -> list[str]:
-    """The columns of a side that its results or the condition need."""
-    delivered = [stored for stored, _ in (operator.left, operator.right)[side]]
+def _stored_keys(operator: Join, side: int, describe: Describe, types: tuple[str, ...]) -> dict[str, str]:
+    """Columns that are sent and kept as keys, as they are: results need no second copy of them."""
+    names = [(key.left, key.right)[side] for key in operator.keys]
+    found = describe([quoted(name) for name in names])
+    return {
+        name: KEY.format(place)
+        for place, (name, (type_, _)) in enumerate(zip(names, found, strict=True))
+        if type_ == types[place]
+    }
+
+
+def _read(operator: Join, side: int, keys: Mapping[str, str]) -> list[str]:
+    """The columns of a side that its results or the condition need beside its keys."""
+    delivered = [stored for stored, _ in (operator.left, operator.right)[side] if stored not in keys]
     condition = operator.condition
     asked = (condition.left, condition.right)[side] if condition else ()
     return list(dict.fromkeys([*delivered, *asked]))

@@ -25,7 +25,7 @@ from penstock.runtime.storage import Location
 
 __all__ = ["KEPT_MANIFESTS", "Checkpoint"]
 
-FORMAT = 3
+FORMAT = 4
 KEPT_MANIFESTS = 3
 
 

@@ -97,13 +97,9 @@ class _Building:
         if isinstance(stage.operator, Join):
             self._check_order(stage)
             plan = compile_join(stage.relation, describe(empties[0]), describe(empties[1]))
-            structs = tuple(
-                _struct(empty, [f"{column.sql} AS `{column.name}`" for column in columns])
-                for empty, columns in zip(empties, plan.sides, strict=True)
-            )
             exits = self._ways_out(stage, plan.schema)
             shared = any(each.beside == stage.number for each in self.subqueries.stages)
-            self.runners.append(JoinStage(stage, plan, entrances, exits, (structs[0], structs[1]), shared))
+            self.runners.append(JoinStage(stage, plan, entrances, exits, shared))
             return
         if isinstance(stage.operator, Process):
             process = compile_process(stage.relation, describe(empties[0]))
@@ -247,10 +243,6 @@ def _check_same(first: DataFrame, other: DataFrame, relation: Relation) -> None:
                 f"union before {relation}: column {each.name!r} is {each.dataType.simpleString()} in one and "
                 f"{types[each.name].simpleString()} in another; cast one"
             )
-
-
-def _struct(empty: DataFrame, columns: list[str]) -> str:
-    return empty.selectExpr(*columns).schema.simpleString()
 
 
 def _arrow(frame: DataFrame) -> Any:

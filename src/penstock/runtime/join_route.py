@@ -28,7 +28,10 @@ __all__ = ["CHANNEL", "HASH", "HashRoute", "find_hot_keys", "hash_route", "route
 CHANNEL, HASH = "_ps_channel", "_ps_hash"
 # How many of the most frequent keys of each side are looked at, how many rows tell enough about them, and
 # how many of a partition are looked at.
-_MOST_KEYS, _FEWEST_ROWS, _ENOUGH_ROWS = 256, 1_000, 100_000
+_MOST_KEYS, _FEWEST_ROWS, _ENOUGH_ROWS = 256, 1_000, 50_000
+# The number counts from 0 within a partition in its lower 33 bits. Spark itself leaves out the rest: a worker
+# that does not take all its rows cannot be used again.
+_AMONG_FIRST = f"(monotonically_increasing_id() & {2**33 - 1}L) < {_ENOUGH_ROWS}"
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,11 @@ def find_hot_keys(plan: JoinPlan, sides: Sequence[DataFrame | None], channels: i
 
 def _counted(plan: JoinPlan, frames: Sequence[DataFrame]) -> list[tuple[Any, Any]]:
     """The most frequent hashes among the first rows of every partition, and how many rows have each."""
+    hashed = F.xxhash64(*plan.join.left.keys).alias("hash")
     sampled = [
-        frame.select(F.lit(side).alias("side"), F.xxhash64(*plan.join.left.keys).alias("hash")).mapInArrow(
-            _most_frequent, "side int, hash bigint, n bigint"
-        )
+        frame.where(_AMONG_FIRST)
+        .select(F.lit(side).alias("side"), hashed)
+        .mapInArrow(_most_frequent, "side int, hash bigint, n bigint")
         for side, frame in enumerate(frames)
     ]
     found = (sampled[0] if len(sampled) == 1 else sampled[0].unionAll(sampled[1])).toArrow()
@@ -111,16 +115,12 @@ def _counted(plan: JoinPlan, frames: Sequence[DataFrame]) -> list[tuple[Any, Any
 
 
 def _most_frequent(batches: Iterator[Any]) -> Iterator[Any]:
-    """Of the first rows of a partition; the rest of it is not read."""
-    taken: list[Any] = []
-    while sum(map(len, taken)) < _ENOUGH_ROWS and (batch := next(batches, None)) is not None:
-        taken.append(batch.column("hash").to_numpy())
-        side = batch.column("side")[:1]
+    taken = list(batches)
     if taken:
-        hashes, rows = _summed(np.concatenate(taken), None)
+        hashes, rows = _summed(np.concatenate([batch.column("hash").to_numpy() for batch in taken]), None)
+        side = pa.array(np.full(len(hashes), taken[0].column("side")[0].as_py(), np.int32))
         yield pa.RecordBatch.from_arrays(
-            [pa.concat_arrays([side] * len(hashes)), pa.array(hashes), pa.array(rows)],
-            names=["side", "hash", "n"],
+            [side, pa.array(hashes), pa.array(rows)], names=["side", "hash", "n"]
         )
 
 

@@ -11,7 +11,7 @@ from penstock.routing import join_grid
 from penstock.runtime.exits import Exit
 from penstock.runtime.intake import Intake
 from penstock.runtime.join_route import CHANNEL, HASH, find_hot_keys, hash_route, routed
-from penstock.runtime.join_task import LEFT, RIGHT, SIDE, JoinTask
+from penstock.runtime.join_task import SIDE, SLOT, JoinTask
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.placing import GridPlacing, Homes, Placing, SpreadPlacing
 from penstock.runtime.records import StagePlan, StageRecord
@@ -26,17 +26,15 @@ __all__ = ["JoinStage"]
 
 @dataclass(frozen=True)
 class JoinStage:
-    """Routes both sides in one exchange, each row as a struct of its side.
+    """Routes both sides in one exchange.
 
-    `structs` are Spark's types of what the left and the right side send. `shared` says that another stage
-    runs in its channels and relies on every key being whole in one of them.
+    `shared` says that another stage runs in its channels and relies on every key being whole in one of them.
     """
 
     stage: Stage
     plan: JoinPlan
     entrances: tuple[Entrance, ...]
     exits: tuple[Exit, ...]
-    structs: tuple[str, str]
     shared: bool
 
     @property
@@ -126,10 +124,10 @@ class JoinStage:
         """
         if self.plan.join.left.keys and (spread is None or not spread.keys):
             texts = [
-                f"SELECT {self._packed(side)}, {hashed.column} AS {HASH} FROM ({rows}){hashed.where}"
+                f"SELECT {sent}, {hashed.column} AS {HASH} FROM ({rows}){hashed.where}"
                 for side, rows in enumerate(sides)
                 if rows is not None
-                for hashed in [hash_route(self.plan, side)]
+                for sent, hashed in [(", ".join(self._columns(side)), hash_route(self.plan, side))]
             ]
             together = intake.session.sql(" UNION ALL ".join(texts))
             return together.repartitionById(plan.channels, intake.route(plan.router, HASH))
@@ -146,13 +144,13 @@ class JoinStage:
         together = frames[0] if len(frames) == 1 else frames[0].unionAll(frames[1])
         return together.repartitionById(plan.channels, F.col(CHANNEL))
 
-    def _packed(self, side: int) -> str:
-        return ", ".join(self._columns(side))
-
     def _columns(self, side: int) -> list[str]:
-        """The side, and its columns in the struct of that side beside an empty one of the other."""
-        names = ", ".join(f"`{column.name}`" for column in self.plan.sides[side])
-        own = f"cast(struct({names}) AS {self.structs[side]})"
-        other = f"cast(NULL AS {self.structs[1 - side]})"
-        left, right = (own, other) if side == 0 else (other, own)
-        return [f"{side} AS {SIDE}", f"{left} AS {LEFT}", f"{right} AS {RIGHT}"]
+        """The side, and its columns in their slots; what only the other side has is empty."""
+        slots = self.plan.slots
+        names = {
+            slot: f"`{each.name}`" for slot, each in zip(slots[side], self.plan.sides[side], strict=True)
+        }
+        sent = [
+            f"{names.get(slot, 'NULL')} AS {SLOT.format(slot)}" for slot in sorted({*slots[0], *slots[1]})
+        ]
+        return [f"{side} AS {SIDE}", *sent]

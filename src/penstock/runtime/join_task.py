@@ -16,9 +16,9 @@ from penstock.runtime.receipts import Receipt
 from penstock.runtime.segments import Segment
 from penstock.runtime.storage import Location
 
-__all__ = ["LEFT", "RIGHT", "SIDE", "JoinTask"]
+__all__ = ["SIDE", "SLOT", "JoinTask"]
 
-SIDE, LEFT, RIGHT = "_ps_side", "_ps_l", "_ps_r"
+SIDE, SLOT = "_ps_side", "_ps_slot{}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class JoinTask:
         segments = self.state[channel]
         if new is None and not segments:
             return Receipt(channel, (), ()), {}
-        rows = Pair(self._side(new, 0, LEFT), self._side(new, 1, RIGHT))
+        rows = Pair(self._side(new, 0), self._side(new, 1))
         keeping = Pair(self._keeping(channel, 0, "left"), self._keeping(channel, 1, "right"))
         kept = Pair(
             keeping.left.load(segments, self._alive_from(self.before.right)),
@@ -91,11 +91,10 @@ class JoinTask:
         bound = self.plan.join.bound
         return frontier - bound.distance if frontier is not None and isinstance(bound, Within) else None
 
-    def _side(self, new: Any, side: int, column: str) -> Any:
+    def _side(self, new: Any, side: int) -> Any:
         schema = self.plan.side_schema(side)
         if new is None:
             return schema.empty_table()
-        chosen = new[column].filter(pc.equal(new[SIDE], side)).combine_chunks()
-        if isinstance(chosen, pa.ChunkedArray):
-            return schema.empty_table() if not len(chosen) else pa.table(chosen.flatten(), schema=schema)
-        return pa.Table.from_arrays(chosen.flatten(), schema=schema)
+        sent = new.select([SLOT.format(slot) for slot in self.plan.slots[side]])
+        rows = sent.filter(pc.equal(new[SIDE], side)).combine_chunks()
+        return pa.Table.from_arrays(rows.columns, schema=schema) if rows.num_rows else schema.empty_table()
