@@ -138,7 +138,7 @@ def test_damage_of_what_was_acknowledged_is_told_and_leaves_a_hole(tmp_path):
     os.close(written.log._owner)
     (segment,) = files(tmp_path)
     content = bytearray(segment.read_bytes())
-    content[lines[3][0] + 300] ^= 1  # rows 10 to 20 of reports/0, in the first group
+    content[lines[3][0] + lines[3][-1] - 100] ^= 1  # rows 10 to 20 of reports/0, in the first group
     segment.write_bytes(content)
     again = Written(tmp_path)
     assert [str(each).split(": ")[1] for each in again.log.damage] == ["rows 10 to 20 of stream 'reports/0'"]

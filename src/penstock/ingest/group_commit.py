@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.ingest.record import padded, write_header
+from penstock.ingest.record import BLOCK, padded, write_header
 from penstock.ingest.segment_files import SegmentFiles, SegmentWriter
 from penstock.ingest.segment_index import Line
 
@@ -160,6 +160,10 @@ class GroupCommit:
         at, gap = start, b""
         for entry in group:
             header = _header(entry, synced=start)
+            if entry is group[-1]:
+                # The next group begins at a whole block; the room for that is part of this header.
+                end = at + len(header) + padded(entry.size)
+                header = _header(entry, synced=start, room=-end % BLOCK)
             parts += (gap + header, entry.payload)
             stride = len(header) + padded(entry.size)
             gap = bytes(stride - len(header) - entry.size)
@@ -184,7 +188,7 @@ class GroupCommit:
         self._sealed(full)
 
 
-def _header(entry: Entry, synced: int) -> bytes:
+def _header(entry: Entry, synced: int, room: int = 0) -> bytes:
     return write_header(
         stream=entry.stream.encode(),
         sequence=entry.sequence,
@@ -194,4 +198,5 @@ def _header(entry: Entry, synced: int) -> bytes:
         length=entry.size,
         total=entry.total,
         synced=synced,
+        room=room,
     )

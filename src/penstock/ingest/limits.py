@@ -37,7 +37,7 @@ class Limits:
     """Streams that the gate knows."""
     segment_bytes: int = 128 * MIB
     """A log file is closed at this size; what is deleted goes in whole files."""
-    group_bytes: int = 32 * MIB
+    group_bytes: int = 8 * MIB
     """Written with one sync."""
     store_bytes: int = 64 * 1024 * MIB
     """All log files; at this size clients are told to wait until readers have committed."""

@@ -18,7 +18,7 @@ from penstock.ingest.group_commit import Entry, GroupCommit, Placed
 from penstock.ingest.holdings import Held, Holdings, Segment
 from penstock.ingest.limits import Limits
 from penstock.ingest.positions import Piece
-from penstock.ingest.record import checksum, parse_header
+from penstock.ingest.record import BLOCK, checksum, parse_header
 from penstock.ingest.recovery import recover
 from penstock.ingest.retention import deletable
 from penstock.ingest.segment_files import SegmentFiles
@@ -58,7 +58,9 @@ class Log:
 
     def _open(self, failed: Callable[[Exception, list[Entry]], None]) -> GroupCommit:
         last = max(self.held.segments, default=0)
-        grows = last > 0 and not self.files.index_path(last).exists()
+        # What was torn off left the file within a block: nothing is added to it.
+        whole = last > 0 and self.held.segments[last].size % BLOCK == 0
+        grows = whole and not self.files.index_path(last).exists()
         number = last if grows else last + 1
         size = self.held.segments.setdefault(number, Segment()).size
         return GroupCommit(

@@ -10,11 +10,13 @@ from typing import Any, Final
 
 import xxhash
 
-__all__ = ["ALIGNMENT", "Header", "checksum", "padded", "parse_header", "write_header"]
+__all__ = ["ALIGNMENT", "BLOCK", "Header", "checksum", "padded", "parse_header", "write_header"]
 
 MAGIC: Final = b"PSR1"
 ALIGNMENT: Final = 64
 """Arrow reads in place what begins at a multiple of this; a broken log is searched in steps of it."""
+BLOCK: Final = 4096
+"""Groups of records begin at multiples of this, so that they can be written past the system's page cache."""
 NO_FRONTIER: Final = -(2**63)
 _FIXED: Final = struct.Struct("<4sIQqqqqQQI")
 _SUM: Final = struct.Struct("<Q")
@@ -65,9 +67,10 @@ def write_header(  # noqa: PLR0913 -- the fields of one record, by name
     length: int,
     total: int,
     synced: int,
+    room: int = 0,
 ) -> bytes:
-    """The header of a record whose rows take `length` bytes with the checksum `total`."""
-    size = padded(_PREFIX + len(stream))
+    """The header of a record whose rows take `length` bytes with the checksum `total`, after `room` zeros."""
+    size = padded(_PREFIX + len(stream)) + room
     promise = NO_FRONTIER if frontier is None else frontier
     fixed = _FIXED.pack(MAGIC, size, length, sequence, rows, promise, arrived, total, synced, len(stream))
     return (fixed + _SUM.pack(checksum(fixed + stream)) + stream).ljust(size, b"\0")
