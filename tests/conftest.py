@@ -32,8 +32,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def spark():
-    from penstock.runtime.session import spark_session
+    from sessions import quick_session
 
-    session = spark_session("local[2]")
+    session = quick_session("local[2]")
     yield session
     session.stop()

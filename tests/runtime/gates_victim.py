@@ -3,6 +3,7 @@
 import sys
 
 import penstock as ps
+from sessions import quick_session
 
 
 def query(address):
@@ -23,6 +24,7 @@ def query(address):
 
 
 if __name__ == "__main__":
+    quick_session()
     address, sink, checkpoint = sys.argv[1:]
     run = query(address).start(
         ps.parquet(f"{sink}/rows"), ps.parquet(f"{sink}/windows"), checkpoint=checkpoint

@@ -7,11 +7,10 @@ channels.
 import sys
 
 import penstock as ps
-from interpreted import interpret
-from penstock.runtime.session import spark_session
 from processes import Running, Sessions
 from rescales import AtRandom
 from runtime.reports import reports
+from sessions import interpret, quick_session
 
 ALL = "012345"
 
@@ -48,5 +47,5 @@ def start(source, sink, checkpoint, seed, places=ALL):
 
 
 if __name__ == "__main__":
-    interpret(spark_session())
+    interpret(quick_session())
     start(*sys.argv[1:]).wait()

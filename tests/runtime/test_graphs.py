@@ -13,7 +13,7 @@ from graphs.batch import evaluate
 from graphs.build import relations, run
 from graphs.compare import assert_alike, multiset
 from graphs.generate import generate
-from interpreted import interpreting
+from sessions import interpreting
 
 EPOCH = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 SECOND = dt.timedelta(seconds=1)

@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 
 import penstock as ps
-from interpreted import interpreting
 from penstock.errors import BadProcess
 from processes import Running, Sessions, visit_session
 from rescales import AtRandom
+from sessions import interpreting
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 SESSION = {"state": {"n": "bigint", "total": "bigint"}, "result": "n bigint, total bigint"}

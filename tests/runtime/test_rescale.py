@@ -14,12 +14,12 @@ from graphs.batch import evaluate
 from graphs.build import relations, run
 from graphs.compare import assert_alike
 from graphs.generate import generate
-from interpreted import interpreting
 from penstock.errors import BadRescale, RunError
 from rescales import AtRandom
 from runtime.moving_victim import ALL, start
 from runtime.reports import write_input
 from runtime.test_kill import rows
+from sessions import interpreting
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 

@@ -342,8 +342,8 @@ def test_stop_leaves_a_checkpoint_to_go_on_from(tmp_path, spark):
 def test_sigterm_finishes_the_epoch(tmp_path):
     script = f"""
 import penstock as ps
-from penstock.runtime.session import spark_session
-frame = spark_session().readStream.format("rate").option("rowsPerSecond", 100).load()
+from sessions import quick_session
+frame = quick_session().readStream.format("rate").option("rowsPerSecond", 100).load()
 stream = ps.stream("t", "timestamp timestamp, value bigint", "timestamp", source=ps.dataframe(frame))
 query = stream.window("1 second").agg(n=ps.count())
 query.start(ps.parquet("{tmp_path}/out"), checkpoint="{tmp_path}/state").wait()

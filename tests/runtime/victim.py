@@ -3,9 +3,8 @@
 import sys
 
 import penstock as ps
-from interpreted import interpret
-from penstock.runtime.session import spark_session
 from runtime.reports import reports
+from sessions import interpret, quick_session
 
 
 def queries(path):
@@ -30,7 +29,7 @@ def queries(path):
 
 
 if __name__ == "__main__":
-    interpret(spark_session())
+    interpret(quick_session())
     source, sink, checkpoint = sys.argv[1:]
     sinks = [ps.parquet(f"{sink}/{name}") for name in ("windows", "pairs")]
     ps.outputs(*queries(source)).start(*sinks, checkpoint=checkpoint).wait()
