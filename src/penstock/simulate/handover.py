@@ -20,8 +20,8 @@ from penstock.sketches.splitmix import splitmix64
 
 __all__ = ["Handover", "best_seconds", "measure_handover"]
 
-# Both fit into the buffer of a socket, so that one thread can write a batch and then read it.
-_FEW, _MANY = 16, 1_024
+# The larger batch fits into the buffer of a socket, so that one thread can write it and then read it.
+_FEW, _MANY_BYTES = 16, 2**16
 _ROUTED = 32_768
 
 
@@ -53,8 +53,9 @@ def measure_handover(table: Any, key: str, repeats: int) -> Handover:
     router = UniformHash(16)
     router.route(np.zeros(1, np.uint64))
     route = best_seconds(lambda: _cut(batch, key, router), repeats) / batch.num_rows
-    few, many = (_transfer(batch.slice(0, rows), 40 * repeats) for rows in (_FEW, _MANY))
-    slopes = [max((most - least) / (_MANY - _FEW), 0.0) for least, most in zip(few, many, strict=True)]
+    many_rows = _MANY_BYTES * batch.num_rows // batch.nbytes
+    few, many = (_transfer(batch.slice(0, rows), 40 * repeats) for rows in (_FEW, many_rows))
+    slopes = [max((most - least) / (many_rows - _FEW), 0.0) for least, most in zip(few, many, strict=True)]
     return Handover(route, *slopes, *(least - _FEW * slope for least, slope in zip(few, slopes, strict=True)))
 
 
