@@ -12,7 +12,7 @@ from penstock.errors import BadGate, DamagedLog
 from penstock.ingest.group_commit import Entry
 from penstock.ingest.limits import Limits
 from penstock.ingest.log import Log
-from penstock.ingest.record import checksum, padded
+from penstock.ingest.record import BLOCK, checksum, padded
 from penstock.ingest.scan import scan
 from raw_push import SCHEMA, files, rows
 
@@ -70,6 +70,19 @@ def test_rows_are_read_back_by_stream_and_sequence(tmp_path):
     written, nexts = filled(tmp_path, [3, 5, 2, 7, 1, 9, 4])
     assert written.held() == {stream: [(0, end)] for stream, end in nexts.items()}
     assert written.read("reports/0", 2, 14) == list(range(2, 14))
+    written.log.close()
+
+
+def test_groups_are_whole_blocks_also_above_what_is_staged_at_once(tmp_path):
+    written = Written(tmp_path, segment_bytes=64 << 20)
+    for number, count in enumerate([1, 400_000, 3]):
+        written.append(f"reports/{number}", 0, count)
+        written.settled(number + 1)
+    offsets = [line[0] for line in written.log.held.segments[1].lines]
+    assert len(offsets) == 3
+    assert offsets[2] - offsets[1] > 9 << 20
+    assert [each % BLOCK for each in [*offsets, written.log.bytes]] == [0, 0, 0, 0]
+    assert written.read("reports/1", 0, 400_000) == list(range(400_000))
     written.log.close()
 
 
@@ -163,10 +176,11 @@ def test_a_damaged_header_is_told_too(tmp_path):
 
 def test_damage_found_while_reading_is_an_error(tmp_path):
     written, _ = filled(tmp_path, [10, 10, 10])
+    first = written.log.held.segments[1].lines[0]
     written.log.close()
     (segment,) = files(tmp_path)
     content = bytearray(segment.read_bytes())
-    content[300] ^= 1
+    content[first[-1] - 100] ^= 1
     segment.write_bytes(content)
     again = Written(tmp_path)
     with pytest.raises(DamagedLog, match="record at byte 0"):
