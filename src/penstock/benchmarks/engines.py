@@ -17,7 +17,8 @@ from pyspark.sql.types import DoubleType, LongType, StructType, TimestampType
 import penstock as ps
 from penstock.benchmarks.cost import Cost, cost_of
 from penstock.benchmarks.data import DDL
-from penstock.benchmarks.spark_settings import settings, stock_settings, tuned_settings
+from penstock.benchmarks.spark_settings import stock_settings, tuned_settings
+from penstock.runtime.session import settings
 
 DELAY = "1 second"
 

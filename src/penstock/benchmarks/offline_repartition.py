@@ -12,8 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.benchmarks.keyed_payloads import DDL, KeyedPayloads
 from penstock.benchmarks.live_rescale import AFTER, BEFORE, Rescaled
 from penstock.benchmarks.results import states_kept
-from penstock.benchmarks.spark_settings import settings, tuned_settings
+from penstock.benchmarks.spark_settings import tuned_settings
 from penstock.benchmarks.standstill import gaps, standstill
+from penstock.runtime.session import settings
 
 __all__ = ["repartition_offline"]
 

@@ -20,7 +20,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 import penstock as ps
 from penstock.benchmarks.data import DDL
-from penstock.benchmarks.spark_settings import settings, tuned_settings
+from penstock.benchmarks.spark_settings import tuned_settings
+from penstock.runtime.session import settings
 
 __all__ = [
     "APPLY",

@@ -1,35 +1,14 @@
 """The settings of the session under which Spark's own operators are measured."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-
-from pyspark.sql import SparkSession
-
 from penstock.reports.machine import cores
 
-__all__ = ["settings", "stock_settings", "tuned_settings"]
+__all__ = ["stock_settings", "tuned_settings"]
 
 _STOCK_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
     ),
 }
-
-
-@contextmanager
-def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Set options of the session for the length of the block, and put the old ones back."""
-    before = {name: spark.conf.get(name, None) for name in values}
-    for name, value in values.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
 
 
 def stock_settings() -> dict[str, str]:

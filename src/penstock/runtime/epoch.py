@@ -28,6 +28,7 @@ from penstock.runtime.receipts import Receipt
 from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, Moved, StageRecord
 from penstock.runtime.rescaling import Rescaling
 from penstock.runtime.results import Output
+from penstock.runtime.session import settings
 from penstock.runtime.stage import StageRunner, StageTask, Turn, beside, run_channels
 
 __all__ = ["Epoch", "Works"]
@@ -233,7 +234,10 @@ class Epoch:
             return {"": found.latest}
         rows = self.intake.arrivals[stream.name].where(f"{REJECT} IS NULL")
         parts = rows.groupBy(F.col(stream.key).cast("string").alias("part"))
-        latest = parts.agg(F.max(TIME).alias("latest")).collect()
+        # Streams are few beside their rows: a task for each core, not the 200 of Spark's default.
+        tasks = rows.sparkSession.sparkContext.defaultParallelism
+        with settings(rows.sparkSession, {"spark.sql.shuffle.partitions": str(tasks)}):
+            latest = parts.agg(F.max(TIME).alias("latest")).collect()
         return {row["part"] or "": row["latest"] for row in latest}
 
     def _deliver(self) -> int:

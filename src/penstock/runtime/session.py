@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "prepare", "spark_session"]
+__all__ = ["SETTINGS", "prepare", "settings", "spark_session"]
 
 SETTINGS = {
     # Only errors on the terminal, from the first line on.
@@ -64,3 +65,19 @@ def prepare(session: SparkSession) -> None:
     """Settings of the session in which epochs run; the user's own session is left alone."""
     for name, value in _PER_EPOCH.items():
         session.conf.set(name, value)
+
+
+@contextmanager
+def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Set options of the session for the length of the block, and put the old ones back."""
+    before = {name: session.conf.get(name, None) for name in values}
+    for name, value in values.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
