@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.benchmarks.keyed_payloads import STEP, KeyedPayloads, payloads
+from penstock.benchmarks.keyed_payloads import KeyedPayloads, payloads
 from penstock.benchmarks.rescale import ONE_STEP, SPARK, STEPS, rescale
 from penstock.benchmarks.standstill import gaps, standstill
-from penstock.query import Query
+from penstock.query import MOST_MOVED, Query
 
 TINY = KeyedPayloads(1, seed=3, fill_rows=5000, epoch_rows=500, steady=2)
 
@@ -46,9 +46,9 @@ def test_a_key_has_one_payload_and_no_two_have_the_same():
 
 
 def test_a_gigabyte_moves_by_the_default_bound_and_less_in_proportion():
-    assert inspect.signature(Query.start).parameters["most_moved"].default == STEP
-    assert KeyedPayloads(1024, seed=1).step == STEP
-    assert KeyedPayloads(32, seed=1).step == STEP // 32
+    assert inspect.signature(Query.start).parameters["most_moved"].default == MOST_MOVED
+    assert KeyedPayloads(1024, seed=1).step == MOST_MOVED
+    assert KeyedPayloads(32, seed=1).step == MOST_MOVED // 32
 
 
 @pytest.mark.soak

@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from penstock.benchmarks.data import SECOND_US, START_US
+from penstock.query import MOST_MOVED
 
-__all__ = ["DDL", "STEP", "KeyedPayloads", "payloads"]
+__all__ = ["DDL", "KeyedPayloads", "payloads"]
 
 DDL = "time timestamp not null, key bigint not null, value bigint not null, payload string not null"
-STEP = 512 * 2**20
-"""Bytes that an epoch moves at most by default."""
 
 _PAYLOAD = 100
 _STATE_ROW = 3 * 8 + _PAYLOAD  # key, two counters, payload
@@ -52,7 +51,7 @@ class KeyedPayloads:
     @property
     def step(self) -> int:
         """The default bound of a step, in proportion for less than a gigabyte, so that there are steps."""
-        return min(STEP, self.state_mb * 2**19)
+        return min(MOST_MOVED, self.state_mb * 2**19)
 
     @property
     def before(self) -> int:

@@ -15,6 +15,7 @@ from penstock.compile.plan import Describe
 from penstock.compile.slots import Places, shared_slots
 from penstock.errors import WrongType
 from penstock.query import Derived, Join, common_type, quoted
+from penstock.query.joining import JoinKey
 from penstock.query.types import arrow_type
 
 __all__ = ["KEY", "TIE", "JoinPlan", "compile_join"]
@@ -63,8 +64,9 @@ def compile_join(relation: Derived, left: Describe, right: Describe) -> JoinPlan
     """The plan of a relation that is made by a join, with what Spark says about both sides."""
     operator = relation.operator
     assert isinstance(operator, Join)
-    types = tuple(_key_type(operator, place, left, right) for place in range(len(operator.keys)))
-    whole = (_stored_keys(operator, 0, left, types), _stored_keys(operator, 1, right, types))
+    own = (_key_types(operator, 0, left), _key_types(operator, 1, right))
+    types = tuple(map(_common_type, operator.keys, *own))
+    whole = (_stored_keys(operator, 0, own[0], types), _stored_keys(operator, 1, own[1], types))
     sides = (
         _columns(operator, 0, left, types, _read(operator, 0, whole[0])),
         _columns(operator, 1, right, types, _read(operator, 1, whole[1])),
@@ -91,23 +93,24 @@ def compile_join(relation: Derived, left: Describe, right: Describe) -> JoinPlan
     return JoinPlan(operator, join, sides, pa.field(operator.time, arrow_type(relation.time_type)))
 
 
-def _key_type(operator: Join, place: int, left: Describe, right: Describe) -> str:
-    key = operator.keys[place]
-    ((ours, _),), ((theirs, _),) = left([quoted(key.left)]), right([quoted(key.right)])
+def _key_types(operator: Join, side: int, describe: Describe) -> list[str]:
+    """What the keys of a side are before they are made comparable."""
+    return [type_ for type_, _ in describe([quoted((key.left, key.right)[side]) for key in operator.keys])]
+
+
+def _common_type(key: JoinKey, ours: str, theirs: str) -> str:
     found = common_type(ours, theirs)
     if not found:
         raise WrongType(f"the keys {key.left} {ours} and {key.right} {theirs} cannot be compared; cast one")
     return found
 
 
-def _stored_keys(operator: Join, side: int, describe: Describe, types: tuple[str, ...]) -> dict[str, str]:
+def _stored_keys(operator: Join, side: int, own: list[str], types: tuple[str, ...]) -> dict[str, str]:
     """Columns that are sent and kept as keys, as they are: results need no second copy of them."""
-    names = [(key.left, key.right)[side] for key in operator.keys]
-    found = describe([quoted(name) for name in names])
     return {
-        name: KEY.format(place)
-        for place, (name, (type_, _)) in enumerate(zip(names, found, strict=True))
-        if type_ == types[place]
+        (key.left, key.right)[side]: KEY.format(place)
+        for place, key in enumerate(operator.keys)
+        if own[place] == types[place]
     }
 
 

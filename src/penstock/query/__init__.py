@@ -25,7 +25,7 @@ from penstock.query.expressions import Expression, predicate, scalar
 from penstock.query.joining import Join, JoinKey, common_type
 from penstock.query.pairs import PairCondition
 from penstock.query.processing import Process
-from penstock.query.query import Query, outputs
+from penstock.query.query import MOST_MOVED, Query, outputs
 from penstock.query.relation import Derived, Grouped, Operator, Relation, Union, Windowed
 from penstock.query.result_types import result_type
 from penstock.query.schema import Column, Schema, quoted
@@ -61,6 +61,7 @@ from penstock.query.user_aggregates import ArrowAggregate, SqlAggregate, sql_agg
 from penstock.query.window import Window
 
 __all__ = [
+    "MOST_MOVED",
     "WINDOW_END",
     "WINDOW_START",
     "Aggregate",

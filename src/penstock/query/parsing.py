@@ -45,7 +45,7 @@ class PenstockSql(Spark):
         """Spark's parser without named function classes."""
 
         FUNCTIONS = {}  # noqa: RUF012 -- sqlglot's metaclass reads this attribute by its bare name
-        FUNCTION_PARSERS = {  # noqa: RUF012 -- likewise
+        FUNCTION_PARSERS = {  # noqa: RUF012 -- read by its bare name, as the one above
             name: parser for name, parser in SparkParser.FUNCTION_PARSERS.items() if name in _SPECIAL_SYNTAX
         }
 

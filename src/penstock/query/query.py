@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from penstock.query.relation import Relation
     from penstock.query.stream import Stream
 
-__all__ = ["Query", "outputs"]
+__all__ = ["MOST_MOVED", "Query", "outputs"]
+
+MOST_MOVED = 512 * 2**20
+"""Bytes of a stage's state that an epoch moves at most, by default."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Query:
         merging: str = "transparent",
         partitioning: str = "balanced",
         resources: Any = None,
-        most_moved: int = 512 * 2**20,
+        most_moved: int = MOST_MOVED,
         policy: Any = None,
     ) -> Any:
         """Run the query, the first relation into the first sink and so on, and give the handle of the run.

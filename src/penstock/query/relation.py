@@ -361,7 +361,8 @@ class Windowed:
         """Aggregate for each value of these columns and expressions."""
         if self.keys:
             raise BadName("group_by() is there twice; give all keys to one of them")
-        return Windowed(self.relation, self.relation._keys(names, expressions), self.window)  # noqa: SLF001 -- of the same file
+        keys = self.relation._keys(names, expressions)  # noqa: SLF001 -- the two classes share this file
+        return Windowed(self.relation, keys, self.window)
 
     def agg(self, /, **aggregates: Aggregate | ArrowAggregate) -> Derived:
         """The results: window_start, window_end, the keys, then these aggregates under their names.
