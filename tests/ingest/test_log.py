@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import threading
@@ -84,6 +85,20 @@ def test_groups_are_whole_blocks_also_above_what_is_staged_at_once(tmp_path):
     assert [each % BLOCK for each in [*offsets, written.log.bytes]] == [0, 0, 0, 0]
     assert written.read("reports/1", 0, 400_000) == list(range(400_000))
     written.log.close()
+
+
+def test_a_file_system_without_direct_writes_serves_as_well(tmp_path, monkeypatch):
+    def through_the_cache(path, flags, *mode, opened=os.open):
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", through_the_cache)
+    written, nexts = filled(tmp_path, [3, 5, 2, 7, 1])
+    written.log.close()
+    again = Written(tmp_path)
+    assert all(again.read(stream, 0, end) == list(range(end)) for stream, end in nexts.items())
+    again.log.close()
 
 
 def test_a_log_opens_with_what_was_durable(tmp_path):

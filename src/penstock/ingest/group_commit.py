@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.ingest.record import BLOCK, padded, write_header
+from penstock.ingest.record import BLOCK, header_size, padded, write_header
 from penstock.ingest.segment_files import SegmentFiles, SegmentWriter
 from penstock.ingest.segment_index import Line
 
@@ -159,11 +159,9 @@ class GroupCommit:
         placed: list[Placed] = []
         at, gap = start, b""
         for entry in group:
-            header = _header(entry, synced=start)
-            if entry is group[-1]:
-                # The next group begins at a whole block; the room for that is part of this header.
-                end = at + len(header) + padded(entry.size)
-                header = _header(entry, synced=start, room=-end % BLOCK)
+            # The next group begins at a whole block; the room for that is part of the last header.
+            end = at + header_size(entry.stream.encode()) + padded(entry.size)
+            header = _header(entry, synced=start, room=-end % BLOCK if entry is group[-1] else 0)
             parts += (gap + header, entry.payload)
             stride = len(header) + padded(entry.size)
             gap = bytes(stride - len(header) - entry.size)
@@ -188,7 +186,7 @@ class GroupCommit:
         self._sealed(full)
 
 
-def _header(entry: Entry, synced: int, room: int = 0) -> bytes:
+def _header(entry: Entry, synced: int, room: int) -> bytes:
     return write_header(
         stream=entry.stream.encode(),
         sequence=entry.sequence,

@@ -10,7 +10,16 @@ from typing import Any, Final
 
 import xxhash
 
-__all__ = ["ALIGNMENT", "BLOCK", "Header", "checksum", "padded", "parse_header", "write_header"]
+__all__ = [
+    "ALIGNMENT",
+    "BLOCK",
+    "Header",
+    "checksum",
+    "header_size",
+    "padded",
+    "parse_header",
+    "write_header",
+]
 
 MAGIC: Final = b"PSR1"
 ALIGNMENT: Final = 64
@@ -57,6 +66,11 @@ def checksum(payload: Any) -> int:
     return xxhash.xxh3_64_intdigest(payload)
 
 
+def header_size(stream: bytes) -> int:
+    """Bytes of the header of a record of a stream, without room behind it."""
+    return padded(_PREFIX + len(stream))
+
+
 def write_header(  # noqa: PLR0913 -- the fields of one record, by name
     *,
     stream: bytes,
@@ -70,7 +84,7 @@ def write_header(  # noqa: PLR0913 -- the fields of one record, by name
     room: int = 0,
 ) -> bytes:
     """The header of a record whose rows take `length` bytes with the checksum `total`, after `room` zeros."""
-    size = padded(_PREFIX + len(stream)) + room
+    size = header_size(stream) + room
     promise = NO_FRONTIER if frontier is None else frontier
     fixed = _FIXED.pack(MAGIC, size, length, sequence, rows, promise, arrived, total, synced, len(stream))
     return (fixed + _SUM.pack(checksum(fixed + stream)) + stream).ljust(size, b"\0")

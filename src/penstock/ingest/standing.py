@@ -1,5 +1,6 @@
 """What both forms of the client are given, and how a stream stands there: sent, acknowledged, buffered."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
@@ -18,7 +19,7 @@ __all__ = ["Standing"]
 _DEFAULT = ClientLimits()
 
 
-class Standing:
+class Standing(ABC):
     """One stream of a client, in either form."""
 
     def __init__(  # noqa: PLR0913 -- each is one setting with a default
@@ -55,9 +56,9 @@ class Standing:
         )
         self._begin()
 
+    @abstractmethod
     def _begin(self) -> None:
         """What a form of the client does when it is made."""
-        raise NotImplementedError
 
     @property
     def _pushing(self) -> Pushing:
