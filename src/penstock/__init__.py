@@ -118,7 +118,7 @@ install(SparkEngine())
 def __getattr__(name: str) -> Any:
     """The classes of clients, imported when first used: queries and their workers have no need of Flight."""
     if name in {"AsyncClient", "Client", "Connection", "Directory", "TLS"}:
-        from penstock import ingest  # noqa: PLC0415 -- see above
+        from penstock import ingest  # noqa: PLC0415 -- queries have no need of Flight
 
         return getattr(ingest, name)
     raise AttributeError(f"module 'penstock' has no attribute {name!r}")

@@ -35,8 +35,8 @@ def repartition_offline(spark: SparkSession, data: KeyedPayloads, files: list[Pa
         stopped = time.time()
         query.stop()
         began = time.perf_counter()
-        # Spark has no public name for it yet.
-        spark._streamingCheckpointManager.repartition(str(checkpoint), AFTER)  # noqa: SLF001 -- as said
+        manager = spark._streamingCheckpointManager  # noqa: SLF001 -- Spark has no public name for it yet
+        manager.repartition(str(checkpoint), AFTER)
         moved_s = time.perf_counter() - began
         moved = _bytes(checkpoint / "state") - held
         query = _start(spark, folder, checkpoint)

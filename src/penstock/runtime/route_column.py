@@ -27,7 +27,7 @@ def literal_array(values: NDArray[np.integer]) -> Column:
     """
     context: Any = SparkContext._active_spark_context  # noqa: SLF001 -- as `lit` itself does
     assert context is not None, "no Spark session runs; start one before routing with it"
-    gateway, jvm = context._gateway, context._jvm  # noqa: SLF001 -- likewise
+    gateway, jvm = context._gateway, context._jvm  # noqa: SLF001 -- as `lit` itself does
     longs = gateway.new_array(jvm.long, len(values))
     jvm.java.nio.ByteBuffer.wrap(values.astype(">i8").tobytes()).asLongBuffer().get(longs)
     return classic.Column(jvm.org.apache.spark.sql.functions.lit(longs))
