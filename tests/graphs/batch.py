@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from graphs.graph import Branch, Graph, Joined, Mapped, Node, Select, Source, Union, Where, Windowed, sides
-from penstock.query.types import arrow_type
+from penstock.expressions.types import arrow_type
 
 MACROS = """
 CREATE MACRO floor_div(a, b) AS ((a - ((a % b) + b) % b) // b);

@@ -89,7 +89,7 @@ def stamped(rows):
 
 def expected_of(shape, accepted, keys, chosen):
     fields = [("time", pa.int64())]
-    from penstock.query.types import arrow_type
+    from penstock.expressions.types import arrow_type
 
     fields += [(key, arrow_type(KEYS[key][0])) for key in keys]
     fields += [(name, arrow_type(type_)) for name, (type_, _) in VALUES.items()]

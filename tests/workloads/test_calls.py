@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.query.schema import schema_of
+from penstock.expressions.schema import schema_of
 from penstock.workloads import CallRecords, zipf_shares
 from penstock.workloads.calls import CALL_COLUMNS, FAR, SUSPECT_COLUMNS, TOP_SPEED
 

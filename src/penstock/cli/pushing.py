@@ -9,10 +9,10 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from penstock.demo.city import SCHEMA, City
 from penstock.demo.live import LiveCity
+from penstock.expressions.schema import Schema
 from penstock.ingest import Client, Connection
 from penstock.ingest.file_rows import FileRows
 from penstock.ingest.pace import Pace
-from penstock.query.schema import Schema
 
 __all__ = ["push_city", "push_file"]
 

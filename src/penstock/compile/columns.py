@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from penstock.compile.naming import named
 from penstock.compile.reading import columns_read, entering
 from penstock.compile.rebuild import rebuilt, stepped
+from penstock.expressions.scalar import column
 from penstock.query import Aggregation, Derived, Join, Process, Query, Relation, Select, Union
-from penstock.query.expressions import column
 
 __all__ = ["columns_down"]
 

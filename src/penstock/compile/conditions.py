@@ -9,10 +9,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from penstock.query import Branch, Expression, Schema, Where, types
-from penstock.query.expressions import of_tree
-from penstock.query.inference import type_of
-from penstock.query.parsing import Tree, call_name, parse_scalar
+from penstock.expressions import types
+from penstock.expressions.inference import type_of
+from penstock.expressions.parsing import Tree, call_name, parse_scalar
+from penstock.expressions.scalar import of_tree
+from penstock.query import Branch, Expression, Schema, Where
 
 __all__ = ["conjuncts", "is_total", "joined", "substituted"]
 

@@ -14,9 +14,9 @@ from penstock.compile.partials import Column
 from penstock.compile.plan import Describe
 from penstock.compile.slots import Places, shared_slots
 from penstock.errors import WrongType
+from penstock.expressions.types import arrow_type
 from penstock.query import Derived, Join, common_type, quoted
 from penstock.query.joining import JoinKey
-from penstock.query.types import arrow_type
 
 __all__ = ["KEY", "TIE", "JoinPlan", "compile_join"]
 

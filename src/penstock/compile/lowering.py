@@ -10,9 +10,9 @@ import pyarrow as pa
 from penstock.compile import finishes, lifts
 from penstock.compile.duck import check, translate
 from penstock.compile.partials import Column, Partial
+from penstock.expressions.types import arrow_type
 from penstock.panes import Boundary, Count, Custom, Fold, FrequentItems, Hll, Kind, Kll, Spread
 from penstock.query import ArrowAggregate, Expression, ResolvedAggregate, SqlAggregate
-from penstock.query.types import arrow_type
 
 __all__ = ["ROWS", "Lowering", "Result"]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from penstock.compile.lifts import TIME, Accumulated
 from penstock.compile.lowering import ROWS, Lowering, Result
 from penstock.compile.partials import Column, Partial
+from penstock.expressions.types import arrow_type
 from penstock.panes import WindowShape
 from penstock.query import Aggregation, Derived, Expression
-from penstock.query.types import arrow_type
 
 __all__ = ["ROWS", "Combining", "Describe", "Result", "WindowPlan", "compile_aggregation"]
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 from penstock.compile.lifts import TIME
 from penstock.compile.partials import Column
 from penstock.compile.plan import Describe
+from penstock.expressions.types import arrow_type
 from penstock.keyed import Shapes
 from penstock.query import Derived, Process, quoted
-from penstock.query.types import arrow_type
 
 __all__ = ["HASH", "KNOWN", "TIMER", "ProcessPlan", "compile_process"]
 

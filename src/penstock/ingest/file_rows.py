@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from penstock.errors import BadSource
-from penstock.query.schema import Schema
+from penstock.expressions.schema import Schema
 
 __all__ = ["FileRows"]
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.errors import BadSource, GateAway
+from penstock.expressions.types import from_arrow
 from penstock.ingest.access import Access
 from penstock.ingest.reader import BATCH_ROWS, GateReader, Wanted
-from penstock.query.types import from_arrow
 
 __all__ = ["Gathering", "Part", "conformed", "remaining", "resumed"]
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from penstock.errors import BadRows, BufferFull, ClosedClient, IngestError, NotAcknowledged
+from penstock.expressions.schema import Schema, schema_of
 from penstock.ingest.access import TLS
 from penstock.ingest.client_limits import ClientLimits
 from penstock.ingest.connection import Connection
@@ -14,7 +15,6 @@ from penstock.ingest.metadata import Metadata
 from penstock.ingest.redirections import Redirection
 from penstock.ingest.rows import Rows, as_batches, pieces
 from penstock.ingest.wire import check_stream
-from penstock.query.schema import Schema, schema_of
 
 __all__ = ["Pushing", "SchemaLike"]
 

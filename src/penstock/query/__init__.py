@@ -1,6 +1,11 @@
 # ruff: noqa: A004 -- users write ps.min, ps.max and ps.sum
 """What the user writes: streams, expressions, windows, aggregates, sources and sinks."""
 
+from penstock.expressions.durations import microseconds, words
+from penstock.expressions.pairs import PairCondition
+from penstock.expressions.scalar import Expression, predicate, scalar
+from penstock.expressions.schema import Column, Schema, quoted
+from penstock.expressions.types import arrow_type
 from penstock.query.aggregates import (
     Aggregate,
     ResolvedAggregate,
@@ -19,16 +24,12 @@ from penstock.query.aggregates import (
     var,
 )
 from penstock.query.aggregation import WINDOW_END, WINDOW_START, Aggregation
-from penstock.query.durations import microseconds, words
 from penstock.query.engine import Engine, install, installed
-from penstock.query.expressions import Expression, predicate, scalar
 from penstock.query.joining import Join, JoinKey, common_type
-from penstock.query.pairs import PairCondition
 from penstock.query.processing import Process
 from penstock.query.query import MOST_MOVED, Query, outputs
 from penstock.query.relation import Derived, Grouped, Operator, Relation, Union, Windowed
 from penstock.query.result_types import result_type
-from penstock.query.schema import Column, Schema, quoted
 from penstock.query.sinks import (
     ConsoleSink,
     DeltaSink,
@@ -56,7 +57,6 @@ from penstock.query.sources import (
 from penstock.query.sql import sql
 from penstock.query.steps import Branch, Map, Select, Step, Where
 from penstock.query.stream import Stream, stream
-from penstock.query.types import arrow_type
 from penstock.query.user_aggregates import ArrowAggregate, SqlAggregate, sql_aggregate
 from penstock.query.window import Window
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import BadAggregate
+from penstock.expressions.schema import Column, Schema
 from penstock.query.aggregate_call import Aggregate
 from penstock.query.resolved import ResolvedAggregate, resolve
-from penstock.query.schema import Column, Schema
 from penstock.query.steps import Named, check_names
 from penstock.query.user_aggregates import ArrowAggregate
 from penstock.query.window import Window

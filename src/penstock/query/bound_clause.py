@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import BadDuration, BadJoin
-from penstock.query.durations import microseconds
-from penstock.query.parsing import marked
+from penstock.expressions.durations import microseconds
+from penstock.expressions.parsing import marked
 
 __all__ = ["BOUNDS", "BoundClause", "bound_clause", "opens_bound"]
 

@@ -10,8 +10,8 @@ from typing import Final
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import BadExpression, BadJoin, BadWindow
+from penstock.expressions.parsing import marked, tokens_of
 from penstock.query.bound_clause import BoundClause, bound_clause, opens_bound
-from penstock.query.parsing import marked, tokens_of
 from penstock.query.range_clause import EXAMPLE, RangeClause, range_clause
 
 __all__ = ["Clauses", "cut_clauses"]

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from penstock.errors import BadJoin, BadName, WrongType
-from penstock.query import types
-from penstock.query.durations import microseconds, words
-from penstock.query.pairs import PairCondition, pair_condition
-from penstock.query.schema import Column, Schema
+from penstock.expressions import types
+from penstock.expressions.durations import microseconds, words
+from penstock.expressions.pairs import PairCondition, pair_condition
+from penstock.expressions.schema import Column, Schema
 
 if TYPE_CHECKING:
     from penstock.query.relation import Relation

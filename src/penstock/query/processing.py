@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from penstock.errors import BadProcess
+from penstock.expressions import types
+from penstock.expressions.durations import microseconds, words
+from penstock.expressions.schema import Column, Schema, schema_of
 from penstock.keyed import Processor, VisitFunction
-from penstock.query import types
-from penstock.query.durations import microseconds, words
-from penstock.query.schema import Column, Schema, schema_of
 from penstock.query.steps import Named, check_names
 
 if TYPE_CHECKING:

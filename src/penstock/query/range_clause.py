@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import BadWindow
-from penstock.query.parsing import marked
+from penstock.expressions.parsing import marked
 
 __all__ = ["EXAMPLE", "RangeClause", "range_clause"]
 

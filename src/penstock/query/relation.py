@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import Any
 
 from penstock.errors import BadName, QueryError, WrongType
+from penstock.expressions import types
+from penstock.expressions.scalar import column, predicate
+from penstock.expressions.schema import Schema, schema_of
 from penstock.keyed import Processor, VisitFunction
-from penstock.query import types
 from penstock.query.aggregate_call import Aggregate
 from penstock.query.aggregation import WINDOW_END, WINDOW_START, Aggregation, aggregation_of
-from penstock.query.expressions import column, predicate
 from penstock.query.joining import Join, On, join_of, joined_schema
 from penstock.query.processing import Process, process_of
 from penstock.query.query import Query
-from penstock.query.schema import Schema, schema_of
 from penstock.query.steps import (
     Branch,
     Map,

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from penstock.errors import BadAggregate, WrongType
-from penstock.query import types
+from penstock.expressions import types
+from penstock.expressions.scalar import Expression, scalar
+from penstock.expressions.schema import Schema
 from penstock.query.aggregate_call import Aggregate
-from penstock.query.expressions import Expression, scalar
 from penstock.query.result_types import result_type
-from penstock.query.schema import Schema
 from penstock.query.user_aggregates import ArrowAggregate, SqlAggregate
 
 __all__ = ["ResolvedAggregate", "resolve"]

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from penstock.errors import WrongType
-from penstock.query import types
+from penstock.expressions import types
 
 __all__ = ["result_type"]
 

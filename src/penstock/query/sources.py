@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.errors import BadSource
-from penstock.query.durations import microseconds
-from penstock.query.schema import Column, Schema
+from penstock.expressions.durations import microseconds
+from penstock.expressions.schema import Column, Schema
 
 __all__ = [
     "DataFrameSource",

@@ -6,8 +6,8 @@ from typing import Any
 from sqlglot import exp
 
 from penstock.errors import BadExpression, BadName
+from penstock.expressions.parsing import parse_statement, render
 from penstock.query.clauses import cut_clauses
-from penstock.query.parsing import parse_statement, render
 from penstock.query.relation import Derived, Relation
 from penstock.query.sql_calls import Definition, check_definitions
 from penstock.query.sql_split import Split, split_of

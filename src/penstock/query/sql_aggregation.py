@@ -7,12 +7,12 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.errors import BadExpression, BadName
+from penstock.expressions.parsing import Tree, parse_scalar, render
+from penstock.expressions.schema import RESERVED_PREFIX
 from penstock.query.aggregate_call import Aggregate
 from penstock.query.aggregation import WINDOW_END, WINDOW_START
-from penstock.query.parsing import Tree, parse_scalar, render
 from penstock.query.range_clause import RangeClause
 from penstock.query.relation import Derived
-from penstock.query.schema import RESERVED_PREFIX
 from penstock.query.sql_calls import Definition, aggregate_of, is_aggregate
 from penstock.query.sql_items import Item, check_item_names, item_name
 from penstock.query.sql_scope import Scope

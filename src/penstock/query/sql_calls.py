@@ -6,10 +6,10 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.errors import BadAggregate, BadExpression, BadName
+from penstock.expressions.functions import AGGREGATES
+from penstock.expressions.parsing import Tree, call_name, render
 from penstock.query import aggregates as native
 from penstock.query.aggregate_call import Aggregate
-from penstock.query.functions import AGGREGATES
-from penstock.query.parsing import Tree, call_name, render
 from penstock.query.user_aggregates import ArrowAggregate, SqlAggregate
 
 __all__ = ["Definition", "aggregate_of", "check_definitions", "is_aggregate"]

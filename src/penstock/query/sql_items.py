@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from penstock.errors import BadExpression, BadName
-from penstock.query.parsing import Tree, call_name, dotted, render
+from penstock.expressions.parsing import Tree, call_name, dotted, render
 from penstock.query.relation import Relation
 from penstock.query.sql_calls import Definition, is_aggregate
 from penstock.query.sql_scope import Scope, Source, mark

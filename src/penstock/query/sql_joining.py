@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from penstock.expressions.pairs import LEFT, RIGHT
+from penstock.expressions.parsing import Tree, dotted, render
 from penstock.query.bound_clause import BoundClause
 from penstock.query.joining import Join
-from penstock.query.pairs import LEFT, RIGHT
-from penstock.query.parsing import Tree, dotted, render
 from penstock.query.relation import Derived, Relation
 from penstock.query.sql_on import OnClause, read_on, using_column
 from penstock.query.sql_scope import Read, Scope, Source, reads

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.errors import UnknownColumn
-from penstock.query.expressions import is_unit
-from penstock.query.pairs import LEFT, RIGHT
-from penstock.query.parsing import Tree, dotted
+from penstock.expressions.pairs import LEFT, RIGHT
+from penstock.expressions.parsing import Tree, dotted
+from penstock.expressions.scalar import is_unit
 from penstock.query.sql_scope import Scope, Source, find, one
 
 __all__ = ["OnClause", "read_on", "using_column"]

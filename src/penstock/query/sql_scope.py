@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn
-from penstock.query.expressions import is_unit
-from penstock.query.parsing import Tree, dotted, marked, place_of
+from penstock.expressions.parsing import Tree, dotted, marked, place_of
+from penstock.expressions.scalar import is_unit
 from penstock.query.relation import Relation
 
 __all__ = ["Found", "Read", "Scope", "Source", "find", "mark", "one", "reads"]

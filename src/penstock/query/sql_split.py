@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import BadExpression, BadName
-from penstock.query.parsing import Tree, marked, parse_scalar, render, tokens_of
+from penstock.expressions.parsing import Tree, marked, parse_scalar, render, tokens_of
 from penstock.query.sql_scope import mark
 
 __all__ = ["Split", "split_of"]

@@ -7,9 +7,9 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.errors import BadExpression, BadJoin, BadName, BadWindow
+from penstock.expressions.parsing import Tree, marked, render
 from penstock.query.bound_clause import BOUNDS, BoundClause
 from penstock.query.clauses import Clauses
-from penstock.query.parsing import Tree, marked, render
 from penstock.query.range_clause import EXAMPLE
 from penstock.query.relation import Relation
 from penstock.query.sql_aggregation import aggregated

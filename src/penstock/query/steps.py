@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import BadName
-from penstock.query.expressions import Expression, column, scalar
-from penstock.query.schema import RESERVED_PREFIX, Column, Schema
+from penstock.expressions.scalar import Expression, column, scalar
+from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema
 
 __all__ = [
     "Branch",

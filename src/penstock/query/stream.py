@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from penstock.errors import BadName, BadSource, WrongType
-from penstock.query import types
-from penstock.query.durations import microseconds
+from penstock.expressions import types
+from penstock.expressions.durations import microseconds
+from penstock.expressions.schema import Schema, schema_of
 from penstock.query.relation import Duration, Relation
-from penstock.query.schema import Schema, schema_of
 from penstock.query.sources import DataFrameSource, FilesSource, GatesSource, RowsSource, Source
 
 __all__ = ["Stream", "stream"]

@@ -9,15 +9,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.errors import BadAggregate, QueryError
-from penstock.query import types
+from penstock.expressions import types
+from penstock.expressions.functions import AGGREGATES
+from penstock.expressions.inference import type_of
+from penstock.expressions.macros import expand
+from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
+from penstock.expressions.scalar import Expression, of_tree, refuse, scalar
+from penstock.expressions.schema import Column, Schema
 from penstock.query.aggregate_call import Aggregate
-from penstock.query.expressions import Expression, of_tree, refuse, scalar
-from penstock.query.functions import AGGREGATES
-from penstock.query.inference import type_of
-from penstock.query.macros import expand
-from penstock.query.parsing import Tree, call_name, parse_scalar, render
 from penstock.query.result_types import result_type
-from penstock.query.schema import Column, Schema
 
 if TYPE_CHECKING:
     import numpy as np

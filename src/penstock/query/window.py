@@ -5,7 +5,7 @@ from datetime import timedelta
 from math import gcd
 
 from penstock.errors import BadWindow
-from penstock.query.durations import microseconds, signed_microseconds, words
+from penstock.expressions.durations import microseconds, signed_microseconds, words
 
 __all__ = ["Window", "window_of"]
 

@@ -9,10 +9,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from penstock.query import types
-from penstock.query.functions import RETURNS, SAME_AS_INPUT
-from penstock.query.parsing import Tree, call_name
-from penstock.query.schema import Schema
+from penstock.expressions import types
+from penstock.expressions.functions import RETURNS, SAME_AS_INPUT
+from penstock.expressions.parsing import Tree, call_name
+from penstock.expressions.schema import Schema
 
 __all__ = ["is_nullable", "type_of"]
 

@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.errors import BadExpression
-from penstock.query.parsing import Tree, call_name, parse_scalar
+from penstock.expressions.parsing import Tree, call_name, parse_scalar
 
 __all__ = ["MACROS", "Macro", "expand"]
 

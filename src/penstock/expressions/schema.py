@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import BadSchema, UnknownColumn
-from penstock.query import types
+from penstock.expressions import types
 
 __all__ = ["RESERVED_PREFIX", "Column", "Schema", "quoted", "schema_of"]
 

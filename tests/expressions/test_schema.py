@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import BadSchema, UnknownColumn
-from penstock.query.schema import Column, Schema, schema_of
+from penstock.expressions.schema import Column, Schema, schema_of
 
 
 def test_parse():

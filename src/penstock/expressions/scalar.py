@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, WrongType
-from penstock.query.functions import AGGREGATES, GENERATORS, TAKES_UNIT, UNREPEATABLE, WINDOW_ONLY
-from penstock.query.inference import is_nullable, type_of
-from penstock.query.macros import expand
-from penstock.query.parsing import Tree, call_name, dotted, parse_scalar, render
-from penstock.query.schema import Schema, quoted
+from penstock.expressions.functions import AGGREGATES, GENERATORS, TAKES_UNIT, UNREPEATABLE, WINDOW_ONLY
+from penstock.expressions.inference import is_nullable, type_of
+from penstock.expressions.macros import expand
+from penstock.expressions.parsing import Tree, call_name, dotted, parse_scalar, render
+from penstock.expressions.schema import Schema, quoted
 
 __all__ = ["Expression", "column", "is_unit", "of_tree", "predicate", "refuse", "scalar"]
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import BadExpression
-from penstock.query.expressions import scalar
-from penstock.query.schema import Schema
+from penstock.expressions.scalar import scalar
+from penstock.expressions.schema import Schema
 
 SCHEMA = Schema.parse("lon double, lat double, edge int")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadDuration
-from penstock.query.durations import microseconds, signed_microseconds, words
+from penstock.expressions.durations import microseconds, signed_microseconds, words
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, WrongType
-from penstock.query.expressions import is_unit, of_tree
-from penstock.query.parsing import Tree, dotted, parse_scalar, render
-from penstock.query.schema import Schema
+from penstock.expressions.parsing import Tree, dotted, parse_scalar, render
+from penstock.expressions.scalar import is_unit, of_tree
+from penstock.expressions.schema import Schema
 
 __all__ = ["LEFT", "RIGHT", "PairCondition", "pair_condition"]
 

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import BadSchema
-from penstock.query import types
+from penstock.expressions import types
 
 ATOMIC = [
     "boolean",

@@ -1,8 +1,8 @@
 import pytest
 
 from penstock.errors import BadExpression, UnknownColumn, WrongType
-from penstock.query.expressions import predicate, scalar
-from penstock.query.schema import Schema
+from penstock.expressions.scalar import predicate, scalar
+from penstock.expressions.schema import Schema
 
 SCHEMA = Schema.parse(
     "time timestamp not null, Speed double, n int not null, s smallint, f float, d decimal(10,2), k string, "
