@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from penstock.runtime.session import SETTINGS, spark_session
+from penstock.runtime.spark.session import SETTINGS, spark_session
 
 _JAVA = "spark.driver.extraJavaOptions"
 # Half the processor time of a run of seconds: no second, optimising compilation of the JVM.

@@ -10,7 +10,7 @@ from penstock.benchmarks.engines import (
     measure,
 )
 from penstock.benchmarks.results import delivered, last_end
-from penstock.runtime.session import settings
+from penstock.runtime.spark.session import settings
 
 
 @pytest.fixture(scope="module")

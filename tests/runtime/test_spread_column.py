@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.routing import Grid, Ring, grid_for, spread_hot_keys
-from penstock.runtime.spread_column import (
+from penstock.runtime.spark.routes import (
     grid_left_column,
     grid_right_column,
     spread_left_column,

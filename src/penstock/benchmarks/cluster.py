@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from penstock.benchmarks.waiting import free_port, listens, wait_until
 from penstock.errors import RunError
-from penstock.runtime.session import spark_session
+from penstock.runtime.spark.session import spark_session
 
 __all__ = ["standalone_cluster"]
 

@@ -18,7 +18,7 @@ import penstock as ps
 from penstock.benchmarks.cost import Cost, cost_of
 from penstock.benchmarks.data import DDL
 from penstock.benchmarks.spark_settings import stock_settings, tuned_settings
-from penstock.runtime.session import settings
+from penstock.runtime.spark.session import settings
 
 DELAY = "1 second"
 

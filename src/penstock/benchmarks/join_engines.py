@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that Spark users 
 import penstock as ps
 from penstock.benchmarks.spark_settings import stock_settings, tuned_settings
 from penstock.query import Relation
-from penstock.runtime.session import settings
+from penstock.runtime.spark.session import settings
 from penstock.workloads.calls import CALL_COLUMNS
 
 __all__ = ["DELAY_S", "JOIN_ENGINES", "PENSTOCK", "SPARK", "WITHIN_S", "JoinEngine", "JoinJob"]

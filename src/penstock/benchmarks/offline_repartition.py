@@ -14,7 +14,7 @@ from penstock.benchmarks.live_rescale import AFTER, BEFORE, Rescaled
 from penstock.benchmarks.results import states_kept
 from penstock.benchmarks.spark_settings import tuned_settings
 from penstock.benchmarks.standstill import gaps, standstill
-from penstock.runtime.session import settings
+from penstock.runtime.spark.session import settings
 
 __all__ = ["repartition_offline"]
 

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 import penstock as ps
 from penstock.benchmarks.data import DDL
 from penstock.benchmarks.spark_settings import tuned_settings
-from penstock.runtime.session import settings
+from penstock.runtime.spark.session import settings
 
 __all__ = [
     "APPLY",

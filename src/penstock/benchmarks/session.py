@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from penstock.reports.machine import this_machine
-from penstock.runtime.session import spark_session
+from penstock.runtime.spark.session import spark_session
 
 __all__ = ["measuring_session"]
 

@@ -24,8 +24,7 @@ from penstock.benchmarks.task_time import TaskTime, task_time
 from penstock.reports import Check, Report, Value, report_here, say
 from penstock.routing import PaneHistory, PlainPanes, Ring, plan_panes, split_hot_keys, split_panes
 from penstock.routing.router import Hashes
-from penstock.runtime.route_column import route_column
-from penstock.runtime.split_columns import plain_pane_column, rate_pane_column, sub_key_column
+from penstock.runtime.spark.routes import plain_pane_column, rate_pane_column, route_column, sub_key_column
 
 __all__ = ["splits"]
 

@@ -12,12 +12,10 @@ from penstock.compile import STRATEGIES, Subqueries, channels_of, cut, explain, 
 from penstock.errors import BadSink, RunError
 from penstock.query import ParquetSink, Query, Stream
 from penstock.routing import PARTITIONINGS
-from penstock.runtime.arrivals import together
 from penstock.runtime.aside import Aside
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.epoch import Works
 from penstock.runtime.epochs import Epochs
-from penstock.runtime.frames import RECORD, REJECT, marked
 from penstock.runtime.frequent_keys import FrequentKeys
 from penstock.runtime.graph import build
 from penstock.runtime.input_merger import MERGINGS
@@ -27,9 +25,11 @@ from penstock.runtime.resources import stage_resources
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.routers import Routers
 from penstock.runtime.run import Run
-from penstock.runtime.session import spark_session
 from penstock.runtime.sinks import delivery_to
 from penstock.runtime.sources import bounded, open_source
+from penstock.runtime.spark.arrivals import together
+from penstock.runtime.spark.frames import RECORD, REJECT, marked
+from penstock.runtime.spark.session import spark_session
 from penstock.runtime.stage_notes import note_of
 from penstock.runtime.storage import Location
 

@@ -12,10 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from penstock.compile import TIME
 from penstock.query import Stream
-from penstock.runtime.arrivals import Arrivals
 from penstock.runtime.aside import Aside
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.frames import REJECT
 from penstock.runtime.frontier import Frontier
 from penstock.runtime.graph import Graph
 from penstock.runtime.input_merger import Merging, merged
@@ -28,7 +26,9 @@ from penstock.runtime.receipts import Receipt
 from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, Moved, StageRecord
 from penstock.runtime.rescaling import Rescaling
 from penstock.runtime.results import Output
-from penstock.runtime.session import settings
+from penstock.runtime.spark.arrivals import Arrivals
+from penstock.runtime.spark.frames import REJECT
+from penstock.runtime.spark.session import settings
 from penstock.runtime.stage import StageRunner, StageTask, Turn, beside, run_channels
 
 __all__ = ["Epoch", "Works"]

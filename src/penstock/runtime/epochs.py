@@ -11,7 +11,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.errors import DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.epoch import Epoch, Works
-from penstock.runtime.failures import translated
 from penstock.runtime.intake import Intake
 from penstock.runtime.observation import Decision, Observation, Policy, StageChannels, decided
 from penstock.runtime.observing import epoch_progress, stage_channels
@@ -20,7 +19,8 @@ from penstock.runtime.progress import EpochProgress, Phases
 from penstock.runtime.receipts import Receipt
 from penstock.runtime.records import Manifest, Moment
 from penstock.runtime.rescaling import Rescaling
-from penstock.runtime.session import prepare
+from penstock.runtime.spark.failures import translated
+from penstock.runtime.spark.session import prepare
 from penstock.runtime.splits import splits_decided
 
 __all__ = ["MOST_DECISIONS", "Epochs"]

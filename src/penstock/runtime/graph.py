@@ -24,12 +24,12 @@ from penstock.errors import BadJoin, WrongType
 from penstock.query import Aggregation, Join, Process, Relation, Stream
 from penstock.runtime.beside import RawRows, raw_rows
 from penstock.runtime.exits import Exit
-from penstock.runtime.frames import RECORD, REJECT, describe, marked, stepped
 from penstock.runtime.join_stage import JoinStage
 from penstock.runtime.keyed import KEY
 from penstock.runtime.process_stage import ProcessStage
 from penstock.runtime.results import ResultFormat
 from penstock.runtime.sinks import Delivery
+from penstock.runtime.spark.frames import RECORD, REJECT, describe, marked, stepped
 from penstock.runtime.stage import Entrance, StageRunner
 from penstock.runtime.window_stage import WindowStage
 

@@ -9,10 +9,10 @@ from pyspark.sql.types import StructType
 
 from penstock.compile import TIME, Feed
 from penstock.query import Map, Stream, quoted
-from penstock.runtime.frames import REJECT, from_on, stepped, steps_sql, valid
 from penstock.runtime.results import Output
 from penstock.runtime.routers import Routers
-from penstock.runtime.spark_plans import Observed
+from penstock.runtime.spark.frames import REJECT, from_on, stepped, steps_sql, valid
+from penstock.runtime.spark.plans import Observed
 from penstock.runtime.storage import Location
 
 __all__ = ["NEVER", "Handed", "Intake", "Seen", "metric", "united"]

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from penstock.compile import JoinPlan
 from penstock.routing import JoinSpread, Ring, copied_sides, join_grid, spread_hot_keys
-from penstock.runtime.spread import Spread
-from penstock.runtime.spread_column import (
+from penstock.runtime.spark.routes import (
     grid_left_column,
     grid_right_column,
     spread_left_column,
     spread_right_column,
 )
+from penstock.runtime.spread import Spread
 
 __all__ = ["CHANNEL", "HASH", "HashRoute", "find_hot_keys", "hash_route", "routed"]
 

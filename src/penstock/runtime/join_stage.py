@@ -16,7 +16,7 @@ from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.placing import GridPlacing, Homes, Placing, SpreadPlacing
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.segments import Segment
-from penstock.runtime.spark_plans import run_map_side
+from penstock.runtime.spark.plans import run_map_side
 from penstock.runtime.spread import Spread
 from penstock.runtime.stage import Entrance, Turn
 from penstock.runtime.storage import Location

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from penstock.runtime.spark_plans import Shuffled
+from penstock.runtime.spark.plans import Shuffled
 from penstock.runtime.spread import Spread
 
 __all__ = ["EMPTY", "MapSide"]

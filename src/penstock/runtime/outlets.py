@@ -11,7 +11,7 @@ from penstock.query import quoted
 from penstock.runtime.graph import Outlet, Written
 from penstock.runtime.intake import Intake
 from penstock.runtime.results import Output, ResultFile, ResultFormat
-from penstock.runtime.spark_plans import observed_by
+from penstock.runtime.spark.plans import observed_by
 
 __all__ = ["written"]
 

@@ -15,14 +15,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from penstock.compile import TIME, Feed, WindowPlan
 from penstock.query import Stream
 from penstock.runtime.former import Former
-from penstock.runtime.frames import REJECT, sql_over, steps_sql
 from penstock.runtime.intake import NEVER, Intake, Seen
 from penstock.runtime.keyed import KEY
 from penstock.runtime.map_side import EMPTY, MapSide
 from penstock.runtime.records import StagePlan
 from penstock.runtime.segments import PANE
-from penstock.runtime.spark_plans import Shuffled, run_map_side
-from penstock.runtime.split_columns import sub_key_column
+from penstock.runtime.spark.frames import REJECT, sql_over, steps_sql
+from penstock.runtime.spark.plans import Shuffled, run_map_side
+from penstock.runtime.spark.routes import sub_key_column
 
 __all__ = ["PaneQuery"]
 

@@ -10,7 +10,7 @@ from penstock.runtime.placing import Homes, KeyPlacing
 from penstock.runtime.process_task import ProcessTask
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.segments import Segment
-from penstock.runtime.spark_plans import run_map_side
+from penstock.runtime.spark.plans import run_map_side
 from penstock.runtime.stage import Entrance, Turn
 from penstock.runtime.storage import Location
 

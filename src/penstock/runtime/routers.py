@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from penstock.errors import DamagedCheckpoint
 from penstock.routing import HashPair
-from penstock.runtime.route_column import route_column
+from penstock.runtime.spark.routes import route_column
 from penstock.runtime.storage import Location
 
 __all__ = ["Routers"]

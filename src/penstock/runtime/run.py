@@ -13,12 +13,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError, RunError
 from penstock.runtime.epochs import Epochs
-from penstock.runtime.failures import raised
 from penstock.runtime.live import LiveLine
 from penstock.runtime.observation import Decision, StageChannels
 from penstock.runtime.progress import EpochProgress
 from penstock.runtime.records import Counts
 from penstock.runtime.rescaling import Rescale
+from penstock.runtime.spark.failures import raised
 
 __all__ = ["HISTORY", "Rescaled", "Run"]
 

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import BadSource, WrongType
 from penstock.query import DataFrameSource, FilesSource, GatesSource, RowsSource, Stream
-from penstock.runtime.frames import CORRUPT
 from penstock.runtime.gates_source import gates_frame
+from penstock.runtime.spark.frames import CORRUPT
 from penstock.runtime.storage import Location
 
 __all__ = ["bounded", "open_source"]

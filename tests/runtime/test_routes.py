@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.routing import HashPair, Ring
-from penstock.runtime.route_column import route_column
+from penstock.runtime.spark.routes import route_column
 from routing.routers import HOT, KEYED
 
 EDGES = np.array([0, 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1], np.uint64)

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField
 
 from penstock.query import Stream, quoted
-from penstock.runtime.spark_plans import branches, from_plan, planned_rows
+from penstock.runtime.spark.plans import branches, from_plan, planned_rows
 
 __all__ = ["Arrivals", "together"]
 

@@ -1,0 +1,155 @@
+"""Routers as native Spark expressions: exactly what `route` gives, row for row, without Python.
+
+A hash is `xxhash64` of the key columns, a signed long whose bits are those of the unsigned hash that routers
+take. The arrays of a router stand in the plan as literals, so a route is two shifts and at most three array
+accesses in generated code. Rows that go to several channels get an array of them, to be exploded; each agrees
+with `left` and `right` of its router, copy by copy and in their order. Rows that are dealt out in turn take a
+running number; since what they form is merged again, a task that runs twice may deal them in another order.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark import SparkContext
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.classic import column as classic
+
+from penstock.routing import Grid, JoinSpread, PlainPanes, RatePanes, SubKeys
+from penstock.routing.arrays import CHANNEL_BITS, RouteArrays
+
+__all__ = [
+    "grid_left_column",
+    "grid_right_column",
+    "literal_array",
+    "plain_pane_column",
+    "rate_pane_column",
+    "route_column",
+    "spread_left_column",
+    "spread_right_column",
+    "sub_key_column",
+]
+
+_ARRAY = "array<int>"
+
+
+def literal_array(values: NDArray[np.integer]) -> Column:
+    """One array literal of longs; needs a running session.
+
+    The values go to the JVM as one buffer: `lit` of a list or an array would call it for each element.
+    An expression that makes the array, such as `from_json`, is not always folded before it is evaluated.
+    """
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001 -- as `lit` itself does
+    assert context is not None, "no Spark session runs; start one before routing with it"
+    gateway, jvm = context._gateway, context._jvm  # noqa: SLF001 -- as `lit` itself does
+    longs = gateway.new_array(jvm.long, len(values))
+    jvm.java.nio.ByteBuffer.wrap(values.astype(">i8").tobytes()).asLongBuffer().get(longs)
+    return classic.Column(jvm.org.apache.spark.sql.functions.lit(longs))
+
+
+def route_column(hashes: Column, arrays: RouteArrays) -> Column:
+    """The channel (an int) of each hash (a long, as `xxhash64` gives it)."""
+    ring = literal_array(arrays.ring)
+    if len(arrays.ring) == 1:
+        entry = F.get(ring, F.lit(0))
+    else:
+        entry = F.get(ring, F.shiftrightunsigned(hashes, arrays.shift).cast("int"))
+    channel = entry.bitwiseAND((1 << CHANNEL_BITS) - 1)
+    if arrays.slots:
+        table = literal_array(arrays.table)
+        folded = hashes.bitwiseXOR(F.shiftrightunsigned(hashes, arrays.fold))
+        displacement = F.shiftright(entry, CHANNEL_BITS)
+        slot = folded.bitwiseAND(arrays.slots - 1).bitwiseXOR(displacement).cast("int")
+        channel = F.when(F.get(table, slot) == hashes, F.get(table, slot + arrays.slots)).otherwise(channel)
+    return channel.cast("int")
+
+
+def grid_left_column(hashes: Column, grid: Grid) -> Column:
+    """The channels of left rows of a Cartesian product: all of the column that the hash falls into."""
+    least, more = divmod(grid.channels, grid.columns)
+    part = _scaled(hashes, F.lit(grid.channels))
+    tall = more * (least + 1)
+    low = part >= tall
+    height = F.when(low, F.lit(least)).otherwise(F.lit(least + 1))
+    first = part - F.pmod(part - F.when(low, F.lit(tall)).otherwise(F.lit(0)), height)
+    return F.sequence(first, first + height - 1).cast(_ARRAY)
+
+
+def grid_right_column(hashes: Column, grid: Grid) -> Column:
+    """The channels of right rows of a Cartesian product: one of every column, which are evenly apart."""
+    least, more = divmod(grid.channels, grid.columns)
+    tall = more * (least + 1)
+    runs = []
+    for first, height, columns in ((0, least + 1, more), (tall, least, grid.columns - more)):
+        if columns:
+            start = _scaled(hashes, F.lit(height)) + first
+            step = F.lit(height).cast("long")
+            runs.append(F.sequence(start, start + height * (columns - 1), step))
+    return F.concat(*runs).cast(_ARRAY)
+
+
+def spread_left_column(hashes: Column, salts: Column, router: JoinSpread) -> Column:
+    """The channels of left rows of an equi-join: one, or those of a column of the key's grid."""
+    route = route_column(hashes, router.arrays)
+    if not len(router.cells):
+        return F.array(route)
+    place = F.bitwise_not(route)
+    size = F.get(literal_array(router.counts), place)
+    cell = (F.get(literal_array(router.starts), place) + _scaled(salts, size)).cast("int")
+    first = F.get(literal_array(router.firsts[router.cell_columns]), cell)
+    height = F.get(literal_array(router.heights[router.cell_columns]), cell)
+    spread = F.slice(literal_array(router.cells), (first + 1).cast("int"), height.cast("int"))
+    return F.when(route >= 0, F.array(route)).otherwise(spread.cast(_ARRAY))
+
+
+def spread_right_column(hashes: Column, salts: Column, router: JoinSpread) -> Column:
+    """The channels of right rows of an equi-join: one, or one of every column of the key's grid."""
+    route = route_column(hashes, router.arrays)
+    if not len(router.cells):
+        return F.array(route)
+    place = F.bitwise_not(route)
+    begin = F.get(literal_array(router.column_starts), place)
+    columns = F.sequence(begin, begin + F.get(literal_array(router.across), place) - 1)
+
+    def channel(column: Column) -> Column:
+        at = column.cast("int")
+        row = _scaled(salts, F.get(literal_array(router.heights), at))
+        return F.get(literal_array(router.cells), (F.get(literal_array(router.firsts), at) + row).cast("int"))
+
+    return F.when(route >= 0, F.array(route)).otherwise(F.transform(columns, channel).cast(_ARRAY))
+
+
+def _scaled(numbers: Column, sizes: Column) -> Column:
+    """Into which of so many equal parts of all 64-bit numbers each one falls."""
+    return F.shiftright(F.shiftrightunsigned(numbers, 32) * sizes, 32)
+
+
+def sub_key_column(hashes: Column, sequence: Column, router: SubKeys) -> Column:
+    """The channel of every row from the 64-bit hash of its key, hot keys dealt out over their sub-keys."""
+    route = route_column(hashes, router.arrays)
+    if not len(router.targets):
+        return route
+    place = F.bitwise_not(route)
+    turn = F.pmod(sequence, literal_array(router.counts)[place])
+    target = literal_array(router.targets)[literal_array(router.starts)[place] + turn]
+    return F.when(route >= 0, route).otherwise(target.cast("int"))
+
+
+def plain_pane_column(panes: Column, router: PlainPanes) -> Column:
+    """The channel of every row from the id of its pane: whole panes in turn."""
+    return F.pmod(panes, F.lit(router.channels)).cast("int")
+
+
+def rate_pane_column(panes: Column, sequence: Column, router: RatePanes) -> Column:
+    """The channel of every row from the id of its pane, split panes dealt out over their slots."""
+    plain = plain_pane_column(panes, PlainPanes(router.channels))
+    if not len(router.homes):
+        return plain
+    home = literal_array(router.homes)[panes - F.lit(router.first)]
+    channel = home
+    if len(router.slots):
+        place = F.bitwise_not(home) + sequence.bitwiseAND(F.lit(router.width - 1))
+        channel = F.when(home >= 0, home).otherwise(literal_array(router.slots)[place])
+    planned = panes.between(router.first, router.first + len(router.homes) - 1)
+    return F.when(planned, channel.cast("int")).otherwise(plain)
