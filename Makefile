@@ -1,10 +1,13 @@
-# Everything works from a bare clone: each target first makes .venv and sees that Java is there.
+# Everything works from a bare clone: each target first makes .venv and sees that Java is there, and what tests
+# talk to: a Redis server to compare with, and openssl for certificates.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench soak clean
+PACKAGES := --editable ".[delta,demo]" --editable ./lab --group dev
+
+.PHONY: demo test check bench soak clean constraints
 
 demo: $(READY)
 	$(BIN)/penstock demo
@@ -17,7 +20,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --doctest-modules src/penstock
+	$(BIN)/pytest --doctest-modules src/penstock lab/penstock_lab
 
 bench: $(READY)
 	$(BIN)/penstock bench windows
@@ -28,7 +31,6 @@ bench: $(READY)
 	$(BIN)/penstock bench operators
 	$(BIN)/penstock bench process
 	$(BIN)/penstock bench rescale
-	@command -v redis-server >/dev/null || (apt-get update && apt-get install -y --no-install-recommends redis-server)
 	$(BIN)/penstock bench gates
 	$(BIN)/penstock reproduce all --plots figures
 
@@ -38,9 +40,19 @@ soak: $(READY)
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-$(READY): pyproject.toml
+# The newest versions that pyproject.toml allows; commit the file once the tests pass with them.
+constraints:
+	$(PYTHON) -m venv $(VENV)-newest
+	$(VENV)-newest/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-newest/bin/pip install --quiet $(PACKAGES)
+	$(VENV)-newest/bin/pip freeze --exclude-editable > constraints.txt
+	rm -rf $(VENV)-newest
+
+$(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	@command -v java >/dev/null || (apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless)
+	@command -v redis-server >/dev/null && command -v openssl >/dev/null || \
+	  (apt-get update && apt-get install -y --no-install-recommends redis-server openssl)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --editable . --group dev
+	$(BIN)/pip install --quiet --constraint constraints.txt $(PACKAGES)
 	@touch $@

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 import penstock as ps
-from penstock.workloads import CallRecords
-from penstock.workloads.calls import CALL_COLUMNS, SUSPECT_COLUMNS
+from penstock_lab.workloads import CallRecords
+from penstock_lab.workloads.calls import CALL_COLUMNS, SUSPECT_COLUMNS
 
 EPOCHS = 5
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import penstock as ps
-from penstock.workloads import CallRecords
-from penstock.workloads.calls import CALL_COLUMNS
+from penstock_lab.workloads import CallRecords
+from penstock_lab.workloads.calls import CALL_COLUMNS
 
 EPOCHS = 5
 SPEED = 100  # metres a second; no phone in these records moves faster than 30

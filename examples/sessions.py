@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import penstock as ps
-from penstock.workloads import CallRecords
-from penstock.workloads.calls import CALL_COLUMNS
+from penstock_lab.workloads import CallRecords
+from penstock_lab.workloads.calls import CALL_COLUMNS
 
 EPOCHS = 5
 STATE = {"calls": "bigint", "seconds": "double"}

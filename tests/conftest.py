@@ -26,6 +26,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 LONG = ("test_kill", "test_rescale_kill", "test_gates_kill", "test_cluster", "test_graphs")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--regold", action="store_true", help="write the golden files again instead of comparing with them"
+    )
+
+
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in LONG)
 

@@ -1,20 +1,11 @@
-"""Keyed functions for tests, the channels that run them without Spark, and which rows are accepted."""
-
-import hashlib
+"""Keyed functions for tests, and what they give."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.ipc
 
 import penstock as ps
-from penstock.compile import HASH, TIME, compile_process
-from penstock.runtime.exits import Exit
-from penstock.runtime.process_task import ProcessTask
-from penstock.runtime.results import ResultFormat
-from penstock.runtime.storage import Location
 
-TYPES = {"`k`": "bigint", "`s`": "string", "`d`": "double", "`v`": "bigint", "`wait`": "bigint"}
 SCHEMA = "time timestamp, k bigint, s string, d double, v bigint, wait bigint"
 
 
@@ -94,80 +85,3 @@ def waiting_oracle(rows, ended):
 def relation(function, keys=("k",), **options):
     stream = ps.stream("t", SCHEMA, time="time")
     return stream.group_by(*keys).process(function, **options)
-
-
-def accepted(epochs, delay):
-    """The rows that are not late, and where the frontier stands after each epoch."""
-    rows, frontiers, latest, frontier = [], [], None, None
-    for epoch in epochs:
-        rows += [row for row in epoch if frontier is None or row["time"] >= frontier]
-        for row in epoch:
-            latest = row["time"] if latest is None else max(latest, row["time"])
-        frontier = None if latest is None else latest - delay
-        frontiers.append(frontier)
-    return rows, frontiers
-
-
-class Channels:
-    """The channels of a process and their folders, epoch after epoch."""
-
-    def __init__(self, process, folder, channels=1):
-        self.plan = compile_process(process, lambda texts: [(TYPES[each], True) for each in texts])
-        self.state, self.frontier, self.epoch, self.results = ((),) * channels, None, 0, []
-        self.segments, self.out = Location(f"{folder}/segments"), Location(f"{folder}/out")
-        self.segments.make()
-        self.out.make()
-
-    def run(self, epochs, delay):
-        """All epochs and the drain; what came out, as tuples."""
-        rows, frontiers = accepted(epochs, delay)
-        for epoch, frontier in zip(epochs, frontiers, strict=True):
-            in_time = [row for row in epoch if self.frontier is None or row["time"] >= self.frontier]
-            self.step(in_time, frontier)
-        if rows:
-            self.step([], 1 + max(row["time"] for epoch in epochs for row in epoch), ended=True)
-        return self.tuples()
-
-    def step(self, rows, frontier, *, ended=False):
-        task = ProcessTask(
-            self.plan, self.segments, str(self.epoch), self.state, self.frontier, frontier, ended, self.exits
-        )
-        table = self.sent(rows)
-        place = self.routed(table)
-        receipts = []
-        for channel in range(len(self.state)):
-            own = table.filter(pa.array(place == channel))
-            receipts.append(task.work(channel, own if own.num_rows else None)[0])
-        for receipt in receipts:
-            for output in receipt.outputs:
-                self.results.append(pa.ipc.open_file(self.out.input(output.name)).read_all())
-        self.state = tuple(receipt.segments for receipt in receipts)
-        self.frontier, self.epoch = frontier, self.epoch + 1
-
-    def routed(self, table):
-        return pc.bit_wise_and(table[HASH], 2**62 - 1).to_numpy() % len(self.state)
-
-    @property
-    def exits(self):
-        return (Exit(None, self.plan.schema, ResultFormat(self.out, "arrow")),)
-
-    def sent(self, rows):
-        keys = [name for name, _ in self.plan.operator.keys]
-        columns = {f"_ps_key{place}": [row[name] for row in rows] for place, name in enumerate(keys)}
-        columns[HASH] = [self.hashed([row[name] for name in keys]) for row in rows]
-        columns[TIME] = [row["time"] for row in rows]
-        columns |= {each.name: [row.get(each.name) for row in rows] for each in self.plan.columns}
-        return pa.table(columns, schema=self.plan.sent)
-
-    def hashed(self, key):
-        digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True)
-
-    def tuples(self):
-        """Key columns, microseconds and declared columns of every result, sorted."""
-        if not self.results:
-            return []
-        table = pa.concat_tables(self.results)
-        keys = [name for name, _ in self.plan.operator.keys]
-        names = [*keys, TIME, *self.plan.operator.result.names]
-        return sorted(zip(*(table[name].to_pylist() for name in names), strict=True), key=repr)

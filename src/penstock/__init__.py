@@ -1,66 +1,54 @@
-# ruff: noqa: A004 -- users write ps.min, ps.max and ps.sum
-"""Penstock: elastic, skew-proof stream processing on Apache Spark."""
+"""Penstock: elastic, skew-proof stream processing on Apache Spark.
 
+Names are imported when they are first used: a client, a gate or a worker does not wait for Spark, nor does it
+load a parser of SQL.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock import errors
-from penstock.keyed import NO_TIMER, Block, Outcome, Processor, Visit
-from penstock.query import (
-    ArrowAggregate,
-    Query,
-    Relation,
-    Stream,
-    avg,
-    console,
-    count,
-    count_distinct,
-    dataframe,
-    delta,
-    each,
-    files,
-    first,
-    gates,
-    install,
-    last,
-    max,
-    memory,
-    min,
-    outputs,
-    parquet,
-    quantile,
-    rows,
-    sql,
-    sql_aggregate,
-    stddev,
-    stream,
-    sum,
-    top_k,
-    var,
-)
-from penstock.runtime import (
-    ChannelLoad,
-    Decision,
-    EpochProgress,
-    Observation,
-    Rescale,
-    Rescaled,
-    Run,
-    SparkEngine,
-    StageChannels,
-    StageProgress,
-    TrackedKey,
-    rebalance_when,
-)
 
 if TYPE_CHECKING:
+    from penstock.aggregates import *  # noqa: F403 -- the registry decides on the names
+    from penstock.connect import (
+        Sink,
+        Source,
+        console,
+        dataframe,
+        delta,
+        each,
+        files,
+        gates,
+        memory,
+        parquet,
+        rows,
+    )
     from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
+    from penstock.operators.process import NO_TIMER, Block, Outcome, Processor, Visit
+    from penstock.query.query import Query, outputs
+    from penstock.query.relation import Relation
+    from penstock.query.sql import sql
+    from penstock.query.stream import Stream, stream
+    from penstock.runtime import (
+        ChannelLoad,
+        Decision,
+        EpochProgress,
+        Observation,
+        Rescale,
+        Rescaled,
+        Run,
+        StageChannels,
+        StageProgress,
+        TrackedKey,
+        rebalance_when,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "NO_TIMER",
     "TLS",
-    "ArrowAggregate",
     "AsyncClient",
     "Block",
     "ChannelLoad",
@@ -77,48 +65,57 @@ __all__ = [
     "Rescale",
     "Rescaled",
     "Run",
+    "Sink",
+    "Source",
     "StageChannels",
     "StageProgress",
     "Stream",
     "TrackedKey",
     "Visit",
     "__version__",
-    "avg",
     "console",
-    "count",
-    "count_distinct",
     "dataframe",
     "delta",
     "each",
     "errors",
     "files",
-    "first",
     "gates",
-    "last",
-    "max",
     "memory",
-    "min",
     "outputs",
     "parquet",
-    "quantile",
     "rebalance_when",
     "rows",
     "sql",
-    "sql_aggregate",
-    "stddev",
     "stream",
-    "sum",
-    "top_k",
-    "var",
 ]
 
-install(SparkEngine())
+_ROOMS = {
+    "penstock.connect": "Sink Source console dataframe delta each files gates memory parquet rows",
+    "penstock.ingest": "TLS AsyncClient Client Connection Directory",
+    "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
+    "penstock.query": "Query Relation Stream outputs sql stream",
+    "penstock.runtime": (
+        "ChannelLoad Decision EpochProgress Observation Rescale Rescaled Run StageChannels StageProgress "
+        "TrackedKey rebalance_when"
+    ),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_REGISTRY = "penstock.aggregates"
+
+if not TYPE_CHECKING:
+    # Type checkers see the imports above; with this function they would take any name to exist.
+    def __getattr__(name: str) -> Any:
+        """Import the room of a public name, and keep the name here for the next time."""
+        if name.startswith("__"):
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        room = import_module(_HOMES.get(name, _REGISTRY))
+        if name not in room.__all__:
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        value = getattr(room, name)
+        globals()[name] = value
+        return value
 
 
-def __getattr__(name: str) -> Any:
-    """The classes of clients, imported when first used: queries and their workers have no need of Flight."""
-    if name in {"AsyncClient", "Client", "Connection", "Directory", "TLS"}:
-        from penstock import ingest  # noqa: PLC0415 -- queries have no need of Flight
-
-        return getattr(ingest, name)
-    raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    """What is there already, and the public names that are not imported yet."""
+    return sorted({*globals(), *__all__, *import_module(_REGISTRY).__all__})

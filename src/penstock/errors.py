@@ -17,12 +17,13 @@ __all__ = [
     "BadMessage",
     "BadMetadata",
     "BadName",
+    "BadOption",
+    "BadPath",
     "BadProcess",
     "BadRescale",
     "BadRouting",
     "BadRows",
     "BadSchema",
-    "BadSimulation",
     "BadSink",
     "BadSource",
     "BadToken",
@@ -37,6 +38,7 @@ __all__ = [
     "GateError",
     "IngestError",
     "LogFull",
+    "MissingPackage",
     "MissingSegment",
     "NoCheckpoint",
     "NoGate",
@@ -54,7 +56,6 @@ __all__ = [
     "TooMany",
     "UnknownColumn",
     "UnknownEpoch",
-    "UnknownExperiment",
     "UnknownForm",
     "UnknownInlet",
     "UnknownKey",
@@ -74,7 +75,7 @@ class QueryError(PenstockError):
 
 
 class UnknownColumn(QueryError):
-    """A column is named that the stream or the result does not have."""
+    """The query names a column that the stream or the result does not have."""
 
     @classmethod
     def among(cls, name: str, known: Iterable[str]) -> Self:
@@ -103,7 +104,7 @@ class WrongType(QueryError):
 
 
 class BadExpression(QueryError):
-    """An expression or a statement does not parse or is not allowed where it stands."""
+    """An expression or a statement does not parse, or is not allowed in this place."""
 
 
 class BadSchema(QueryError):
@@ -123,7 +124,7 @@ class BadAggregate(QueryError):
 
 
 class BadJoin(QueryError):
-    """A join is stated in a way that cannot be computed, or is given rows that it cannot take."""
+    """A join is declared in a way that cannot be computed, or gets rows that it cannot take."""
 
 
 class BadMap(QueryError):
@@ -131,7 +132,7 @@ class BadMap(QueryError):
 
 
 class BadProcess(QueryError):
-    """A function given to process() is declared or answers in a way that cannot be computed."""
+    """A function given to process() is declared wrongly, or returns something that cannot be used."""
 
 
 class BadName(QueryError):
@@ -139,7 +140,7 @@ class BadName(QueryError):
 
 
 class UnknownStrategy(QueryError):
-    """No strategy of cutting a query into stages has this name."""
+    """No strategy for cutting a query into stages has this name."""
 
     def __init__(self, given: object, known: Iterable[str]) -> None:
         super().__init__(f"no strategy {given!r}; give one of {', '.join(known)}")
@@ -161,35 +162,43 @@ class ForeignCheckpoint(CheckpointError):
 
 
 class DamagedCheckpoint(CheckpointError):
-    """A file of the checkpoint is not what its record says."""
+    """A file of the checkpoint does not match its record."""
 
 
 class MissingSegment(CheckpointError):
-    """A segment that the manifest names is gone."""
+    """A segment that the manifest names does not exist any more."""
 
 
 class NoCheckpoint(CheckpointError):
-    """A folder is no checkpoint."""
+    """A folder is not a checkpoint."""
 
 
 class UnknownEpoch(CheckpointError):
-    """The checkpoint has no manifest of this epoch, or no longer."""
+    """The checkpoint has no manifest of this epoch, or no longer has it."""
 
 
 class UnknownStage(CheckpointError):
-    """The query of the checkpoint has no stage of this number."""
+    """The query of the checkpoint has no stage with this number."""
 
 
 class UnknownKey(CheckpointError):
-    """No state of this key is there, or it cannot be a key at all."""
+    """The checkpoint holds no state for this key, or the value cannot be a key."""
+
+
+class BadPath(PenstockError):
+    """A path or URI names no filesystem that Penstock can use."""
 
 
 class RunError(PenstockError):
-    """A run failed at what it was doing."""
+    """A run failed."""
+
+
+class BadOption(RunError):
+    """A run option has the wrong type or is out of range."""
 
 
 class BadRescale(RunError):
-    """A stage was asked to run on channels that it cannot have."""
+    """A stage was asked to run on a number of channels that it cannot have."""
 
 
 class AggregateOverflow(RunError):
@@ -201,18 +210,11 @@ class SinkError(RunError):
 
 
 class BadRouting(PenstockError):
-    """A router or sketch is asked for something that it cannot be."""
+    """A router or a sketch got parameters that cannot work."""
 
 
-class BadSimulation(PenstockError):
-    """A cluster on paper is described in a way that cannot be run."""
-
-
-class UnknownExperiment(PenstockError):
-    """No experiment has this id."""
-
-    def __init__(self, given: str, known: list[str]) -> None:
-        super().__init__(f"no experiment {given!r}; give one or more of {', '.join(known)}, or: all")
+class MissingPackage(PenstockError):
+    """A feature needs a package that is not installed."""
 
 
 class IngestError(PenstockError):
@@ -228,15 +230,15 @@ class BadRows(IngestError):
 
 
 class BufferFull(IngestError):
-    """The buffer of a client had no room for rows within the time given; none of them was taken."""
+    """The buffer of a client had no room for the rows in time; it took none of them."""
 
 
 class NotAcknowledged(IngestError):
-    """Rows were not acknowledged within the time given; the client still holds them."""
+    """Rows were not acknowledged in time; the client still holds them."""
 
 
 class ClosedClient(IngestError):
-    """A client or a connection is used after it was closed."""
+    """A client or a connection was used after it was closed."""
 
 
 class GateAway(IngestError):
@@ -244,19 +246,19 @@ class GateAway(IngestError):
 
 
 class NoGate(IngestError):
-    """No gate is there for a stream to go to."""
+    """No gate is available for a stream."""
 
 
 class Refused(IngestError):
-    """A gate or a controller refuses a stream or a call, and would again."""
+    """A gate or a controller refuses a stream or a call; a retry would be refused too."""
 
 
 class StreamAhead(IngestError):
-    """A gate holds rows under the sequence numbers that a client gives to new ones."""
+    """A gate already holds rows under the sequence numbers that a client gives to new rows."""
 
 
 class GateError(PenstockError):
-    """A gate cannot do what it was asked."""
+    """A gate cannot do what was asked."""
 
 
 class BadGate(GateError):
@@ -268,43 +270,43 @@ class BadMessage(GateError):
 
 
 class BadMetadata(GateError):
-    """The metadata of a stream says something that cannot be."""
+    """The metadata of a stream contains an impossible value."""
 
 
 class WrongSchema(GateError):
-    """Rows have another schema than their inlet."""
+    """The schema of the rows differs from the schema of their inlet."""
 
 
 class SequenceGap(GateError):
-    """Rows would leave a hole in their stream."""
+    """The rows would leave a gap in the sequence numbers of their stream."""
 
 
 class TooLarge(GateError):
-    """A batch is larger than a gate takes."""
+    """A batch is larger than a gate accepts."""
 
 
 class TooMany(GateError):
-    """There are more streams, pushes or reads than a gate takes."""
+    """There are more streams, pushes or reads than a gate accepts."""
 
 
 class RangeNotHeld(GateError):
-    """A reader asks for rows that the gate does not have."""
+    """A reader asks for rows that the gate does not hold."""
 
 
 class UnknownInlet(GateError):
-    """Nothing was ever pushed to this inlet here."""
+    """No rows were ever pushed to this inlet of this gate."""
 
 
 class DamagedLog(GateError):
-    """A file of a gate's log is not what was written."""
+    """A file of a gate's log differs from what was written."""
 
 
 class LogFull(GateError):
-    """A gate cannot store more rows for the time being."""
+    """A gate cannot store more rows at the moment."""
 
 
 class NotAllowed(GateError):
-    """A token is missing, unknown or expired, or does not give this right."""
+    """A token is missing, unknown or expired, or does not grant this right."""
 
 
 class BadToken(GateError):

@@ -1,9 +1,13 @@
 import re
+import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import penstock
 from penstock.cli import main
 from penstock.cli.app import app
 
@@ -13,16 +17,6 @@ COMMANDS = [
     ["state"],
     ["gate"],
     ["token"],
-    ["bench"],
-    ["bench", "windows"],
-    ["bench", "latency"],
-    ["bench", "growth"],
-    ["bench", "routing"],
-    ["bench", "splits"],
-    ["bench", "operators"],
-    ["bench", "process"],
-    ["bench", "rescale"],
-    ["bench", "subkeys"],
     ["push"],
     ["controller"],
 ]
@@ -52,9 +46,9 @@ def test_an_unknown_command_is_a_usage_error():
 
 
 def test_an_option_out_of_range_is_a_usage_error():
-    result = CliRunner().invoke(app, ["bench", "windows", "--rows", "0"])
+    result = CliRunner().invoke(app, ["token", "vehicles", "--days", "0"])
     assert result.exit_code == 2
-    assert "--rows" in plain(result.output)
+    assert "--days" in plain(result.output)
 
 
 def test_an_error_of_penstock_is_one_message_and_status_2(tmp_path, monkeypatch, capsys):
@@ -67,3 +61,22 @@ def test_an_error_of_penstock_is_one_message_and_status_2(tmp_path, monkeypatch,
     assert shown.out == ""
     assert plain(shown.err).startswith(f"Error: {tmp_path} holds files that the demo did not write")
     assert "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize("command", ["bench", "reproduce"])
+def test_without_the_lab_its_commands_say_where_to_get_it(command, tmp_path):
+    """An interpreter that sees all installed packages but the lab."""
+    for each in Path(sysconfig.get_path("purelib")).iterdir():
+        if not each.name.lstrip("_").startswith("penstock"):
+            (tmp_path / each.name).symlink_to(each)
+    source = Path(penstock.__file__).parents[1]
+    program = f"import sys; sys.path += {[str(tmp_path), str(source)]}; from penstock.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, command, "windows"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert f"penstock {command} is part of the package penstock-lab" in plain(ended.stderr)
+    assert "pip install ./lab" in plain(ended.stderr)

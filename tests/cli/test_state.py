@@ -114,7 +114,7 @@ def test_tables_for_people(windows, join):
     [
         (["--key", "x", "--key", "0"], UnknownKey, "no state of key x, 0"),
         (["--key", "a"], UnknownKey, "give one --key for each"),
-        (["--key", "a", "--key", "z"], UnknownKey, "'z' is no int32"),
+        (["--key", "a", "--key", "z"], UnknownKey, "'z' does not fit the type int32"),
         (["--epoch", "7"], UnknownEpoch, "kept are 1, 2, 2-drain"),
         (["--stage", "4"], UnknownStage, "the stages are 0"),
     ],
@@ -131,7 +131,7 @@ def test_a_folder_that_is_no_checkpoint(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "is no checkpoint: it has no query.json" in capsys.readouterr().err
+    assert "is not a checkpoint: it has no query.json" in capsys.readouterr().err
     (tmp_path / "query.json").write_text("{}")
     with pytest.raises(DamagedCheckpoint, match="query"):
         CliRunner().invoke(app, ["state", str(tmp_path)], catch_exceptions=False)

@@ -3,7 +3,7 @@ import tomllib
 from typer.testing import CliRunner
 
 from penstock.cli.app import app
-from penstock.ingest.tokens import TokenFile
+from penstock.ingest.security.tokens import TokenFile
 
 
 def test_a_printed_entry_is_a_token_file(tmp_path):

@@ -15,7 +15,7 @@ from graphs.graph import (
     sides,
 )
 from penstock import query as ps
-from penstock.compile.duck import translate
+from penstock.expressions.duck import translate
 
 SUFFIXES = ("__l", "__r")
 
@@ -50,7 +50,7 @@ def _operator(operator):
 def _windowed(operator):
     window = operator.window
     aggregates = tuple(
-        (each.name, each.function, translate(each.arguments[0].sql) if each.arguments else None)
+        (each.name, each.definition.name, translate(each.arguments[0].sql) if each.arguments else None)
         for each in operator.aggregates
     )
     keys = tuple((name, translate(each.sql)) for name, each in operator.keys)

@@ -3,7 +3,7 @@ import pytest
 import penstock as ps
 from compile.calls import calls, cdr_query, suspects
 from penstock.compile.channels import channels_of
-from penstock.compile.subqueries import cut
+from penstock.compile.stages import cut
 from penstock.errors import BadRouting
 from penstock.query import outputs as query_of
 

@@ -31,7 +31,7 @@ def test_equal_partials_are_kept_once():
 
 
 def test_it_says_why_rows_are_not_combined_on_the_map_side():
-    from penstock.demo.queue_end import QueueEnd
+    from penstock.demo.traffic import QueueEnd
 
     text = told(stream().group_by("area").window("1 minute").agg(jam=QueueEnd("speed")))
     assert "user-defined aggregates need the rows themselves" in text

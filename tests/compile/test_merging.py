@@ -2,7 +2,7 @@ import pytest
 
 import penstock as ps
 from compile.calls import CALLS, calls, suspects
-from penstock.compile.subqueries import cut
+from penstock.compile.stages import cut
 from penstock.query import outputs as query_of
 
 
@@ -15,12 +15,12 @@ def counted(relation, *keys, **named):
 
 
 def beside(relation, strategy="subquery"):
-    return [stage.beside for stage in cut(query_of(relation), strategy).stages]
+    return [stage.host for stage in cut(query_of(relation), strategy).stages]
 
 
 def test_an_aggregation_by_the_keys_of_the_join_before_it_runs_beside_it():
     found = cut(query_of(counted(joined(), "phone", "reason")))
-    assert [stage.beside for stage in found.stages] == [None, 0]
+    assert [stage.host for stage in found.stages] == [None, 0]
     assert "stage 1 merged with stage 0: both part tuples by phone" in found.notes
 
 

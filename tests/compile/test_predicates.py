@@ -3,7 +3,7 @@ import pytest
 import penstock as ps
 from compile.calls import calls, suspects
 from penstock.compile import optimise
-from penstock.compile.predicates import predicates_down
+from penstock.compile.rewrite import predicates_down
 from penstock.query import outputs as query_of
 
 

@@ -2,7 +2,7 @@ import pytest
 
 import penstock as ps
 from compile.calls import calls, cdr_query, suspects
-from penstock.compile.subqueries import STRATEGIES, cut
+from penstock.compile.stages import STRATEGIES, cut
 from penstock.errors import UnknownStrategy
 from penstock.query import outputs as query_of
 
@@ -44,7 +44,7 @@ def test_by_operator_every_step_has_channels_of_its_own():
 def test_the_cdr_query_has_two_stages_by_every_strategy(strategy):
     found = cut(query_of(cdr_query()), strategy)
     assert [str(stage.operator).split("(")[0] for stage in found.stages] == ["join", "group_by"]
-    assert [stage.beside for stage in found.stages] == [None, None]
+    assert [stage.host for stage in found.stages] == [None, None]
 
 
 def test_an_unknown_strategy_is_told_the_known_ones():

@@ -5,8 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.demo.city import DAWN, DELAY_SECONDS, SCHEMA, City
-from penstock.demo.incidents import incidents
+from penstock.demo.city import DAWN, DELAY_SECONDS, SCHEMA, City, activity, incidents, rush
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +111,16 @@ def test_wrong_arguments_are_named(wrong):
 def test_a_minute_before_the_start_is_refused(city):
     with pytest.raises(ValueError, match="Minute -1 lies before the start"):
         city.reports(-1)
+
+
+@pytest.mark.parametrize("peak", [8 * 60, 17 * 60 + 30])
+def test_a_rush_hour_is_full_at_its_peak(peak):
+    assert rush(peak) == 1.0
+
+
+def test_midnight_has_no_seam():
+    assert activity(0) == pytest.approx(activity(24 * 60 - 1), rel=0.01)
+
+
+def test_the_night_is_quiet():
+    assert activity(3 * 60) < 0.2 * activity(8 * 60)

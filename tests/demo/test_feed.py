@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.demo.city import City
-from penstock.demo.feed import Feed, minute_file
+from penstock.demo.feed import CityFeed, minute_file
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def wait_until(condition, seconds=10.0):
 
 
 def test_each_minute_is_one_file(city, tmp_path):
-    feed = Feed(city, tmp_path, pace=0.0, minutes=3)
+    feed = CityFeed(city, tmp_path, pace=0.0, minutes=3)
     feed.start()
     wait_until(lambda: feed.finished)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"minute-00000{m}.parquet" for m in range(3)]
@@ -29,7 +29,7 @@ def test_each_minute_is_one_file(city, tmp_path):
 
 
 def test_a_visible_file_is_whole(city, tmp_path):
-    feed = Feed(city, tmp_path, pace=0.0, minutes=60, ahead=60)
+    feed = CityFeed(city, tmp_path, pace=0.0, minutes=60, ahead=60)
     feed.start()
     seen = set()
     while not feed.finished or len(seen) < 60:
@@ -40,14 +40,14 @@ def test_a_visible_file_is_whole(city, tmp_path):
 
 def test_it_keeps_the_pace(city, tmp_path):
     begun = time.monotonic()
-    feed = Feed(city, tmp_path, pace=0.05, minutes=5)
+    feed = CityFeed(city, tmp_path, pace=0.05, minutes=5)
     feed.start()
     wait_until(lambda: feed.finished)
     assert time.monotonic() - begun >= 4 * 0.05
 
 
 def test_stop_ends_an_endless_feed(city, tmp_path):
-    feed = Feed(city, tmp_path, pace=0.0)
+    feed = CityFeed(city, tmp_path, pace=0.0)
     feed.start()
     wait_until(lambda: feed.written > 2)
     feed.stop()
@@ -57,7 +57,7 @@ def test_stop_ends_an_endless_feed(city, tmp_path):
 
 
 def test_a_slow_reader_holds_up_the_feed(city, tmp_path):
-    feed = Feed(city, tmp_path, pace=0.0, ahead=4)
+    feed = CityFeed(city, tmp_path, pace=0.0, ahead=4)
     feed.start()
     wait_until(lambda: feed.written == 4)
     time.sleep(0.1)
@@ -68,7 +68,7 @@ def test_a_slow_reader_holds_up_the_feed(city, tmp_path):
 
 
 def test_released_files_are_deleted_when_old(city, tmp_path):
-    feed = Feed(city, tmp_path, pace=0.0, ahead=5, keep=3, minutes=9)
+    feed = CityFeed(city, tmp_path, pace=0.0, ahead=5, keep=3, minutes=9)
     feed.start()
     wait_until(lambda: feed.written == 5)
     feed.release(4)
@@ -78,14 +78,14 @@ def test_released_files_are_deleted_when_old(city, tmp_path):
 
 def test_a_failure_reaches_whoever_asks(city, tmp_path):
     minute_file(tmp_path, 0).mkdir()
-    feed = Feed(city, tmp_path, pace=0.0)
+    feed = CityFeed(city, tmp_path, pace=0.0)
     feed.start()
     with pytest.raises(OSError, match="minute-000000"):
         wait_until(lambda: feed.finished)
 
 
 def test_a_feed_that_never_started_can_be_stopped(city, tmp_path):
-    feed = Feed(city, tmp_path / "feed")
+    feed = CityFeed(city, tmp_path / "feed")
     feed.stop()
     assert not feed.finished
     assert not feed.folder.exists()

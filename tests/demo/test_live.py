@@ -3,7 +3,8 @@ import pyarrow as pa
 from penstock.demo.city import City
 from penstock.demo.live import LiveCity, by_vehicle
 from penstock.ingest import Connection, Gate
-from penstock.ingest.dial import Line
+from penstock.ingest.wire import Endpoint
+from penstock.ingest.wire.protocol import IndexTicket
 
 
 def test_each_vehicle_keeps_the_order_of_its_reports():
@@ -20,6 +21,6 @@ def test_the_city_enters_a_gate_stream_by_stream(tmp_path):
         with Connection(gate.address) as connection, LiveCity(City(7, 10), connection) as live:
             live.drive(rate=500, seconds=0.5)
         assert live.acknowledged == live.rows > 0
-        with Line(gate.address) as line:
-            index = line.table({"op": "index", "inlet": "reports", "since": None})
+        with Endpoint(gate.address) as endpoint:
+            index = endpoint.index(IndexTicket("reports"))
     assert sum(index["high"].to_pylist()) == live.rows

@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from penstock.workloads import CallRecords
+from penstock_lab.workloads import CallRecords
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

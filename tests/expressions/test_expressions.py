@@ -94,7 +94,7 @@ def test_columns_in_order_of_first_use():
         ("row_number()", "window functions"),
         ("(select 1)", "subqueries"),
         ("n in (select 1)", "subqueries"),
-        ("explode(items)", "makes rows"),
+        ("explode(items)", "makes several rows"),
         ("*", "name the columns"),
         (":p", "parameters"),
         ("(n, k)", "more than one value"),
@@ -105,7 +105,7 @@ def test_columns_in_order_of_first_use():
         ("pow(n,, 2)", "missing"),
         ("pow(n, )", "missing"),
         ("n > > 1", "not expected"),
-        ("k = 'a' 'b'", "side by side"),
+        ("k = 'a' 'b'", "two adjacent strings"),
     ],
 )
 def test_refuses(text, reason):

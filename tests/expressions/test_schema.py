@@ -29,7 +29,7 @@ def test_an_unknown_column_gets_a_suggestion():
     ("text", "reason"),
     [
         ("", "empty"),
-        ("a int, A int", "twice"),
+        ("a int, A int", "two columns have the name"),
         ("_ps_x int", "reserved"),
         ("a", "its name and its type"),
         ("a int default 3", "only NOT NULL"),

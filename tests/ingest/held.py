@@ -4,24 +4,24 @@ import json
 
 import pyarrow.flight as fl
 
-from penstock.ingest.dial import Line
+from penstock.ingest.wire import Endpoint
+from penstock.ingest.wire.protocol import BatchLabel, IndexTicket, ReadTicket
 
 
 def held(gates, inlet):
     """For every stream its values of n by sequence number; gates must agree where both have a row."""
     union = {}
     for gate in gates:
-        with Line(str(gate)) as line:
-            index = line.table({"op": "index", "inlet": inlet, "since": None}).to_pylist()
-            ranges = [[row["stream"], row["low"], row["high"]] for row in index if row["low"] < row["high"]]
+        with Endpoint(str(gate)) as endpoint:
+            index = endpoint.index(IndexTicket(inlet)).to_pylist()
+            ranges = [(row["stream"], row["low"], row["high"]) for row in index if row["low"] < row["high"]]
             if not ranges:
                 continue
-            ticket = {"op": "read", "inlet": inlet, "ranges": ranges, "stream_column": None}
-            for chunk in line.flight.do_get(fl.Ticket(json.dumps(ticket).encode())):
-                said = json.loads(chunk.app_metadata.to_pybytes())
-                rows = union.setdefault(said["stream"], {})
-                for sequence, value in enumerate(chunk.data["n"].to_pylist(), start=said["sequence"]):
-                    assert rows.setdefault(sequence, value) == value, (gate, said["stream"], sequence)
+            for chunk in endpoint.flight.do_get(fl.Ticket(ReadTicket(inlet, tuple(ranges)).encode())):
+                ((stream, first, _),) = BatchLabel.decode(chunk.app_metadata.to_pybytes()).runs
+                rows = union.setdefault(stream, {})
+                for sequence, value in enumerate(chunk.data["n"].to_pylist(), start=first):
+                    assert rows.setdefault(sequence, value) == value, (gate, stream, sequence)
     return union
 
 
@@ -38,5 +38,5 @@ def numbers(first, count):
 
 
 def act(gate, name, /, **body):
-    with Line(str(gate)) as line:
-        return line.act(name, body)
+    with Endpoint(str(gate)) as endpoint:
+        return json.loads(endpoint.act(name, json.dumps(body).encode()))

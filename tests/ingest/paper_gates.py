@@ -4,8 +4,7 @@ from collections import deque
 
 import pyarrow as pa
 
-from penstock.ingest.client_limits import ClientLimits
-from penstock.ingest.outbox import Outbox
+from penstock.ingest.client.outbox import ClientLimits, Outbox
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -21,18 +20,20 @@ class PaperGate:
         self.rows = {}
         self.expected = 0
 
-    def take(self, parcel, *, wait):
+    def take(self, outgoing, *, wait):
         if wait:
             return ("wait", 0.5)
-        if parcel.sequence > self.expected and not parcel.connect:
+        if outgoing.sequence > self.expected and not outgoing.connect:
             return ("expect", self.expected)
-        self.rows.update(enumerate(parcel.batch["n"].to_pylist(), start=parcel.sequence))
-        self.expected = max(self.expected, parcel.end) if parcel.sequence <= self.expected else parcel.end
+        self.rows.update(enumerate(outgoing.batch["n"].to_pylist(), start=outgoing.sequence))
+        self.expected = (
+            max(self.expected, outgoing.end) if outgoing.sequence <= self.expected else outgoing.end
+        )
         return ("acknowledge", self.expected)
 
 
 class PaperWorld:
-    """One outbox, two gates, and for each call the parcels and answers under way on it."""
+    """One outbox, two gates, and for each call the batches and answers under way on it."""
 
     def __init__(self, limits=None):
         self.outbox = Outbox(
@@ -53,14 +54,14 @@ class PaperWorld:
             self.outbox.offer(rows(self.outbox.next, count), self.now)
 
     def send(self):
-        parcel = self.outbox.take(self.now)
-        if parcel is not None:
-            self.calls[-1][1].append(parcel)
+        outgoing = self.outbox.take(self.now)
+        if outgoing is not None:
+            self.calls[-1][1].append(outgoing)
 
     def store(self, call, *, wait=False):
-        gate, parcels, answers = self.calls[call % len(self.calls)]
-        if parcels:
-            answers.append(gate.take(parcels.popleft(), wait=wait))
+        gate, batches, answers = self.calls[call % len(self.calls)]
+        if batches:
+            answers.append(gate.take(batches.popleft(), wait=wait))
 
     def hear(self, call):
         call %= len(self.calls)

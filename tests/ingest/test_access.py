@@ -1,14 +1,12 @@
-import shutil
-
 import pytest
 
 from ingest.certificates import root, signed
 from ingest.held import numbers
 from penstock.errors import GateAway, IngestError, Refused
 from penstock.ingest import TLS, Client, Connection, Directory, Gate, Security
-from penstock.ingest.access import Access
-from penstock.ingest.heartbeat import Heartbeat
-from penstock.ingest.tokens import hash_of
+from penstock.ingest.gate.process import Heartbeat
+from penstock.ingest.security.access import Access
+from penstock.ingest.security.tokens import hash_of
 
 SCHEMA = "n bigint"
 SECRET = "pst_open-sesame"
@@ -16,8 +14,6 @@ SECRET = "pst_open-sesame"
 
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory):
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
     folder = tmp_path_factory.mktemp("certificates")
     return root(folder), signed(folder, "gate"), signed(folder, "client")
 
@@ -81,7 +77,7 @@ def test_a_directory_asks_for_tokens_too(tokens, gate):
 
 def test_a_secret_is_in_no_text(gate):
     with Client(gate.address, "r/a", SCHEMA, token=SECRET) as client:
-        shown = [repr(each) for each in (client, client._pushing.connection, Access(token=SECRET))]
+        shown = [repr(each) for each in (client, client._connection, Access(token=SECRET))]
     with pytest.raises(GateAway) as error:
         Client("127.0.0.1:1", "r/a", SCHEMA, token=SECRET)
     assert not any(SECRET in text for text in [*shown, str(error.value), repr(error.value)])

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import DamagedLog
-from penstock.ingest.catalogue import Catalogue
+from penstock.ingest.log.catalogue import Catalogue
 
 SCHEMA = pa.schema([("time", pa.timestamp("us")), ("speed", pa.float64())])
 

@@ -198,7 +198,7 @@ def test_the_streams_of_a_connection_share_one_call(gate):
                 client.push(numbers(5 * step, 5))
         for client in clients:
             client.flush(20)
-        assert len(connection._links) == 1
+        assert len(connection._calls) == 1
         for client in clients:
             client.close()
     assert whole([gate.address], "r") == {f"r/{n}": list(range(50)) for n in range(200)}
@@ -220,7 +220,7 @@ def test_an_address_that_is_none_ends_the_stream_and_not_the_connection(gate):
         lost.flush(10)
         lost.push(numbers(1, 1))
         act(gate.address, "redirect", streams=["r/a"], to="nowhere:at-all")
-        while lost._lane.error is None:
+        while lost._flow.error is None:
             time.sleep(0.01)
         with pytest.raises(Refused, match="no address 'nowhere:at-all'"):
             lost.push(numbers(2, 1))

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.coverage import Ranges, pieces, reached
-from penstock.ingest.tasks import dealt
+from penstock.ingest.reader.coverage import Ranges, pieces, reached
+from penstock.ingest.reader.inlet_reader import split_into_tasks
 
 STREAMS = 4
 RANGE = st.tuples(st.integers(0, STREAMS - 1), st.integers(0, 30), st.integers(0, 12))
@@ -36,7 +36,7 @@ def test_every_sequence_is_dealt_once_in_order_and_from_a_range_that_has_it(held
     end = reached(known, start)
     gate = known.low % 3
     found = pieces(known, start, end)
-    tasks = dealt(found, gate[found.range], most, each)
+    tasks = split_into_tasks(found, gate[found.range], most, each)
     taken = {stream: [] for stream in range(STREAMS)}
     for gates, part in tasks:
         for place, stream in enumerate(part.stream.tolist()):
@@ -52,5 +52,8 @@ def test_every_sequence_is_dealt_once_in_order_and_from_a_range_that_has_it(held
 def test_tasks_have_equal_rows():
     held = Ranges(np.arange(10), np.zeros(10, np.int64), np.array([1000] + [10] * 9))
     found = pieces(held, np.zeros(10, np.int64), held.high)
-    rows = [int((part.last - part.first).sum()) for _, part in dealt(found, np.zeros(10, np.int64), 4, 1)]
+    rows = [
+        int((part.last - part.first).sum())
+        for _, part in split_into_tasks(found, np.zeros(10, np.int64), 4, 1)
+    ]
     assert max(rows) - min(rows) <= 1

@@ -43,7 +43,7 @@ def test_killed_gates_and_redirections_lose_and_repeat_nothing(tmp_path):
 
 
 def test_a_gate_that_stands_still_is_left_after_a_while(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.ingest.links.PATIENCE_S", 1.0)
+    monkeypatch.setattr("penstock.ingest.client.calls.PATIENCE_S", 1.0)
     with Served("gate", tmp_path / "gate") as gate, Connection(gate.address) as connection:
         client = Client(connection, "r/a", SCHEMA)
         client.push(numbers(0, 5))

@@ -51,7 +51,7 @@ def test_streams_move_between_gates_on_its_word(directory, two_gates):
         client.push(numbers(5, 5))
         client.flush(10)
         assert (client.gate, len(client.redirections)) == (target, 1)
-        assert act(directory.address, "where", stream="r/a") == {"gate": target}
+        assert act(directory.address, "where", streams=[{"stream": "r/a"}]) == {"gates": {"r/a": target}}
     with Client(directory.address, "r/a", SCHEMA) as client:
         assert client.sequence == 10
 
@@ -101,10 +101,10 @@ def test_a_stream_does_not_go_on_while_rows_of_it_may_be_elsewhere(directory):
 def test_what_it_is_asked_wrongly_it_says(directory):
     for name, body, reason in [
         ("where", {"streams": 3}, "give a list of objects"),
-        ("where", {"stream": ""}, "give text"),
+        ("where", {"streams": [{"stream": ""}]}, "no stream id"),
         ("redirect", {"streams": ["r/x"], "to": "127.0.0.1:9"}, "is not there"),
         ("forget", {}, "nothing to forget"),
-        ("where", {"stream": "r/a", "metadata": {"x": "x" * 2**24}}, "send at most"),
+        ("where", {"streams": [{"stream": "r/a", "metadata": {"x": "x" * 2**24}}]}, "send at most"),
         ("wehre", {}, "no action 'wehre'; the actions are: register, where"),
     ]:
         with pytest.raises((Refused, GateAway), match=reason):
@@ -136,5 +136,5 @@ def test_a_killed_controller_comes_back_as_it_was(tmp_path):
             client.flush(20)
             controller.start()
             client.close(20)
-            assert act(controller, "where", stream="r/a") == {"gate": gate.address}
+            assert act(controller, "where", streams=[{"stream": "r/a"}]) == {"gates": {"r/a": gate.address}}
             assert connection.next_sequence("r/a") == 10

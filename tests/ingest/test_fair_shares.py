@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.fair_shares import fair_shares
+from penstock.ingest.reader.inlet_reader import fair_shares
 
 WANTED = st.lists(st.integers(0, 50), max_size=8).map(lambda each: np.array(each, np.int64))
 

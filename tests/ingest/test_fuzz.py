@@ -10,7 +10,8 @@ from pyarrow import flight
 
 from penstock.errors import BadMessage
 from penstock.ingest import Gate
-from penstock.ingest.wire import Push, parse_address, parse_push
+from penstock.ingest.wire import Address
+from penstock.ingest.wire.protocol import Push
 from raw_push import COMMAND, SCHEMA, RawPush, ask, numbers, rows
 
 JSON = st.recursive(
@@ -49,7 +50,7 @@ def goes_on(gate, good):
 def test_metadata_is_read_or_refused_in_words(body):
     refused = ""
     try:
-        assert isinstance(parse_push(body), Push)
+        assert isinstance(Push.decode(body), Push)
     except BadMessage as error:
         refused = str(error)
     assert len(refused) < 400
@@ -59,11 +60,11 @@ def test_metadata_is_read_or_refused_in_words(body):
 @given(st.text(max_size=20))
 def test_an_address_is_read_or_refused_in_words(text):
     try:
-        host, port = parse_address(text)
+        address = Address.parse(text)
     except BadMessage:
         return
-    assert host
-    assert 0 <= port <= 65535
+    assert address.host
+    assert 0 <= address.port <= 65535
 
 
 @settings(max_examples=40)
@@ -80,8 +81,8 @@ def test_fuzzed_metadata_is_answered_and_others_go_on(gate, good, bodies):
 @settings(max_examples=40)
 @given(st.binary(max_size=400))
 def test_bytes_at_the_socket_disturb_nobody(gate, good, content):
-    host, port = parse_address(gate.address)
-    with socket.create_connection((host, port), 5) as raw:
+    address = Address.parse(gate.address)
+    with socket.create_connection((address.host, address.port), 5) as raw:
         raw.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" * (len(content) % 2) + content)
         raw.shutdown(socket.SHUT_WR)
     assert goes_on(gate, good)

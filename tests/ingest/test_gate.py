@@ -237,16 +237,16 @@ def test_limits_refuse_and_say_which(tmp_path):
 def test_rows_in_memory_are_bounded_and_clients_told_to_wait(tmp_path, streams, most, words):
     limits = Limits(stream_bytes=20_000, gate_bytes=60_000)
     with Gate("127.0.0.1:0", tmp_path, limits=limits) as gate, RawPush(gate.address) as push:
-        with gate.intake.log._lock:  # a disk that takes very long
+        with gate.log._lock:  # a disk that takes very long
             for number in range(12):  # a client that pays no heed to its credit
                 sequence = number // streams * 200
                 push.send(f"reports/{number % streams}", sequence, rows(sequence, 200), connect=sequence == 0)
             answer = push.answer()
             assert words in answer["message"]
             assert answer["wait"] > 0
-            assert most / 2 < gate.intake.pending_bytes <= most
+            assert most / 2 < gate.state.pending_bytes <= most
         push.finish()
-        assert gate.intake.pending_bytes == 0
+        assert gate.state.pending_bytes == 0
         for stream, upto in push.acknowledged.items():
             assert numbers(gate.address, stream, 0, upto) == list(range(upto))
 

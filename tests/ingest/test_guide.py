@@ -12,5 +12,5 @@ def test_every_block_of_the_guide_runs(gate):
         exec(compile(block.replace("127.0.0.1:7400", gate.address), GUIDE.name, "exec"), names)
     assert names["acknowledged"] == 1
     assert names["each_acknowledged"] == [1] * 10
-    assert names["standing"] == (gate.address, 1, 1, 0, 0)
+    assert names["state"] == (gate.address, 1, 1, 0, 0)
     assert names["client"].sequence == 1

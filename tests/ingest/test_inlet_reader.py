@@ -9,13 +9,14 @@ import pytest
 from ingest.gate_processes import Served, free_port
 from penstock.errors import BadSource, GateAway, Refused
 from penstock.ingest import Client, Connection, Directory, Gate, Limits, Security
-from penstock.ingest.access import Access
-from penstock.ingest.dial import Line
-from penstock.ingest.gathering import Gathering
-from penstock.ingest.inlet_reader import InletReader
-from penstock.ingest.offsets import Offsets
-from penstock.ingest.tokens import hash_of
-from penstock.ingest.watch import Watch
+from penstock.ingest.reader.gate_reader import Gathering
+from penstock.ingest.reader.gate_watch import GateWatch
+from penstock.ingest.reader.inlet_reader import InletReader
+from penstock.ingest.reader.offsets import Offsets
+from penstock.ingest.security.access import Access
+from penstock.ingest.security.tokens import hash_of
+from penstock.ingest.wire import Endpoint
+from penstock.ingest.wire.protocol import Register
 
 SCHEMA = pa.schema([("n", pa.int64())])
 READ = pa.schema([("stream", pa.string()), ("n", pa.int64())])
@@ -48,13 +49,13 @@ class Leaving:
 
 def reader(*gates, name="me", patience=30):
     return InletReader(
-        Watch([str(each) for each in gates], Access(), "reports"), "reports", name, patience=patience
+        GateWatch([str(each) for each in gates], Access(), "reports"), "reports", name, patience=patience
     )
 
 
 def register(directory, gate):
-    with Line(directory.address) as line:
-        line.act("register", {"gate": gate.address})
+    with Endpoint(directory.address) as endpoint:
+        endpoint.ask(Register(gate.address))
 
 
 def push(gate, stream, first, last):
@@ -191,9 +192,9 @@ def test_what_is_committed_is_deleted_but_not_before_this_reader_had_it(tmp_path
             start = at(inlet, start, a=first + 2_000)
             inlet.commit(start)
         assert taken(slow, Offsets(), at(slow, Offsets(), a=20_000)) == {"a": list(range(20_000))}
-        before = gate.intake.log.bytes
+        before = gate.log.bytes
         slow.commit(start)
-        assert gate.intake.log.bytes < before / 2
+        assert gate.log.bytes < before / 2
 
 
 def test_no_gate_at_all_is_said_when_patience_is_over():
@@ -224,13 +225,13 @@ def test_a_token_reads_what_it_may_and_is_not_in_the_error(tmp_path):
             with Client(gate.address, f"reports/{stream}", SCHEMA, sequence=0, token="pst_sesame") as client:
                 client.push(pa.record_batch({"n": range(5)}, schema=SCHEMA))
         inlet = InletReader(
-            Watch([gate.address], Access(token="pst_sesame"), "reports"), "reports", "me", patience=9
+            GateWatch([gate.address], Access(token="pst_sesame"), "reports"), "reports", "me", patience=9
         )
         assert at(inlet, Offsets(), a1=5)
         inlet.commit(Offsets())
-        assert gate.intake.log.readers() == [("reports", "me")]
+        assert sorted(gate.state.committed) == [("reports", "me")]
         wrong = InletReader(
-            Watch([gate.address], Access(token="pst_wrong"), "reports"), "reports", "me", patience=9
+            GateWatch([gate.address], Access(token="pst_wrong"), "reports"), "reports", "me", patience=9
         )
         with pytest.raises(Refused, match="not known here") as refused:
             wrong.latest(Offsets(), None)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import BadGate, DamagedLog
-from penstock.ingest.group_commit import Entry
 from penstock.ingest.limits import Limits
-from penstock.ingest.log import Log
-from penstock.ingest.record import BLOCK, checksum, padded
-from penstock.ingest.scan import scan
+from penstock.ingest.log.group_commit import LogEntry
+from penstock.ingest.log.log import Log
+from penstock.ingest.log.record import BLOCK, checksum, padded
+from penstock.ingest.log.scan import scan
 from raw_push import SCHEMA, files, rows
 
 
@@ -28,7 +28,7 @@ class Written:
 
     def append(self, stream, sequence, count, frontier=None):
         payload = rows(sequence, count).serialize()
-        self.log.append(Entry(stream, sequence, count, frontier, payload, checksum(payload)))
+        self.log.append(LogEntry(stream, sequence, count, frontier, payload, checksum(payload)))
 
     def settled(self, count):
         with self._changed:
@@ -185,7 +185,7 @@ def test_a_damaged_header_is_told_too(tmp_path):
     content[lines[1][0]] ^= 1
     segment.write_bytes(content)
     again = Written(tmp_path)
-    assert "cannot be told" in str(again.log.damage[0])
+    assert "rows of an unknown stream" in str(again.log.damage[0])
     assert again.held()["reports/1"] == [(10, 40)]
 
 
@@ -206,24 +206,21 @@ def test_damage_found_while_reading_is_an_error(tmp_path):
 def test_committed_files_go_and_their_rows_are_remembered(tmp_path):
     written, nexts = filled(tmp_path, [30] * 60, segment_bytes=4096)
     count = len(files(tmp_path))
-    written.log.committed("reports", "traffic", dict.fromkeys(nexts, 300))
+    written.log.delete_below({("reports", "traffic"): dict.fromkeys(nexts, 300)})
     assert 1 < len(files(tmp_path)) < count
-    written.log.committed("reports", "traffic", nexts)
+    written.log.delete_below({("reports", "traffic"): nexts})
     assert len(files(tmp_path)) == 1
     written.log.close()
     again = Written(tmp_path)
     assert {stream: again.log.next(stream) for stream in nexts} == nexts
-    assert again.log.readers() == [("reports", "traffic")]
 
 
-def test_a_reader_that_has_not_spoken_since_the_restart_keeps_its_rows(tmp_path):
+def test_a_reader_that_has_not_spoken_keeps_its_rows(tmp_path):
     written, nexts = filled(tmp_path, [30] * 60, segment_bytes=4096)
-    written.log.committed("reports", "slow", {})
-    written.log.close()
-    again, count = Written(tmp_path), len(files(tmp_path))
-    again.log.committed("reports", "fast", nexts)
+    count = len(files(tmp_path))
+    written.log.delete_below({("reports", "slow"): {}, ("reports", "fast"): nexts})
     assert len(files(tmp_path)) == count
-    again.log.forget_reader("reports", "slow")
+    written.log.delete_below({("reports", "fast"): nexts})
     assert len(files(tmp_path)) == 1
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from penstock.errors import BadMetadata
-from penstock.ingest.metadata import Metadata
+from penstock.ingest.wire.metadata import Metadata
 
 WRONG = [
     {"max_rate": -1},

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import DamagedCheckpoint
-from penstock.ingest.offsets import Offsets
+from penstock.ingest.reader.offsets import Offsets
 
 NAME = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 FOLLOWING = st.dictionaries(NAME, st.integers(0, 2**62), max_size=6)

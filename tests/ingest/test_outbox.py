@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from ingest.paper_gates import SCHEMA, PaperWorld, rows
 from penstock.errors import BadLimit
-from penstock.ingest.client_limits import ClientLimits
-from penstock.ingest.outbox import Outbox
+from penstock.ingest.client.outbox import ClientLimits, Outbox
 
 STEPS = st.one_of(
     st.tuples(st.just("offer"), st.integers(1, 9)),
@@ -105,8 +104,8 @@ def test_after_a_suspension_the_unacknowledged_rows_connect_anew():
     box.suspend()
     assert box.due() is None
     box.resume()
-    parcels = [box.take(0.0), box.take(0.0)]
-    assert [(each.sequence, each.connect) for each in parcels] == [(2, True), (4, False)]
+    batches = [box.take(0.0), box.take(0.0)]
+    assert [(each.sequence, each.connect) for each in batches] == [(2, True), (4, False)]
 
 
 def test_a_promise_goes_with_the_last_row_before_it_or_alone():

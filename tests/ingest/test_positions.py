@@ -3,7 +3,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.positions import Positions
+from penstock.ingest.log.holdings import Positions
 
 RECORDS = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6), st.integers(1, 3)), max_size=20)
 

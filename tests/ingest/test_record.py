@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.record import Header, checksum, padded, parse_header, write_header
+from penstock.ingest.log.record import RecordHeader, checksum, padded, parse_header, write_header
 
 WHOLE = st.integers(0, 2**62)
 
@@ -20,7 +20,7 @@ def test_a_header_says_what_was_written(stream, sequence, rows, frontier, payloa
     fields["length"] = len(payload)
     written = write_header(stream=name.encode(), total=checksum(payload), **fields)
     header = parse_header(memoryview(written), 0)
-    assert header == Header(stream=name, total=checksum(payload), size=len(written), **fields)
+    assert header == RecordHeader(stream=name, total=checksum(payload), size=len(written), **fields)
     assert header.stride == len(written) + padded(len(payload))
 
 

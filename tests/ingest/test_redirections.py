@@ -5,7 +5,7 @@ import pytest
 
 from ingest.held import act, held, numbers, whole
 from penstock.ingest import Client, Connection
-from penstock.ingest.redirections import Redirection, Redirections
+from penstock.ingest.client.stream import Redirection, Redirections
 
 SCHEMA = "n bigint"
 
@@ -75,7 +75,7 @@ def test_gates_that_send_a_stream_to_and_fro_are_asked_ever_more_slowly(two_gate
         client = Client(connection, "r/a", SCHEMA, sequence=0)
         client.push(numbers(0, 1))
         time.sleep(1.0)
-        assert 2 <= client._lane.tries < 12
+        assert 2 <= client._flow.tries < 12
 
 
 @pytest.mark.parametrize(("ready", "seconds"), [(9.0, 0.5), (10.25, 0.25)])

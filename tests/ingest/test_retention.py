@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.ingest.limits import Limits
-from penstock.ingest.retention import deletable
+from penstock.ingest.log.log import deletable
 
 
 def closed(**highs):

@@ -1,4 +1,3 @@
-import shutil
 import subprocess
 
 import pytest
@@ -7,8 +6,6 @@ from pyarrow import flight
 from penstock.errors import BadGate
 from penstock.ingest import Gate, Security
 from raw_push import RawPush, rows
-
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
 
 
 def run(folder, *arguments):
@@ -50,7 +47,6 @@ def pushes(gate, **connect):
     return push.acknowledged == {"reports/1": 5}
 
 
-@needs_openssl
 def test_tls(tmp_path, keys):
     security = Security(keys / "gate.pem", keys / "gate.key")
     with Gate("127.0.0.1:0", tmp_path, security=security) as gate:
@@ -59,7 +55,6 @@ def test_tls(tmp_path, keys):
             pushes(gate, tls_root_certs=(keys / "stranger.pem").read_bytes())
 
 
-@needs_openssl
 def test_mutual_tls(tmp_path, keys):
     security = Security(keys / "gate.pem", keys / "gate.key", keys / "root.pem")
     root = {"tls_root_certs": (keys / "root.pem").read_bytes()}

@@ -6,7 +6,7 @@ from pyarrow import flight
 
 from penstock.errors import BadToken, NotAllowed
 from penstock.ingest import Gate, Security
-from penstock.ingest.tokens import TokenFile, hash_of, new_token
+from penstock.ingest.security.tokens import TokenFile, hash_of, new_token
 from raw_push import RawPush, ask, get, rows
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ def batch(relation):
     if isinstance(operator, ps.Where):
         return f"SELECT * FROM ({inputs[0]}) WHERE {duck(operator.expression.sql)}"
     if isinstance(operator, ps.Branch):
-        return f"SELECT * FROM ({inputs[0]}) WHERE {duck(operator.sql)}"
+        return f"SELECT * FROM ({inputs[0]}) WHERE {duck(operator.condition)}"
     if isinstance(operator, ps.Select):
         columns = [f'{duck(each.sql)} AS "{name}"' for name, each in operator.columns]
         return f"SELECT {', '.join(columns)}, {TIME} FROM ({inputs[0]})"

@@ -1,7 +1,7 @@
 import pytest
 
 from penstock.errors import BadJoin, BadWindow
-from penstock.query.clauses import cut_clauses
+from penstock.query.sql.clauses import cut_clauses
 
 NESTED = """
 WITH a AS (SELECT x FROM s [RANGE 1 MINUTE])

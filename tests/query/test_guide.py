@@ -2,8 +2,10 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+TESTS = Path(__file__).parents[1]
+DOCS = TESTS.parent / "docs"
 
 
 def names_of(page):
@@ -28,6 +30,12 @@ def test_every_block_about_keyed_functions_runs():
     assert names["same"].schema.names == names["sessions"].schema.names == ("time", "user", "pages")
 
 
-def test_the_example_of_sources_is_a_query():
-    names = names_of("sources.md")
+def test_the_example_of_gates_is_a_query():
+    names = names_of("sources-and-sinks.md")
     assert names["speeds"].schema.names == ("window_start", "window_end", "vehicle", "reports", "mean")
+
+
+@pytest.mark.parametrize("name", ["own_sink", "own_source"])
+def test_the_examples_of_own_sinks_and_sources_are_those_of_the_contract_suites(name):
+    _, code = (TESTS / "connect" / f"{name}.py").read_text().split('"""\n\n', 1)
+    assert f"```python\n{code}```" in (DOCS / "sources-and-sinks.md").read_text()

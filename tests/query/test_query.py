@@ -4,8 +4,8 @@ import sys
 import pytest
 
 import penstock.query as ps
-from penstock.errors import BadAggregate, BadName, PenstockError, UnknownColumn, WrongType
-from penstock.query import engine
+from penstock.errors import BadAggregate, BadName, UnknownColumn, WrongType
+from penstock.query import query as engine
 
 COLUMNS = "time timestamp, vehicle string, speed double, n int not null"
 
@@ -177,37 +177,24 @@ def no_engine(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_engine")
-def test_without_an_engine_nothing_starts():
-    with pytest.raises(PenstockError, match="import penstock"):
-        BASE.start(ps.memory())
+def test_without_another_engine_queries_run_on_spark():
+    assert type(engine.installed()).__name__ == "SparkEngine"
+    assert engine.installed() is engine.installed()
 
 
 @pytest.mark.usefixtures("no_engine")
 def test_the_installed_engine_gets_the_query_and_all_options():
     class Recorder:
-        def start(self, query, **options):
-            return query, options
+        def start(self, query, sinks, options):
+            return query, sinks, options
 
         def explain(self, query, **_):
             return f"plan of {query!r}"
 
     ps.install(Recorder())
-    query, options = BASE.start("sink", "state/", late="late", channels=4, name="run")
+    sink, late = ps.memory(), ps.parquet("late")
+    query, sinks, options = BASE.start(sink, "state/", late=late, channels=4, name="run")
     assert query == ps.outputs(BASE)
-    assert options == {
-        "sinks": ("sink",),
-        "checkpoint": "state/",
-        "late": "late",
-        "rejects": None,
-        "channels": 4,
-        "costs": None,
-        "session": None,
-        "name": "run",
-        "strategy": "subquery",
-        "merging": "transparent",
-        "partitioning": "balanced",
-        "resources": None,
-        "most_moved": 512 << 20,
-        "policy": None,
-    }
+    assert sinks == (sink,)
+    assert options == ps.RunOptions(checkpoint="state/", late=late, channels=4, name="run")
     assert BASE.explain() == f"plan of {BASE!r}"

@@ -64,7 +64,7 @@ def test_a_split_of_a_join():
     ("text", "error", "reason"),
     [
         ("SPLIT reports", BadExpression, "without a CASE; write SPLIT"),
-        ("SPLIT reports CASE WHEN speed > 1 THEN 'fast' END", BadExpression, "no name for an output"),
+        ("SPLIT reports CASE WHEN speed > 1 THEN 'fast' END", BadExpression, "cannot name an output"),
         ("SPLIT reports CASE WHEN speed > 1 THEN a WHEN speed > 0 THEN A END", BadName, "with OR"),
         ("SPLIT reports CASE WHEN speed > 1 THEN a END = 1", BadExpression, "ends with its CASE"),
         ("SPLIT reports CASE WHEN sped > 1 THEN a END", UnknownColumn, "speed"),

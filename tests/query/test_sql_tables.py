@@ -115,10 +115,10 @@ def test_with_before_a_union():
         (
             "SELECT speed FROM reports UNION SELECT paid FROM tolls",
             BadExpression,
-            "for ever.*write UNION ALL",
+            "every row forever.*write UNION ALL",
         ),
         ("SELECT speed FROM reports UNION DISTINCT SELECT speed FROM reports", BadExpression, "UNION ALL"),
-        ("SELECT speed FROM reports EXCEPT SELECT paid FROM tolls", BadExpression, "only UNION ALL"),
+        ("SELECT speed FROM reports EXCEPT SELECT paid FROM tolls", BadExpression, "UNION ALL is the only"),
         (
             "SELECT speed FROM reports UNION ALL SELECT paid FROM tolls",
             BadExpression,
@@ -140,16 +140,16 @@ def test_with_before_a_union():
         ("SELECT * FROM (SELECT car FROM tolls) AS t(b)", BadExpression, "alias only"),
         ("SELECT * FROM (SELECT car FROM tolls LIMIT 3) AS t", BadExpression, "LIMIT"),
         ("SELECT * FROM (tolls)", BadExpression, "a SELECT in parentheses"),
-        ("SELECT * FROM range(5)", BadExpression, "FROM has to name"),
+        ("SELECT * FROM range(5)", BadExpression, "FROM must name"),
         ("SELECT speed FROM reports WHERE vehicle IN (SELECT car FROM tolls)", BadExpression, "FROM or WITH"),
         ("SELECT (SELECT max(paid) FROM tolls) AS m FROM reports", BadExpression, "FROM or WITH"),
         ("SELECT speed FROM reports GROUP BY speed", BadWindow, "GROUP BY speed has no window"),
         ("SELECT speed + 1 FROM reports", BadName, "AS name"),
         ("SELECT speed AS a, kind AS A FROM reports", BadName, "rename one with AS"),
-        ("SELECT * EXCEPT (speed) FROM reports", BadExpression, "name those you want"),
+        ("SELECT * EXCEPT (speed) FROM reports", BadExpression, "name the ones you want"),
         (f"SELECT n AS window_end FROM ({COUNTED})", BadName, "window_end"),
-        ("SELECT arr[RANGE 5] AS a FROM reports", BadWindow, "stands in FROM"),
-        ("INSERT INTO tolls SELECT * FROM tolls", BadExpression, "no single SELECT"),
+        ("SELECT arr[RANGE 5] AS a FROM reports", BadWindow, "belongs in FROM"),
+        ("INSERT INTO tolls SELECT * FROM tolls", BadExpression, "not a single SELECT"),
         ("FROM reports |> WHERE speed > 1", BadExpression, r"\|> is not supported"),
         ("SELECT speed FROM a", BadName, "the streams are reports, tolls"),
         (7, BadExpression, "put it in quotes"),
@@ -168,5 +168,5 @@ def test_a_relation_has_to_have_a_name():
 def test_a_name_is_given_once():
     with pytest.raises(BadName, match="two streams"):
         ps.sql("SELECT * FROM tolls", TOLLS, ps.stream("tolls", "t timestamp", time="t"))
-    with pytest.raises(BadName, match="stream already"):
+    with pytest.raises(BadName, match="already the name of a stream"):
         sql("SELECT * FROM tolls", Tolls=COUNTS)

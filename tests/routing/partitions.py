@@ -1,13 +1,13 @@
-"""Plain definitions and small worlds with which the constructors are compared."""
+"""Plain definitions and small worlds with which the partitionings are compared."""
 
 import math
 
 import numpy as np
 
 from penstock.routing import HashPair, Ring
+from penstock.routing.adaptation import utility
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.threshold import allowance
-from penstock.routing.utilities import utility
 from penstock.sketches.splitmix import splitmix64
 
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from penstock.routing import HashPair, Ring, RoundRobin, SubKeys, UniformHash, plan_panes, spread_hot_keys
+from penstock.routing import HashPair, Ring, RoundRobin, SubKeys, plan_panes, spread_hot_keys
 from penstock.routing.balanced import balanced
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.readjust import readjust
 from penstock.routing.redistribute import redistribute
 from penstock.routing.scan import scan
 from penstock.routing.threshold import Goal
+from penstock_lab.algorithms import UniformHash
 
 HOT = np.random.default_rng(5).integers(0, 2**64, 300, dtype=np.uint64)
 
@@ -53,7 +54,7 @@ def join_spread(channels):
 
 
 def constructed(construct):
-    """A hash pair that a constructor grew one channel at a time from a skewed stream."""
+    """A hash pair that a partitioning grew one channel at a time from a skewed stream."""
     known = Frequencies(HOT, 0.9 * (1 / np.arange(1, 301)) / (1 / np.arange(1, 301)).sum())
 
     def router(channels):

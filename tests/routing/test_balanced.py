@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from penstock.experiments.zipf_keys import zipf_keys
 from penstock.routing.balanced import balanced
 from penstock.routing.readjust import readjust
 from penstock.routing.redistribute import redistribute
 from penstock.routing.resources import Growth, Resources
 from penstock.routing.scan import scan
 from penstock.routing.threshold import Goal
+from penstock_lab.reproduce.zipf_keys import zipf_keys
 from routing.partitions import start
 
 KEYS = zipf_keys(200_000, 1.0, seed=5)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadRouting
-from penstock.panes import WindowShape
+from penstock.routing import WindowShape
 from penstock.routing.batch_size import (
     BatchModel,
     TupleCosts,

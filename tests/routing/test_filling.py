@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from penstock.routing.filling import fill
+from penstock.routing.filling import fill, water_level
 from penstock.routing.resources import Growth
-from penstock.routing.water_level import water_level
 
 LINEAR_ONLY = {Growth.LINEAR: 3}
 

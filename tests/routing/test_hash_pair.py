@@ -22,7 +22,7 @@ def test_the_table_comes_first_and_the_ring_decides_the_rest():
     ("keys", "targets", "message"),
     [
         ([1, 2], [0], "2 keys have 1 targets"),
-        ([1, 1], [0, 1], "a key stands twice"),
+        ([1, 1], [0, 1], "a key occurs twice"),
         ([1, 2], [0, 4], "targets go from 0 to 4; with 4 channels give 0 to 3"),
         ([1, 2], [-1, 3], "targets go from -1"),
     ],

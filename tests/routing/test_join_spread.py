@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from penstock.errors import BadRouting
 from penstock.routing import Grid, JoinSpread, Ring, joint_rates, spread_hot_keys
 from penstock.sketches import HeavyHitters
-from penstock.workloads import skewed_join_work
+from penstock_lab.workloads import skewed_join_work
 
 RNG = np.random.default_rng(8)
 KEYS = RNG.integers(0, 2**64, 40, dtype=np.uint64)

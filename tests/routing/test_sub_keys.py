@@ -14,7 +14,7 @@ HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=50).map(lambda each: np.ar
 
 
 def test_tuples_of_a_hot_key_take_its_sub_keys_in_turn():
-    # 000, figure 8: tuples of key i become i#1, i#2, ... i#p, each i#j on the ring as a key of its own.
+    # [000] Fig. 8: tuples of key i become i#1, i#2, ... i#p, each i#j on the ring as a key of its own.
     ring, key = Ring(4), HOT[:1]
     tuples = SubKeys(key, np.array([3]), ring).route(np.repeat(key, 7), np.arange(7))
     first, second, third = ring.route(sub_key(np.repeat(key, 3), np.arange(3)))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadRouting
-from penstock.panes import WindowShape
+from penstock.routing import WindowShape
 from penstock.routing.batch_windows import batch_of, batch_shape, copies_per_tuple
 from penstock.routing.window_ids import count_marks, time_marks, window_range
 from penstock.routing.window_split import copies, deliveries, partition_channel

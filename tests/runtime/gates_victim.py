@@ -1,4 +1,4 @@
-"""A run over gates that may be killed at any moment: python gates_victim.py ADDRESS OUTPUT CHECKPOINT."""
+"""A run over gates that may be killed at any epoch_id: python gates_victim.py ADDRESS OUTPUT CHECKPOINT."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A run that is rescaled all the time and may be killed at any moment.
+"""A run that is rescaled all the time and may be killed at any epoch_id.
 
 INPUT OUTPUT CHECKPOINT SEED PLACES: which of the relations run, as digits. With the seed "never" it keeps its
 channels.

@@ -5,7 +5,7 @@ import json
 import sys
 
 import penstock as ps
-from penstock.benchmarks.cluster import standalone_cluster
+from penstock_lab.bench.cluster import standalone_cluster
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 

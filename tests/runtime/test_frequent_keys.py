@@ -3,9 +3,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.frequent_keys import FrequentKeys
-from penstock.runtime.key_counts import MOST_KEYS, count_keys
-from penstock.workloads import draw, zipf_shares
+from penstock.runtime.rescale.frequent_keys import MOST_KEYS, FrequentKeys, count_keys
+from penstock_lab.workloads import draw, zipf_shares
 
 SHARES = zipf_shares(100_000, 1.0)
 

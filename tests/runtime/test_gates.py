@@ -57,7 +57,7 @@ def test_windows_wait_for_the_slowest_stream_and_gates_hear_what_is_done(spark, 
         assert {each["stream"]: (each["rows"], each["total"]) for each in found} == first
         push(other, "b", 12, 25)
         until(lambda: run.counts.rows == 55)
-        until(one.intake.log.readers)
+        until(lambda: one.state.committed)
     assert sorted((each["stream"], each["total"]) for each in found[2:]) == [
         ("reports/a", 145),
         ("reports/b", 145),

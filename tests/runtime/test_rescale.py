@@ -124,8 +124,8 @@ def test_what_cannot_be_is_refused_at_once(tmp_path):
     single = stream.window("2 seconds").agg(n=ps.count()).start(ps.memory(), tmp_path / "a")
     for wish, message in [
         ((0, 2), "no key"),
-        ((3, 2), "not there"),
-        ((0, 0), "1 to 1024"),
+        ((3, 2), "does not exist"),
+        ((0, 0), "1 to 1,024"),
         ((0, 1, "best"), "balanced"),
     ]:
         with pytest.raises(BadRescale, match=message):

@@ -1,11 +1,12 @@
 import pytest
 
+from penstock.connect import EpochId
 from penstock.errors import DamagedCheckpoint
 from penstock.routing import first_router
 from penstock.runtime.checkpoint import KEPT_MANIFESTS, Checkpoint
-from penstock.runtime.records import EpochPlan, Manifest, Moment, StagePlan
+from penstock.runtime.records import EpochPlan, Manifest, StagePlan
 from penstock.runtime.routers import Routers
-from penstock.runtime.storage import Location
+from penstock.state.storage import Location
 
 
 @pytest.fixture
@@ -17,8 +18,8 @@ def checkpoint(tmp_path):
 
 def happened(checkpoint, epoch, router, target):
     plan = EpochPlan((StagePlan(2, router=router, target=target),), now=0)
-    checkpoint.write_plan(Moment(epoch), plan)
-    checkpoint.commit(Manifest(Moment(epoch), plan))
+    checkpoint.write_plan(EpochId(epoch), plan)
+    checkpoint.commit(Manifest(EpochId(epoch), plan))
 
 
 def test_a_router_is_found_again_and_a_torn_one_is_named(checkpoint, tmp_path):
@@ -41,6 +42,6 @@ def test_routers_are_kept_as_long_as_a_kept_plan_names_them(checkpoint):
     assert checkpoint.routers.names() == sorted([names[2], names[3]])
     # What the plan of an epoch names that has not happened yet stays, also when orphans are looked for.
     unborn = routers.store(first_router("uniform", 9))
-    checkpoint.write_plan(Moment(5), EpochPlan((StagePlan(9, router=unborn, target=unborn),), now=0))
+    checkpoint.write_plan(EpochId(5), EpochPlan((StagePlan(9, router=unborn, target=unborn),), now=0))
     checkpoint.collect(orphans=True)
     assert checkpoint.routers.names() == sorted([names[2], unborn])

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.routing import Frequencies
-from penstock.runtime.former import Formed
-from penstock.runtime.key_counts import KeyCounts
-from penstock.runtime.receipts import Receipt, channel_work
 from penstock.runtime.records import EpochPlan, StagePlan
-from penstock.runtime.splitting import Splitting
-from penstock.runtime.sub_key_plan import MOST_SPLIT, SplitKey, SubKeyPlan, plan_sub_keys
-from penstock.workloads import zipf_shares
+from penstock.runtime.rescale.frequent_keys import KeyCounts
+from penstock.runtime.rescale.splitting import Splitting
+from penstock.runtime.rescale.sub_keys import MOST_SPLIT, SplitKey, SubKeyPlan, plan_sub_keys
+from penstock.runtime.spark.forming import Formed
+from penstock.runtime.stage import Receipt, channel_work
+from penstock_lab.workloads import zipf_shares
 
 EVEN, UNEVEN = (1000, 1010, 990, 1000), (3000, 500, 300, 200)
 

@@ -1,4 +1,4 @@
-"""A run that may be killed at any moment: python victim.py INPUT OUTPUT CHECKPOINT."""
+"""A run that may be killed at any epoch_id: python victim.py INPUT OUTPUT CHECKPOINT."""
 
 import sys
 

@@ -50,7 +50,7 @@ def test_two_items_share_a_column_no_more_often_than_by_chance(other):
 
 @pytest.mark.parametrize("other", [CountMin(0.1, 0.1), CountMin(0.05, 0.1, 1), CountMin(0.05, 0.2)])
 def test_sketches_of_other_precision_or_seed_do_not_merge(other):
-    with pytest.raises(BadRouting, match="make them alike"):
+    with pytest.raises(BadRouting, match="give both the same"):
         CountMin(0.05, 0.1).merge(other)
 
 

@@ -38,7 +38,7 @@ def test_rare_but_heavy_items_are_found_among_many_light_ones():
 
 
 def test_sketches_of_other_precision_do_not_merge():
-    with pytest.raises(BadRouting, match="make them alike"):
+    with pytest.raises(BadRouting, match="give both the same"):
         HeavyHitters(0.1).merge(HeavyHitters(0.2))
 
 

@@ -63,12 +63,12 @@ def test_default_setting_keeps_a_few_thousand_of_a_million_items():
     drawn = np.random.default_rng(6).random(2_000_000) * cumulative[-1]
     counter = LossyCounting(delta / 10)
     counter.update(np.searchsorted(cumulative, drawn).astype(np.uint64))
-    assert 2000 < len(counter.items()) < 4000  # 003, Fig. 9: about 2,500
+    assert 2000 < len(counter.items()) < 4000  # [003] Fig. 9: about 2,500
     assert 35 < len(counter.frequent(delta)) < 60  # about 50
 
 
 def test_counters_of_other_precision_do_not_merge():
-    with pytest.raises(BadRouting, match="make them alike"):
+    with pytest.raises(BadRouting, match="give both the same"):
         LossyCounting(0.1).merge(LossyCounting(0.2))
 
 

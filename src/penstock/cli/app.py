@@ -1,44 +1,76 @@
-"""The command line: its commands, its version, and how an error is told."""
+"""The command line: its commands, those that other packages add, and how errors are shown.
+
+A package adds a command with an entry point of the group `penstock.commands` that names a `typer.Typer`.
+"""
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from penstock.cli.bench import bench
 from penstock.cli.controller import controller
 from penstock.cli.demo import demo
 from penstock.cli.gate import gate
 from penstock.cli.push import push
-from penstock.cli.reproduce import reproduce
 from penstock.cli.state import state
 from penstock.cli.token import token
-from penstock.errors import PenstockError
+from penstock.errors import MissingPackage, PenstockError
 
 __all__ = ["app", "main"]
 
+_LAB = ("bench", "reproduce")
+
+
+class _Commands(TyperGroup):
+    """The product's commands and those of other packages; each is loaded on first use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *_added()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        added = _added()
+        if cmd_name in added:
+            command = get_command(added[cmd_name].load())
+            command.name = cmd_name
+            return command
+        if cmd_name in _LAB:
+            raise MissingPackage(
+                f"penstock {cmd_name} is part of the package penstock-lab, which is not installed;"
+                " in a clone of the repository run: pip install ./lab"
+            )
+        return None
+
+
+def _added() -> dict[str, EntryPoint]:
+    return {each.name: each for each in entry_points(group="penstock.commands")}
+
+
 app = typer.Typer(
     name="penstock",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
 app.command()(demo)
-app.command()(reproduce)
 app.command()(state)
 app.command()(gate)
 app.command()(token)
 app.command()(controller)
 app.command()(push)
-app.add_typer(bench, name="bench")
 
 
 def main() -> None:
-    """Run the command; an error that Penstock itself finds ends it with status 2 and without a traceback."""
+    """Run the command; a Penstock error ends it with status 2 and without a traceback."""
     try:
         app()
     except PenstockError as error:
@@ -65,7 +97,7 @@ def penstock(
     *,
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Elastic, skew-proof stream processing on Apache Spark.

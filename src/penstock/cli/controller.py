@@ -1,5 +1,6 @@
-"""`penstock controller`: the directory that tells clients their gate."""
+"""`penstock controller`: the directory that assigns gates to clients."""
 
+import logging
 import signal
 import threading
 from pathlib import Path
@@ -12,35 +13,45 @@ __all__ = ["controller"]
 
 def controller(  # noqa: PLR0913 -- each is one option of the command
     *,
-    address: Annotated[str, typer.Option(help="Where to listen, host:port.")] = "127.0.0.1:7300",
-    folder: Annotated[Path, typer.Option(help="Folder of its state, which survives a restart.")] = Path(
+    address: Annotated[
+        str, typer.Option(help="Host and port to listen on; port 0 picks a free one.")
+    ] = "127.0.0.1:7300",
+    folder: Annotated[Path, typer.Option(help="Folder for the state, which survives restarts.")] = Path(
         "controller"
     ),
     away_seconds: Annotated[
-        float, typer.Option(min=0.1, help="A gate silent for so long is away: it gets no streams.")
+        float, typer.Option(min=0.1, help="Silence after which a gate gets no more streams.")
     ] = 5.0,
-    poll_seconds: Annotated[float, typer.Option(min=0.05, help="How often gates are looked at.")] = 1.0,
-    tls_certificate: Annotated[Path | None, typer.Option(help="Its certificate, PEM.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="The key of the certificate, PEM.")] = None,
-    tls_client_roots: Annotated[
-        Path | None, typer.Option(help="Whom client certificates must be signed by: mutual TLS.")
+    poll_seconds: Annotated[
+        float, typer.Option(min=0.05, help="Time between two checks of every gate.")
+    ] = 1.0,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file of the controller's certificate; turns on TLS.")
     ] = None,
-    tokens: Annotated[Path | None, typer.Option(help="File of tokens and rights, as for a gate.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file of the key of the certificate.")] = None,
+    tls_client_roots: Annotated[
+        Path | None, typer.Option(help="PEM file of roots; clients then need a certificate (mutual TLS).")
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="TOML file of tokens; see: penstock token --help.")
+    ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen beyond this machine without TLS and tokens.")
+        bool, typer.Option("--insecure", help="Allow addresses beyond loopback without TLS or tokens.")
     ] = False,
     gate_roots: Annotated[
-        Path | None, typer.Option(help="Certificates to trust when it calls gates over TLS, PEM.")
+        Path | None, typer.Option(help="PEM file of roots to trust; turns on TLS towards gates.")
     ] = None,
 ) -> None:
-    """Run the directory: gates register here, clients ask here where to go.
+    """Run the directory: gates register here, and clients ask here for their gate.
 
-    It calls gates with the token in PENSTOCK_TOKEN, if they ask for one. Ctrl-C or SIGTERM ends it.
+    The controller calls gates with the token in PENSTOCK_TOKEN, if they need one. It prints one line when it
+    is ready; its log goes to standard error. SIGTERM or Ctrl-C stops it.
 
     Example: [bold]penstock controller --address 127.0.0.1:7300 --folder /var/lib/penstock/controller[/]
     """
-    from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help has no need of Flight
+    from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
 
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     ended = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ended.set())

@@ -1,4 +1,4 @@
-"""`penstock gate`: a gate as a process, until SIGTERM or Ctrl-C."""
+"""`penstock gate`: runs a gate as a process until SIGTERM or Ctrl-C."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,57 +13,59 @@ _MIB = 1 << 20
 def gate(  # noqa: PLR0913 -- the options of a command
     *,
     address: Annotated[
-        str, typer.Option(help="Host and port to listen on; port 0 takes a free one.")
+        str, typer.Option(help="Host and port to listen on; port 0 picks a free one.")
     ] = "127.0.0.1:7400",
-    folder: Annotated[Path, typer.Option(help="Folder of the log; each gate has its own.")] = Path("gate"),
+    folder: Annotated[Path, typer.Option(help="Folder of the log; every gate needs its own.")] = Path("gate"),
     controller: Annotated[
         str | None, typer.Option(help="Address of a controller to register with, such as 127.0.0.1:7300.")
     ] = None,
     controller_roots: Annotated[
         Path | None,
-        typer.Option(help="PEM file of roots to trust; with it the controller is called over TLS."),
+        typer.Option(help="PEM file of roots to trust; turns on TLS towards the controller."),
     ] = None,
     advertise: Annotated[
-        str | None, typer.Option(help="Address that clients and readers are told, if it is another one.")
+        str | None, typer.Option(help="Address that clients and readers use, if it differs from --address.")
     ] = None,
-    store_mib: Annotated[int, typer.Option(min=1, help="Size of the log at which clients wait.")] = 65_536,
-    keep_mib: Annotated[int, typer.Option(min=0, help="Committed log that is kept for later readers.")] = 0,
+    store_mib: Annotated[
+        int, typer.Option(min=1, help="Size of the log at which clients have to wait.")
+    ] = 65_536,
+    keep_mib: Annotated[int, typer.Option(min=0, help="Committed rows to keep for later readers.")] = 0,
     segment_mib: Annotated[int, typer.Option(min=1, help="Size of one log file.")] = 128,
     discard_uncommitted: Annotated[
-        bool, typer.Option("--discard-uncommitted", help="Rather delete unread rows than let clients wait.")
+        bool, typer.Option("--discard-uncommitted", help="Delete unread rows instead of making clients wait.")
     ] = False,
-    gate_mib: Annotated[int, typer.Option(min=1, help="Rows in memory, all streams.")] = 256,
-    stream_mib: Annotated[int, typer.Option(min=1, help="Rows in memory, one stream.")] = 16,
+    gate_mib: Annotated[
+        int, typer.Option(min=1, help="Limit of rows in memory, all streams together.")
+    ] = 256,
+    stream_mib: Annotated[int, typer.Option(min=1, help="Limit of rows in memory, each stream.")] = 16,
     message_mib: Annotated[int, typer.Option(min=1, max=1024, help="Largest record batch.")] = 64,
-    calls: Annotated[int, typer.Option(min=1, help="Pushes open at once.")] = 256,
-    reads: Annotated[int, typer.Option(min=1, help="Reads open at once.")] = 64,
-    streams: Annotated[int, typer.Option(min=1, help="Streams of the gate.")] = 100_000,
-    streams_per_client: Annotated[int, typer.Option(min=1, help="Streams of one push.")] = 10_000,
+    calls: Annotated[int, typer.Option(min=1, help="Limit of open pushes.")] = 256,
+    reads: Annotated[int, typer.Option(min=1, help="Limit of open reads.")] = 64,
+    streams: Annotated[int, typer.Option(min=1, help="Limit of streams of the gate.")] = 100_000,
+    streams_per_client: Annotated[int, typer.Option(min=1, help="Limit of streams of one push.")] = 10_000,
     tls_certificate: Annotated[
-        Path | None, typer.Option(help="PEM file; with it the gate speaks TLS.")
+        Path | None, typer.Option(help="PEM file of the gate's certificate; turns on TLS.")
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="PEM file of the certificate's key.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file of the key of the certificate.")] = None,
     tls_clients: Annotated[
-        Path | None, typer.Option(help="PEM file of roots; with it clients need a certificate (mutual TLS).")
+        Path | None, typer.Option(help="PEM file of roots; clients then need a certificate (mutual TLS).")
     ] = None,
     tokens: Annotated[
         Path | None, typer.Option(help="TOML file of tokens; see: penstock token --help.")
     ] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Allow other addresses than loopback without TLS or tokens.")
+        bool, typer.Option("--insecure", help="Allow addresses beyond loopback without TLS or tokens.")
     ] = False,
 ) -> None:
     """Run a gate: streams enter here over Arrow Flight and are durable before they are acknowledged.
 
-    It prints one line when it is ready. SIGTERM or Ctrl-C lets nothing more in, makes everything durable,
-    sends clients to the controller if there is one, and ends.
+    The gate prints one line when it is ready; its log goes to standard error. On SIGTERM or Ctrl-C it accepts
+    no more rows, makes everything durable, sends clients to the controller if there is one, and exits.
 
     Example: [bold]penstock gate --folder /var/lib/penstock/gate-1 --address 127.0.0.1:7400[/]
     """
-    from penstock.ingest.access import TLS  # noqa: PLC0415 -- --help has no need of Flight
-    from penstock.ingest.limits import Limits  # noqa: PLC0415
-    from penstock.ingest.process import run_gate  # noqa: PLC0415
-    from penstock.ingest.security import Security  # noqa: PLC0415
+    from penstock.ingest import TLS, Limits, Security  # noqa: PLC0415 -- --help does not need Flight
+    from penstock.ingest.gate import run_gate  # noqa: PLC0415
 
     limits = Limits(
         message_bytes=message_mib * _MIB,

@@ -1,4 +1,4 @@
-"""What `penstock push` does: the schema on standard output, progress on standard error."""
+"""The work of `penstock push`: the schema on standard output, progress on standard error."""
 
 import time
 from pathlib import Path
@@ -7,24 +7,20 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from penstock.demo.city import SCHEMA, City
-from penstock.demo.live import LiveCity
 from penstock.expressions.schema import Schema
-from penstock.ingest import Client, Connection
-from penstock.ingest.file_rows import FileRows
-from penstock.ingest.pace import Pace
+from penstock.ingest.client import Client, Connection, FileRows, Pace
 
 __all__ = ["push_city", "push_file"]
 
 
 def push_file(connection: Connection, file: Path, stream: str, rate: float | None, *, append: bool) -> None:
-    """Push the rows of a file that the gates do not hold yet, or with `append` all of them behind those."""
+    """Push the rows of a file that the gates do not hold yet, or with `append` all rows after those."""
     rows = FileRows(file)
     typer.echo(f"schema: {rows.schema.ddl()}")
     held = connection.next_sequence(stream)
     skip = 0 if append else held
     if skip:
-        typer.echo(f"the gates hold {skip:,} rows of {stream}; going on behind them", err=True)
+        typer.echo(f"the gates hold {skip:,} rows of {stream}; continuing after them", err=True)
     with Client(connection, stream, rows.schema, sequence=held) as client, _progress() as progress:
         shown = progress.add_task(stream, total=None, redirections=0)
         pace, pushed = Pace(rate, time.monotonic()), 0
@@ -41,10 +37,15 @@ def push_file(connection: Connection, file: Path, stream: str, rate: float | Non
     typer.echo(f"{pushed:,} rows of {stream} acknowledged", err=True)
 
 
-def push_city(connection: Connection, inlet: str, city: City, rate: float, seconds: float) -> None:
-    """Push the reports of a city for so many seconds."""
+def push_city(  # noqa: PLR0913 -- the options of the command
+    connection: Connection, inlet: str, *, seed: int, vehicles: int, rate: float, seconds: float
+) -> None:
+    """Push the reports of the demo's city for this number of seconds."""
+    from penstock.demo.city import SCHEMA, City  # noqa: PLC0415 -- a file needs no demo
+    from penstock.demo.live import LiveCity  # noqa: PLC0415
+
     typer.echo(f"schema: {Schema.from_arrow(SCHEMA).ddl()}")
-    with LiveCity(city, connection, inlet) as live, _progress() as progress:
+    with LiveCity(City(seed, vehicles), connection, inlet) as live, _progress() as progress:
         shown = progress.add_task(f"{inlet}/*", total=None, redirections=0)
 
         def seen() -> None:

@@ -1,4 +1,4 @@
-"""`penstock state`: looks into a checkpoint without running its query."""
+"""`penstock state`: shows a checkpoint without running its query."""
 
 import json as json_text
 import sys
@@ -17,12 +17,12 @@ __all__ = ["state"]
 
 def state(  # noqa: PLR0913 -- each is one option of the command
     folder: Annotated[
-        str, typer.Argument(help="The folder that was given to start(checkpoint=...), a path or a URI.")
+        str, typer.Argument(help="The folder that you gave to start(checkpoint=...), a path or a URI.")
     ],
     *,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="Print the state of a key; once for each key column, in order. Null is \\N."),
+        typer.Option(help="Print the state of a key; repeat for each key column, in order. Null is \\N."),
     ] = None,
     stage: Annotated[int | None, typer.Option(min=0, help="Only this stage.")] = None,
     epoch: Annotated[
@@ -38,7 +38,7 @@ def state(  # noqa: PLR0913 -- each is one option of the command
 ) -> None:
     """List what a checkpoint keeps, print the state of a key, compare two epochs, or export a stage.
 
-    Nothing is written to the checkpoint, Spark does not run, and the query may go on meanwhile.
+    Nothing is written to the checkpoint, Spark does not run, and the query may run at the same time.
 
     Example: [bold]penstock state checkpoint --key berlin[/]
 
@@ -47,8 +47,7 @@ def state(  # noqa: PLR0913 -- each is one option of the command
     Example: [bold]penstock state checkpoint --stage 0 --export state.parquet[/]
     """
     from penstock.cli import state_tables as tables  # noqa: PLC0415 -- Arrow is slow to import
-    from penstock.runtime.state_change import compare as changes  # noqa: PLC0415
-    from penstock.runtime.state_view import StateView  # noqa: PLC0415
+    from penstock.runtime.state_view import StateView, changes  # noqa: PLC0415
 
     if sum(each is not None for each in (key or None, compare, export)) > 1:
         raise typer.BadParameter("give one of --key, --compare and --export")
@@ -76,21 +75,21 @@ def _give(json: bool, value: dict[str, Any], show: Any, *shown: Any) -> None:  #
 
 def _exported(view: "StateView", manifest: "Manifest", stage: int | None, file: Path, *, json: bool) -> None:
     if stage is None and len(manifest.stages) > 1:
-        raise typer.BadParameter(f"the query has {len(manifest.stages)} stages; say which with --stage")
+        raise typer.BadParameter(f"the query has {len(manifest.stages)} stages; choose one with --stage")
     rows = view.export(manifest, stage or 0, file)
     value = {"stage": stage or 0, "rows": rows, "file": str(file)}
     _give(json, value, typer.echo, f"{rows:,} rows of stage {stage or 0} in {file}")
 
 
 def _listed(view: "StateView", manifest: "Manifest", stage: int | None) -> dict[str, Any]:
-    """What is kept, as plain values."""
+    """The listing of a checkpoint as plain values."""
     stages = range(len(manifest.stages)) if stage is None else [stage]
     return {
         "checkpoint": view.checkpoint.root.uri,
         "query": view.query["query"],
-        "epoch": manifest.moment.epoch,
-        "drained": manifest.moment.drain,
-        "kept": [str(each.epoch) + ("-drain" if each.drain else "") for each in view.moments],
+        "epoch": manifest.epoch_id.epoch,
+        "drained": manifest.epoch_id.drain,
+        "kept": [str(each.epoch) + ("-drain" if each.drain else "") for each in view.epochs],
         "tuples": manifest.total.rows,
         "late": manifest.total.late,
         "rejected": manifest.total.rejected,
@@ -106,7 +105,7 @@ def _listed_stage(view: "StateView", manifest: "Manifest", number: int) -> dict[
         "stage": number,
         "operator": note.operator,
         "keys": list(note.keys),
-        "promise": record.promise,
+        "promise": record.position.promise,
         "partitioning": plan.partitioning if plan.router else None,
         "split": plan.sub_keys.words(plan.channels) if plan.sub_keys else None,
         "channels": [asdict(each) for each in channels],

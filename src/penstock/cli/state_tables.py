@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from penstock.runtime.state_change import StageChange
     from penstock.runtime.state_view import KeyState, StateView
+    from penstock.state.view import StageChange
 
 __all__ = ["changes", "key_rows", "key_state", "listing"]
 
-_MOST_ROWS = 200  # of a key on the screen; --json has all
+_MOST_ROWS = 200  # rows of a key on the screen; --json has all
 
 
 def listing(listed: Mapping[str, Any]) -> None:
@@ -63,11 +63,11 @@ def key_state(view: "StateView", found: Sequence["KeyState"]) -> None:
             table.add_row(*map(_shown, row.values()))
         console.print(table)
         if each.rows.num_rows > _MOST_ROWS:
-            console.print(f"… {each.rows.num_rows - _MOST_ROWS:,} rows more; --json has all")
+            console.print(f"… {each.rows.num_rows - _MOST_ROWS:,} more rows; --json has all")
 
 
 def changes(found: Sequence["StageChange"]) -> None:
-    """What came and went in every channel."""
+    """The segments that every channel gained and lost."""
     console = _console()
     for stage in found:
         console.print(f"\nstage {stage.stage}")

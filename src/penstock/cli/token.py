@@ -1,4 +1,4 @@
-"""`penstock token`: make a token and the lines under which a gate knows it."""
+"""`penstock token`: makes a token and its entry for the file of a gate."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -9,24 +9,24 @@ __all__ = ["token"]
 
 
 def token(
-    name: Annotated[str, typer.Argument(help="Name of the token, for people.")],
+    name: Annotated[str, typer.Argument(help="Name of the token; shown when it has expired.")],
     *,
     push: Annotated[
-        list[str] | None, typer.Option(help="Streams that it may push to, such as 'reports/*'.")
+        list[str] | None, typer.Option(help="Streams that may be pushed, such as 'reports/*'.")
     ] = None,
-    read: Annotated[list[str] | None, typer.Option(help="Streams that it may read.")] = None,
+    read: Annotated[list[str] | None, typer.Option(help="Streams that may be read.")] = None,
     administer: Annotated[
-        bool, typer.Option("--administer", help="It may suspend, redirect and drain.")
+        bool, typer.Option("--administer", help="Allow status, suspend, resume, redirect, drain and forget.")
     ] = False,
     days: Annotated[int, typer.Option(min=1, help="Days until it expires.")] = 365,
 ) -> None:
     """Make a token: the secret goes to standard error, the entry for the gate's file to standard output.
 
-    The gate keeps only a hash. Give the secret to the client, which sends it as a bearer token.
+    The gate keeps only a hash. Give the secret to the client, for example in PENSTOCK_TOKEN.
 
     Example: [bold]penstock token vehicles --push 'reports/*' >> tokens.toml[/]
     """
-    from penstock.ingest.tokens import hash_of, new_token  # noqa: PLC0415 -- --help has no need of it
+    from penstock.ingest.security import hash_of, new_token  # noqa: PLC0415 -- --help does not need it
 
     secret = new_token()
     expires = datetime.now(UTC) + timedelta(days=days)

@@ -1,25 +1,25 @@
-"""The plan of a query, told: its graph, stages, routers, channels, and what each rewriting did."""
+"""Explains the plan of a query: its graph, stages, routers, channels, and what each rewriting did."""
 
 from collections.abc import Callable
 
+from penstock.compile.explain_json import explain_json
+from penstock.compile.explain_mermaid import explain_mermaid
+from penstock.compile.explain_text import explain_text
 from penstock.compile.outline import Outline, outline
-from penstock.compile.plan_json import plan_json
-from penstock.compile.plan_mermaid import plan_mermaid
-from penstock.compile.plan_text import plan_text
 from penstock.errors import UnknownForm
 from penstock.query import Query
 
 __all__ = ["FORMS", "explain"]
 
 FORMS: dict[str, Callable[[Outline], str]] = {
-    "text": plan_text,
-    "mermaid": plan_mermaid,
-    "json": plan_json,
+    "text": explain_text,
+    "mermaid": explain_mermaid,
+    "json": explain_json,
 }
 
 
 def explain(query: Query, form: str = "text", strategy: str = "subquery", channels: int | None = None) -> str:
-    """What will run, stage by stage, with the reason for every choice; `channels` are those of all stages.
+    """What will run, stage by stage, with the reason for every choice; `channels` is the total.
 
     >>> from penstock.query import stream
     >>> calls = stream("calls", "time timestamp, phone string, seconds int", time="time")

@@ -1,20 +1,19 @@
-"""What there is to tell of a plan, whatever the form: the cut query, its channels, how it came about."""
+"""The content of a plan in any format: the cut query, its channels and routers, and notes."""
 
 from dataclasses import dataclass
 
 from penstock.compile.channels import channels_of, is_single
-from penstock.compile.optimise import optimise
-from penstock.compile.stages import Feed, Stage, Subqueries
-from penstock.compile.subqueries import cut
+from penstock.compile.rewrite import optimise
+from penstock.compile.stages import Stage, Subqueries, cut
 from penstock.errors import BadRouting
 from penstock.query import Query
 
-__all__ = ["Outline", "origin_of", "outline"]
+__all__ = ["Outline", "outline", "router_kind", "router_words"]
 
 
 @dataclass(frozen=True)
 class Outline:
-    """A cut query, the channels of each stage (None: one for each core) and what was done to it."""
+    """A cut query, the channels of each stage (None: one per core) and notes on the rewritings."""
 
     subqueries: Subqueries
     channels: tuple[int | None, ...]
@@ -38,10 +37,21 @@ def outline(query: Query, strategy: str, channels: int | None) -> Outline:
 def _counts(subqueries: Subqueries, channels: int | None) -> tuple[int | None, ...]:
     if channels is None:
         return tuple(1 if is_single(stage) else None for stage in subqueries.stages)
-    hosts = sum(stage.beside is None for stage in subqueries.stages)
+    hosts = sum(stage.host is None for stage in subqueries.stages)
     return channels_of(subqueries, max(channels, hosts))
 
 
-def origin_of(feed: Feed) -> str:
-    """Where a feed comes from, by name."""
-    return f"stage {feed.origin}" if isinstance(feed.origin, int) else feed.origin.name
+def router_kind(stage: Stage) -> str:
+    """One of beside, one channel, grid and hash."""
+    if stage.host is not None:
+        return "beside"
+    return "one channel" if is_single(stage) else stage.operator.route
+
+
+def router_words(stage: Stage) -> str:
+    """How the tuples of a stage find their channel, and the reason for it ([002] §III.D)."""
+    if stage.host is not None:
+        return f"none: its tuples are in the channels of stage {stage.host} already"
+    if reason := stage.operator.why_single():
+        return f"one channel: {reason}"
+    return stage.operator.route_words()

@@ -1,22 +1,39 @@
-"""What a cut query consists of: stages, their ports, the feeds on which tuples come (002, section III.B)."""
+"""Cuts a query into stages: each stateful operator, with the stateless ones around it ([002] §III.B).
 
-from dataclasses import dataclass
-from typing import Literal
+A stage is one stateful operator with its own channels. Stateless operators have no channels: they run
+on the way, either inside the channels of the stage before them (`inside`, by DuckDB on Arrow) or in front
+of the stage after them (`outside`, by Spark SQL). Unions are not operators here: a port has several
+feeds, and the input merger takes them as one.
 
-from penstock.query import Aggregation, Derived, Join, Process, Query, Relation, Step, Stream
+Neighbours that partition tuples alike are merged: the second runs where its tuples are ([002] §III.F). Each
+merge saves one exchange, that is, one shuffle between stages.
+"""
 
-__all__ = ["STRATEGIES", "Feed", "Port", "Stage", "Strategy", "Subqueries"]
+from dataclasses import dataclass, replace
 
-Strategy = Literal["subquery", "operator", "query"]
-STRATEGIES: tuple[Strategy, ...] = ("subquery", "operator", "query")
+from penstock.errors import UnknownStrategy
+from penstock.operators import Filter, Operator, Step
+from penstock.query import STRATEGIES, Derived, Query, Relation, Strategy, Stream
+
+__all__ = [
+    "STRATEGIES",
+    "Feed",
+    "Port",
+    "Stage",
+    "Strategy",
+    "Subqueries",
+    "cut",
+    "origin_of",
+    "partitioned_by",
+]
 
 
 @dataclass(frozen=True)
 class Feed:
-    """Tuples on their way from a stream, or from the stage of that number, to a port or a sink.
+    """Tuples on their way from a stream, or from the stage with that number, to a port or a sink.
 
-    `start` is the relation at the origin and `end` the one that arrives. With `exchanged` every step
-    outside is dealt to channels of its own, round robin, as the operator strategy asks.
+    `start` is the relation at the origin and `end` the one that arrives. With `exchanged`, every step
+    outside has its own channels, filled round robin, as the operator strategy requires.
     """
 
     origin: Stream | int
@@ -32,29 +49,182 @@ Port = tuple[Feed, ...]
 
 @dataclass(frozen=True)
 class Stage:
-    """A stateful operator; with `beside` it runs in the channels of that stage, on tuples that are there.
+    """A stateful operator; with `host` it runs in the channels of that stage, on the tuples in them.
 
-    What runs beside a stage counts on its router: all tuples of a key have to be in one channel.
+    A stage with a host relies on the host's router: all tuples of a key must be in one channel.
     """
 
     number: int
     relation: Derived
     ports: tuple[Port, ...]
-    beside: int | None = None
+    host: int | None = None
 
     @property
-    def operator(self) -> Aggregation | Join | Process:
+    def operator(self) -> Operator:
         """The stateful operator."""
-        assert isinstance(self.relation.operator, (Aggregation, Join, Process))
         return self.relation.operator
 
 
 @dataclass(frozen=True)
 class Subqueries:
-    """Stages in an order in which each comes after those that feed it, and what feeds each output."""
+    """Stages in an order in which each comes after those that feed it, and the feeds of each output."""
 
     query: Query
     strategy: Strategy
     stages: tuple[Stage, ...]
     outputs: tuple[Port, ...]
     notes: tuple[str, ...] = ()
+
+
+def cut(query: Query, strategy: str = "subquery") -> Subqueries:
+    """Cut a query at its stateful operators.
+
+    With ``subquery`` a stage is a stateful operator with the stateless ones after it, and neighbours that
+    partition tuples alike are merged. With ``operator`` every step has its own channels. With ``query`` the
+    stages are those of ``subquery``, unmerged, and each has every channel.
+
+    >>> from penstock.query import count, stream
+    >>> calls = stream("calls", "time timestamp, phone string, seconds int", time="time")
+    >>> hourly = calls.group_by("phone").window("1 hour").agg(n=count()).where("n > 5")
+    >>> cut(Query((hourly,))).outputs[0][0].inside
+    (Where(expression=Expression(sql='`n` > 5', type='boolean', nullable=False, columns=('n',))),)
+    """
+    known = {each: each for each in STRATEGIES}
+    if strategy not in known:
+        raise UnknownStrategy(strategy, STRATEGIES)
+    subqueries = _cut(query, known[strategy])
+    return _folded(_merged(subqueries) if strategy == "subquery" else subqueries)
+
+
+def origin_of(feed: Feed) -> str:
+    """The name of a feed's origin."""
+    return f"stage {feed.origin}" if isinstance(feed.origin, int) else feed.origin.name
+
+
+# -- cut -----------------------------------------------------------------------------------------------
+
+
+def _cut(query: Query, strategy: Strategy) -> Subqueries:
+    stateful = [each for each in query.relations if isinstance(each, Derived) and each.stateful]
+    numbers: dict[Relation, int] = {relation: number for number, relation in enumerate(stateful)}
+    stages = tuple(
+        Stage(number, relation, tuple(_feeds(each, numbers, strategy) for each in relation.inputs))
+        for number, relation in enumerate(stateful)
+    )
+    outputs = tuple(_feeds(each, numbers, strategy) for each in query.outputs)
+    return Subqueries(query, strategy, stages, outputs)
+
+
+def _feeds(end: Relation, numbers: dict[Relation, int], strategy: Strategy) -> Port:
+    """The input of a relation from streams and stages, one feed for each path through unions."""
+    return tuple(_feed(start, end, steps, numbers, strategy) for start, steps in _ways(end, numbers))
+
+
+def _ways(end: Relation, numbers: dict[Relation, int]) -> list[tuple[Relation, tuple[Step, ...]]]:
+    if isinstance(end, Stream) or end in numbers:
+        return [(end, ())]
+    assert isinstance(end, Derived)
+    ways = [way for each in end.inputs for way in _ways(each, numbers)]
+    if end.operator.merges:
+        return ways
+    step = end.operator.as_step()
+    assert step is not None, "an operator keeps state, merges its inputs or is a step"
+    return [(start, (*steps, step)) for start, steps in ways]
+
+
+def _feed(
+    start: Relation, end: Relation, steps: tuple[Step, ...], numbers: dict[Relation, int], strategy: Strategy
+) -> Feed:
+    if isinstance(start, Stream):
+        return Feed(start, start, end, outside=steps, exchanged=strategy == "operator")
+    if strategy == "operator":
+        return Feed(numbers[start], start, end, outside=steps, exchanged=True)
+    return Feed(numbers[start], start, end, inside=steps)
+
+
+# -- merge ---------------------------------------------------------------------------------------------
+
+
+def _merged(subqueries: Subqueries) -> Subqueries:
+    """The same stages, with a host and a note for each that runs in the channels of another.
+
+    A stage is merged with the one that feeds it if each of its groups is whole in one channel: its keys
+    include, unchanged on the way, all columns by which that one partitions its tuples.
+    """
+    stages: list[Stage] = []
+    parted: list[frozenset[str]] = []
+    notes = list(subqueries.notes)
+    for stage in subqueries.stages:
+        host = _host_of(stage, parted)
+        stages.append(replace(stage, host=host))
+        if host is None:
+            parted.append(stage.operator.partition_columns(stage.relation.inputs))
+        else:
+            by = ", ".join(sorted(parted[host]))
+            notes.append(f"stage {stage.number} merged with stage {host}: both part tuples by {by}")
+            parted.append(frozenset(name for each in parted[host] for name in _carriers(stage, each)))
+    return replace(subqueries, stages=tuple(stages), notes=tuple(notes))
+
+
+def partitioned_by(subqueries: Subqueries, number: int) -> tuple[str, ...]:
+    """The keys of a stage by which its channels partition tuples, in the order of the routing stage.
+
+    For a stage with a host, these are the keys that continue the host's keys.
+    """
+    stage = subqueries.stages[number]
+    if stage.host is None:
+        return stage.operator.key_names
+    return tuple(min(_carriers(stage, column)) for column in partitioned_by(subqueries, stage.host))
+
+
+def _host_of(stage: Stage, parted: list[frozenset[str]]) -> int | None:
+    if len(stage.ports) > 1 or len(stage.ports[0]) > 1:
+        return None
+    origin = stage.ports[0][0].origin
+    if not isinstance(origin, int) or not parted[origin]:
+        return None
+    whole = all(_carriers(stage, column) for column in parted[origin])
+    return origin if whole and stage.operator.shares_channels() else None
+
+
+def _carriers(stage: Stage, column: str) -> frozenset[str]:
+    """The keys of a stage that are a column of the stage before it, unchanged."""
+    names = frozenset({column})
+    for step in stage.ports[0][0].inside:
+        names = step.carriers(names)
+    return stage.operator.carriers(names)
+
+
+# -- fold ----------------------------------------------------------------------------------------------
+
+
+def _folded(subqueries: Subqueries) -> Subqueries:
+    """The same, with a note for each union and each filter that needs no step of its own.
+
+    Unions before a stage belong to its input merger, filters after it to its load balancer ([002] §III.F).
+    """
+    ports: list[tuple[str, Port]] = [
+        (f"stage {stage.number}", port) for stage in subqueries.stages for port in stage.ports
+    ]
+    ports += [(f"output {place}", port) for place, port in enumerate(subqueries.outputs)]
+    notes = list(subqueries.notes)
+    for where, port in ports:
+        if len(port) > 1:
+            notes.append(f"union of {len(port)} feeds folded into the input merger of {where}")
+    for where, port in ports:
+        for feed in port:
+            if filters := _trailing_filters(feed):
+                shown = " and ".join(map(str, filters))
+                notes.append(f"{shown} folded into the load balancer of {origin_of(feed)} towards {where}")
+    return replace(subqueries, notes=tuple(dict.fromkeys(notes)))
+
+
+def _trailing_filters(feed: Feed) -> tuple[Filter, ...]:
+    """The filters after the last other step; none if every step has its own channels."""
+    found: list[Filter] = []
+    for step in () if feed.exchanged else reversed(feed.inside + feed.outside):
+        last = step.as_filter()
+        if last is None:
+            break
+        found.insert(0, last)
+    return tuple(found)

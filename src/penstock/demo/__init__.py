@@ -1,1 +1,1 @@
-"""A city's traffic, live: a synthetic feed, the traffic query over it, a view and a chart."""
+"""The traffic of a city, live: a synthetic feed, the traffic query, a live view and a chart."""

@@ -12,18 +12,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from penstock.demo.results import Area, busiest, history, last_hour
-from penstock.demo.tiles import middle
-from penstock.demo.traffic import TILE
+from penstock.demo.traffic import TILE, tile_middle
 
 __all__ = ["draw"]
 
-# Okabe and Ito's colours: told apart by colour-blind readers as well.
+# The colours of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
 JAM, INK, PAPER = "#D3003F", "#333333", "#FAFAF7"
 
 
 def draw(files: Sequence[Path], target: Path) -> None:
-    """Draw the chart of result files that hold at least one window, as a PNG."""
+    """Draw the chart of result files with at least one window, as a PNG."""
     figure = Figure(figsize=(13, 6.8), layout="constrained", facecolor="white")
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.15), wspace=0.04)
     reports = figure.add_subplot(grid[0, 0])
@@ -52,7 +51,7 @@ def _series(reports: Axes, speed: Axes, areas: list[list[Area]]) -> None:
 
 
 def _map(axes: Axes, areas: list[Area]) -> None:
-    lon, lat = np.array([middle(each.area, TILE) for each in areas]).T
+    lon, lat = np.array([tile_middle(each.area) for each in areas]).T
     mean = [each.mean for each in areas]
     size = [6 + 34 * min(math.sqrt(each.reports / 400), 1.5) for each in areas]
     dots = axes.scatter(lon, lat, s=size, c=mean, cmap="viridis", marker="s", vmin=15, vmax=85)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from penstock.demo.city import City
 
-__all__ = ["Feed", "minute_file", "publish"]
+__all__ = ["CityFeed", "minute_file", "publish"]
 
 
 def minute_file(folder: Path, minute: int) -> Path:
@@ -29,11 +29,11 @@ def publish(table: pa.Table, path: Path) -> None:
 
 
 @dataclass
-class Feed:
-    """The city's minutes 0, 1, … as files, one every `pace` seconds, for `minutes` minutes or until stopped.
+class CityFeed:
+    """Writes the city's minutes 0, 1, … as files, one every `pace` seconds, for `minutes` or until stopped.
 
-    At most `ahead` minutes lie in the folder beyond what `release` has freed: a slow reader holds up the
-    feed instead of filling the disk. Released files are deleted once `keep` minutes old.
+    The feed is at most `ahead` minutes ahead of what `release` has freed: a slow reader holds it up instead
+    of filling the disk. Released files are deleted when they are `keep` minutes old.
     """
 
     city: City
@@ -55,12 +55,12 @@ class Feed:
         self._thread = threading.Thread(target=self._run, name="penstock-demo-feed", daemon=True)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start to write."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the file being written; safe to call twice."""
+        """Stop after the current file; safe to call twice."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -89,13 +89,13 @@ class Feed:
                 self.rows += table.num_rows
                 self.written += 1
                 self._forget()
-                # After a hold-up the feed goes on at its pace; it does not catch up in a burst.
+                # After a delay the feed continues at its pace; it does not catch up in a burst.
                 due = max(due + self.pace, time.monotonic())
-        except BaseException as failure:  # noqa: BLE001 -- handed to the thread that asks `finished`
+        except BaseException as failure:  # noqa: BLE001 -- raised in the thread that asks `finished`
             self._failure = failure
 
     def _go_on(self, due: float) -> bool:
-        """Wait until the next minute is due and there is room for it; False to end."""
+        """Wait until the next minute is due and there is room for it; False to stop."""
         if self.minutes is not None and self.written >= self.minutes:
             return False
         with self._changed:

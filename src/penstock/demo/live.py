@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.demo.city import SCHEMA, City
-from penstock.ingest import Client, Connection
-from penstock.ingest.pace import Pace
+from penstock.ingest.client import Client, Connection, Pace
 
 __all__ = ["LiveCity", "by_vehicle"]
 
@@ -24,7 +23,7 @@ SEEN_EVERY_S = 0.25
 class LiveCity:
     """Pushes report after report; the stream of vehicle v17 is `inlet/v17`.
 
-    A vehicle's stream opens with its first report and goes on after the last row that the gates hold of it.
+    The stream of a vehicle opens with its first report and continues after the last row that the gates hold.
     """
 
     city: City
@@ -44,7 +43,7 @@ class LiveCity:
             client.close(timeout=30.0 if kind is None else 1.0)
 
     def drive(self, rate: float, seconds: float, seen: Callable[[], None] = lambda: None) -> None:
-        """Push `rate` reports a second in all for so many seconds; `seen` is called a few times a second."""
+        """Push `rate` reports a second in all, for some seconds; `seen` is called a few times a second."""
         pace = Pace(rate, time.monotonic())
         end, seen_at = pace.start + seconds, 0.0
         for step in self._steps(pace.step):
@@ -60,7 +59,7 @@ class LiveCity:
 
     @property
     def acknowledged(self) -> int:
-        """Reports pushed by now that are durable."""
+        """Reports pushed so far that are durable."""
         return self.rows - sum(client.buffered_rows for client in self.clients.values())
 
     def _steps(self, rows: int) -> Iterator[pa.Table]:
@@ -79,7 +78,7 @@ class LiveCity:
 
 
 def by_vehicle(reports: pa.Table) -> list[tuple[str, pa.Table]]:
-    """Reports apart by vehicle, each vehicle's in the order of arrival.
+    """The reports of each vehicle, in the order of arrival.
 
     >>> city = City(seed=7, vehicles=10)
     >>> sum(part.num_rows for _, part in by_vehicle(city.reports(30))) == city.reports(30).num_rows

@@ -1,4 +1,4 @@
-"""The demo from start to end: feed a city's reports, run the traffic query over them, show what came out."""
+"""The demo from start to end: feed the reports of a city, run the traffic query, show the results."""
 
 import math
 import signal
@@ -11,16 +11,21 @@ from pathlib import Path
 from rich.console import Console
 
 import penstock as ps
-from penstock.demo.chart import draw
 from penstock.demo.city import City
-from penstock.demo.feed import Feed
-from penstock.demo.folder import Folder, fresh_folder
-from penstock.demo.panel import Scene
-from penstock.demo.results import Area, last_hour, newest_files, result_files
+from penstock.demo.feed import CityFeed
+from penstock.demo.panel import Scene, View, view
+from penstock.demo.results import (
+    Area,
+    DemoFolder,
+    Tally,
+    fresh_folder,
+    last_hour,
+    newest_files,
+    result_files,
+)
 from penstock.demo.summary import conclude
-from penstock.demo.tally import Tally
 from penstock.demo.traffic import traffic
-from penstock.demo.view import View, view
+from penstock.extras import extra
 
 __all__ = ["OUTPUT", "run_demo"]
 
@@ -31,7 +36,7 @@ VEHICLES = 12_000
 TICK = 0.25
 AREAS_EVERY = 2.0
 SHOWN_AREAS = 8
-# More than the files of one epoch, so that the last window is whole.
+# More than the files of one epoch, so that the last window is complete.
 NEWEST = 16
 
 
@@ -43,12 +48,18 @@ def run_demo(
     forever: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Run the demo until the given minutes of city time or 40 seconds are over, or `forever` until Ctrl-C."""
+    """Run the demo for the given minutes of city time but at most 40 seconds, or `forever` until Ctrl-C."""
+    # At the start, so that nobody waits for a minute to learn that the chart cannot be drawn.
+    with extra("demo", "matplotlib", "the chart of penstock demo"):
+        from penstock.demo.chart import draw  # noqa: PLC0415 -- an extra of the package
+
     console = console or Console()
     folder = fresh_folder(output)
     city = City(seed, VEHICLES)
-    # An endless feed deletes what has long been read; one that ends leaves all of it to look at.
-    feed = Feed(city, folder.feed) if forever else Feed(city, folder.feed, minutes=minutes, keep=minutes)
+    # An endless feed deletes old files; a feed that ends keeps all of them.
+    feed = (
+        CityFeed(city, folder.feed) if forever else CityFeed(city, folder.feed, minutes=minutes, keep=minutes)
+    )
     console.print("Starting Spark. The city wakes at 06:00; a minute there takes 0.15 seconds here.")
     folder.feed.mkdir()
     run = traffic(folder.feed).start(
@@ -58,7 +69,7 @@ def run_demo(
         rejects=ps.parquet(folder.rejects),
         name="traffic",
     )
-    watch = Watch(run, feed, folder, seconds=math.inf if forever else SECONDS)
+    watch = DemoWatch(run, feed, folder, seconds=math.inf if forever else SECONDS)
     try:
         feed.start()
         with _plain_interrupt(), view(console) as shown:
@@ -78,7 +89,7 @@ def run_demo(
 
 @contextmanager
 def _plain_interrupt() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt and no more; PySpark's own handler would fail the epoch under way."""
+    """Ctrl-C only raises KeyboardInterrupt; the handler of PySpark would fail the running epoch."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -86,13 +97,13 @@ def _plain_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-class Watch:
-    """Looks at the run a few times a second until the feed has ended and the frontier has reached its end.
+class DemoWatch:
+    """Shows the run a few times a second until the feed has ended and the frontier has reached its end.
 
-    A machine too slow for the whole feed ends it after so many seconds.
+    If the machine is too slow for the whole feed, the feed ends after `seconds`.
     """
 
-    def __init__(self, run: ps.Run, feed: Feed, folder: Folder, seconds: float) -> None:
+    def __init__(self, run: ps.Run, feed: CityFeed, folder: DemoFolder, seconds: float) -> None:
         self.tally = Tally()
         self._run = run
         self._feed = feed
@@ -131,7 +142,7 @@ class Watch:
         return self._feed.city.start + timedelta(minutes=self._feed.written)
 
     def _busiest(self) -> list[Area]:
-        """The busiest areas now, read anew only now and then: this costs a tenth of a second."""
+        """The busiest areas, read only every two seconds because it costs a tenth of a second."""
         if time.monotonic() >= self._areas_due:
             self._areas = last_hour(newest_files(self._folder.results, NEWEST))[:SHOWN_AREAS]
             self._areas_due = time.monotonic() + AREAS_EVERY

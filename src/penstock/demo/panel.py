@@ -1,19 +1,21 @@
-"""One moment of a run as a panel for a terminal, or as one line."""
+"""The live view of a run: a panel that redraws itself on a terminal, plain lines anywhere else."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol, Self
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from penstock.demo.results import Area
-from penstock.demo.tally import Tally
+from penstock.demo.results import Area, Tally
 from penstock.runtime.progress import EpochProgress
 
-__all__ = ["Scene", "line", "panel"]
+__all__ = ["LineView", "PanelView", "Scene", "View", "line", "panel", "view"]
 
 COLOURS = ("blue", "yellow", "green", "magenta", "cyan", "red")
 BARS = "▁▂▃▄▅▆▇█"
@@ -24,7 +26,7 @@ NONE = "-"
 
 @dataclass(frozen=True)
 class Scene:
-    """What there is to show: the totals, the latest epochs, the city's own clock and its busiest areas."""
+    """One moment of a run: the totals, the latest epochs, the city's clock and its busiest areas."""
 
     tally: Tally
     epochs: Sequence[EpochProgress]
@@ -131,3 +133,68 @@ def _areas(areas: Sequence[Area]) -> Table:
         )
         table.add_row(name, f"{each.reports:,}", f"{each.mean:.1f}", f"{each.top:.1f}", bar)
     return table
+
+
+class View(Protocol):
+    """Shows scene after scene, and leaves the terminal as it was."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *failure: object) -> None: ...
+
+    def show(self, scene: Scene) -> None:
+        """Show a scene in place of the previous one."""
+
+
+class PanelView:
+    """A panel on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, refresh_per_second=8, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._live.stop()
+
+    def show(self, scene: Scene) -> None:
+        """Redraw the panel."""
+        self._live.update(panel(scene))
+
+
+class LineView:
+    """A line every few seconds if there is anything new, for logs and pipes."""
+
+    def __init__(self, console: Console, every: float = 5.0) -> None:
+        self._console = console
+        self._every = every
+        self._due = 0.0
+        self._shown_epoch = -1
+        self._last: Scene | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        # The last scene always gets a line.
+        self._print()
+
+    def show(self, scene: Scene) -> None:
+        """Print the scene if a line is due."""
+        self._last = scene
+        if time.monotonic() >= self._due:
+            self._print()
+
+    def _print(self) -> None:
+        if self._last is None or self._last.tally.epoch == self._shown_epoch:
+            return
+        self._console.print(line(self._last), highlight=False, markup=False, soft_wrap=True)
+        self._due = time.monotonic() + self._every
+        self._shown_epoch = self._last.tally.epoch
+
+
+def view(console: Console) -> View:
+    """A panel on a terminal, else lines."""
+    return PanelView(console) if console.is_terminal else LineView(console)

@@ -1,7 +1,8 @@
-"""What the traffic query delivered, read from its Parquet files with DuckDB."""
+"""What the demo produces: its folder, the results of the traffic query in it, and the totals of the run."""
 
 import heapq
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,14 +10,81 @@ from typing import Any
 
 import duckdb
 
-__all__ = ["Area", "busiest", "history", "last_hour", "newest_files", "result_files"]
+from penstock.errors import BadSink
+from penstock.runtime.progress import EpochProgress
 
+__all__ = [
+    "Area",
+    "DemoFolder",
+    "Tally",
+    "busiest",
+    "fresh_folder",
+    "history",
+    "last_hour",
+    "newest_files",
+    "result_files",
+]
+
+MARKER = ".penstock-demo"
 LAST_HOUR = """
 SELECT window_end, area, reports, mean, top, jam FROM results
 WHERE window_end = (SELECT max(window_end) FROM results) ORDER BY reports DESC, area
 """
 BUSIEST = "SELECT area FROM results GROUP BY area ORDER BY sum(reports) DESC, area LIMIT ?"
 HISTORY = "SELECT window_end, area, reports, mean, top, jam FROM results WHERE area = ? ORDER BY window_end"
+
+
+@dataclass(frozen=True)
+class DemoFolder:
+    """Where the demo keeps its feed, its checkpoint, its results and its chart."""
+
+    path: Path
+
+    @property
+    def feed(self) -> Path:
+        """The folder that the city writes its reports to."""
+        return self.path / "feed"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder of the run's state."""
+        return self.path / "state"
+
+    @property
+    def results(self) -> Path:
+        """The folder of the Parquet results."""
+        return self.path / "results"
+
+    @property
+    def late(self) -> Path:
+        """The folder of the late tuples."""
+        return self.path / "late"
+
+    @property
+    def rejects(self) -> Path:
+        """The folder of the malformed tuples."""
+        return self.path / "rejects"
+
+    @property
+    def chart(self) -> Path:
+        """The file of the chart."""
+        return self.path / "traffic.png"
+
+
+def fresh_folder(path: Path) -> DemoFolder:
+    """An empty folder for the demo; it deletes only what an earlier demo wrote, known by a marker file."""
+    if path.exists() and not path.is_dir():
+        raise BadSink(f"{path} is a file; give --output a folder that is new or from an earlier demo.")
+    if path.exists() and any(path.iterdir()):
+        if not (path / MARKER).is_file():
+            raise BadSink(
+                f"{path} holds files that the demo did not write, and the demo empties its folder; "
+                "give --output a folder that is new or from an earlier demo."
+            )
+        shutil.rmtree(path)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / MARKER).touch()
+    return DemoFolder(path)
 
 
 @dataclass(frozen=True)
@@ -66,3 +134,34 @@ def _rows(files: Sequence[Path], sql: str, *values: object) -> list[tuple[Any, .
         connection.execute("SET TimeZone = 'UTC'")
         connection.read_parquet([str(file) for file in files]).create_view("results")
         return connection.execute(sql, values).fetchall()
+
+
+@dataclass
+class Tally:
+    """Totals over all epochs of a run, which itself remembers only the latest; rates cover time in epochs."""
+
+    epoch: int = -1
+    rows: int = 0
+    results: int = 0
+    late: int = 0
+    rejected: int = 0
+    seconds: float = 0.0
+    frontier: datetime | None = None
+
+    @property
+    def rows_per_second(self) -> float:
+        """Mean rate over all epochs."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    def take(self, progress: Iterable[EpochProgress]) -> list[EpochProgress]:
+        """Add the epochs that have not been counted yet, and return them."""
+        fresh = [each for each in progress if each.epoch > self.epoch]
+        for each in fresh:
+            self.epoch = each.epoch
+            self.rows += each.rows
+            self.results += each.results
+            self.late += each.late
+            self.rejected += each.rejected
+            self.seconds += each.seconds
+            self.frontier = each.frontier or self.frontier
+        return fresh

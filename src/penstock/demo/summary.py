@@ -1,4 +1,4 @@
-"""What the demo says at its end: totals, the busiest areas, where the files are and what to look at next."""
+"""What the demo prints at its end: totals, the busiest areas, where the files are and what to do next."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.demo.folder import Folder
-from penstock.demo.results import Area
-from penstock.demo.tally import Tally
+from penstock.demo.results import Area, DemoFolder, Tally
 
 __all__ = ["conclude"]
 
@@ -16,7 +14,7 @@ SHOWN_AREAS = 10
 LOOK = "SELECT * FROM 'RESULTS/**/*.parquet' WHERE jam ORDER BY window_end DESC, reports DESC"
 
 
-def conclude(console: Console, tally: Tally, areas: Sequence[Area], folder: Folder) -> None:
+def conclude(console: Console, tally: Tally, areas: Sequence[Area], folder: DemoFolder) -> None:
     """Print the closing words of the demo."""
     console.print()
     console.print(_totals(tally))
@@ -27,7 +25,7 @@ def conclude(console: Console, tally: Tally, areas: Sequence[Area], folder: Fold
         console.print(Text(heading, style="bold"))
         console.print(_busiest(areas[:SHOWN_AREAS]))
     console.print()
-    # Paths and commands are there to be copied: never broken into lines.
+    # Paths and commands are meant to be copied, so they are never wrapped.
     console.print(_files(folder), soft_wrap=True)
     console.print(_next(folder), soft_wrap=True)
 
@@ -51,7 +49,7 @@ def _busiest(areas: Sequence[Area]) -> Table:
     return table
 
 
-def _files(folder: Folder) -> Text:
+def _files(folder: DemoFolder) -> Text:
     lines = {
         "results": folder.results,
         "chart": folder.chart,
@@ -61,7 +59,7 @@ def _files(folder: Folder) -> Text:
     return _lines("Files", {name: str(path) for name, path in lines.items()})
 
 
-def _next(folder: Folder) -> Text:
+def _next(folder: DemoFolder) -> Text:
     sql = LOOK.replace("RESULTS", str(folder.results))
     lines = {
         "query the results": f'python -c "import duckdb; duckdb.sql(\\"{sql}\\").show()"',

@@ -1,1 +1,1 @@
-"""What users write as Spark SQL: types, schemas, durations, scalar expressions and conditions over pairs."""
+"""Spark SQL as users write it: types, schemas, durations, scalar expressions, conditions over pairs."""

@@ -40,7 +40,7 @@ _EXAMPLES: Final = "write a number and a unit, such as '5 seconds' or '1 hour 30
 
 
 def microseconds(duration: str | timedelta) -> int:
-    """The length of a duration that is not negative, in microseconds.
+    """The length of a non-negative duration, in microseconds.
 
     >>> microseconds("1h 30m") == microseconds("INTERVAL 90 MINUTES")
     True
@@ -70,7 +70,7 @@ def signed_microseconds(duration: str | timedelta) -> int:
 
 
 def words(length: int) -> str:
-    """A length in microseconds as people write it, in the largest unit that divides it.
+    """A length in microseconds in readable form, in the largest unit that divides it.
 
     >>> words(60_000_000), words(90_000_000)
     ('1 minute', '90 seconds')

@@ -1,28 +1,31 @@
 # ruff: noqa: SIM905 -- names in a block of text are easier to read than in quotes
-"""What is known of Spark's functions by name: which have no place in a query, and what the others return."""
+"""Facts about Spark's functions by name: which are not allowed in a query, and what the others return."""
 
+from collections.abc import Iterable
 from typing import Final
 
 __all__ = [
-    "AGGREGATES",
     "GENERATORS",
     "RETURNS",
     "SAME_AS_INPUT",
     "TAKES_UNIT",
     "UNREPEATABLE",
     "WINDOW_ONLY",
+    "add_aggregates",
+    "is_aggregate_name",
 ]
 
-AGGREGATES: Final = frozenset(
+# Spark's aggregates, whether a query can use them or not; the registry of aggregates adds its own names.
+_AGGREGATES: Final = set(
     """
     any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bit_and bit_or
     bit_xor bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set corr count
-    count_distinct count_if count_min_sketch covar_pop covar_samp every first first_value grouping
+    count_if count_min_sketch covar_pop covar_samp every first first_value grouping
     grouping_id hll_sketch_agg hll_union_agg histogram_numeric kurtosis last last_value listagg max
     max_by mean median min min_by mode percentile percentile_approx percentile_cont percentile_disc
-    quantile regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
-    regr_syy skewness some std stddev stddev_pop stddev_samp string_agg sum top_k try_avg try_sum
-    var var_pop var_samp variance
+    regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
+    regr_syy skewness some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum
+    var_pop var_samp variance
     """.split()
 )
 WINDOW_ONLY: Final = frozenset(
@@ -34,7 +37,7 @@ GENERATORS: Final = frozenset(
     variant_explode variant_explode_outer
     """.split()
 )
-# A replayed epoch has to give what its first try gave; these ask the clock, a generator or the machine.
+# A replayed epoch must give what its first attempt gave; these ask the clock, a generator or the machine.
 UNREPEATABLE: Final = frozenset(
     """
     catalog curdate current_catalog current_database current_date current_datetime current_role
@@ -46,7 +49,7 @@ UNREPEATABLE: Final = frozenset(
 )
 TAKES_UNIT: Final = frozenset("date_add date_diff dateadd datediff timestampadd timestampdiff".split())
 
-# Only types that hold whatever the arguments are; a function that is not here is settled by Spark.
+# Only types that hold for any arguments; Spark decides the type of a function that is not listed here.
 RETURNS: Final = {
     **dict.fromkeys(
         """
@@ -94,3 +97,17 @@ RETURNS: Final = {
 }
 # These return the type that all their arguments share.
 SAME_AS_INPUT: Final = frozenset("coalesce greatest ifnull least nullif nvl".split())
+
+
+def is_aggregate_name(name: str | None) -> bool:
+    """Whether a lower-case name is that of an aggregate function, Spark's or Penstock's.
+
+    >>> is_aggregate_name("kurtosis"), is_aggregate_name("floor")
+    (True, False)
+    """
+    return name in _AGGREGATES
+
+
+def add_aggregates(names: Iterable[str]) -> None:
+    """Register names of aggregates, so that scalar expressions do not take them for functions."""
+    _AGGREGATES.update(names)

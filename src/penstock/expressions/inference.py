@@ -1,7 +1,7 @@
-"""The type and the nullability of an expression, told only where Spark is sure to agree.
+"""The type and the nullability of an expression, stated only if Spark is certain to agree.
 
 sqlglot's own annotation is not used: it takes Spark's ``year()`` for a tinyint and ``1.5`` for a
-double. What these rules do not cover has the type None, and Spark settles it before the run.
+double. What these rules do not cover has the type None, and Spark determines it before the run.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ _BIGINT_END: Final = 2**63
 
 
 def type_of(node: Tree, schema: Schema) -> str | None:
-    """The normalised type of an expression, None where only Spark can tell."""
+    """The normalised type of an expression, None if only Spark can tell."""
     for kind, rule in _RULES:
         if isinstance(node, kind):
             return rule(node, schema)
@@ -32,7 +32,7 @@ def type_of(node: Tree, schema: Schema) -> str | None:
 
 
 def is_nullable(node: Tree, schema: Schema) -> bool:
-    """Whether an expression may be null; False only when it certainly is not."""
+    """Whether an expression may be null; False only if it certainly is not."""
     if isinstance(node, exp.Column):
         return bool(node.table) or schema.column(node.name).nullable
     if isinstance(node, (exp.Literal, exp.Boolean, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)):
@@ -140,7 +140,7 @@ def _truncated(given: list[str | None]) -> str | None:
 
 
 def _days(given: list[str | None]) -> str | None:
-    # With a unit, as date_add(hour, 1, time), these give what dateadd() gives.
+    # With a unit, as in date_add(hour, 1, time), these give what dateadd() gives.
     return "date" if len(given) == 2 else None
 
 

@@ -17,7 +17,7 @@ _METRES_PER_DEGREE: Final = 111_320
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A function given by its parameters and the Spark SQL that it stands for."""
+    """A function defined by its parameters and its Spark SQL."""
 
     parameters: tuple[str, ...]
     body: str
@@ -26,7 +26,7 @@ class Macro:
 
 
 def expand(node: Tree) -> Tree:
-    """The tree with every macro call, nested ones too, replaced by what it stands for."""
+    """The tree with every macro call, nested ones too, replaced by its Spark SQL."""
     return node.transform(_expand_call)
 
 

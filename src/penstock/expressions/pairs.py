@@ -27,7 +27,7 @@ class PairCondition:
 
 
 def pair_condition(text: str, left: Schema, right: Schema) -> PairCondition:
-    """Read a condition over a pair; a name without ``l.`` or ``r.`` has to be of one side only.
+    """Read a condition over a pair; a name without ``l.`` or ``r.`` must belong to one side only.
 
     >>> calls = Schema.parse("start timestamp, x double")
     >>> pair_condition("l.x < r.x and abs(l.x - r.x) > 3", calls, calls)
@@ -40,9 +40,7 @@ def pair_condition(text: str, left: Schema, right: Schema) -> PairCondition:
     )
     found = of_tree(named.copy().transform(_flattened), flat)
     if found.type not in {None, "boolean"}:
-        raise WrongType(
-            f"a condition is needed, got {text!r} of type {found.type}; compare it with something"
-        )
+        raise WrongType(f"expected a condition, got {text!r} of type {found.type}; compare it with something")
     read = [name.split("_", 1) for name in found.columns]
     return PairCondition(
         render(named),

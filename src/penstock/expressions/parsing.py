@@ -1,4 +1,4 @@
-"""Reading SQL text with sqlglot, function calls kept as written, errors with the place marked."""
+"""Parses SQL text with sqlglot; function calls stay as written, and errors mark the position."""
 
 import re
 from itertools import pairwise
@@ -35,10 +35,10 @@ _SHIFTS: Final = ((TokenType.GT, TokenType.GT), (TokenType.LT, TokenType.LT))
 
 
 class PenstockSql(Spark):
-    """Spark SQL in which a function call stays the call it is.
+    """Spark SQL in which function calls stay as written.
 
-    sqlglot's own function classes rewrite calls on the way out (date formats, argument orders,
-    synonyms). Without them the text that Spark gets is the text that the user wrote.
+    sqlglot's own function classes rewrite calls when they render them (date formats, argument orders,
+    synonyms). Without them Spark gets the text that the user wrote.
     """
 
     class Parser(SparkParser):
@@ -51,12 +51,12 @@ class PenstockSql(Spark):
 
 
 def parse_scalar(text: str, written: str | None = None) -> Tree:
-    """The tree of one expression; errors show the place in the text as the user wrote it."""
+    """The tree of one expression; errors show the position in the user's text."""
     return _parse(text, exp.Condition, written)
 
 
 def parse_statement(text: str, written: str) -> Tree:
-    """The tree of one statement; errors show the place in the text as the user wrote it."""
+    """The tree of one statement; errors show the position in the user's text."""
     return _parse(text, None, written)
 
 
@@ -66,7 +66,7 @@ def render(node: Tree) -> str:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a text, with their places."""
+    """The tokens of a text, with their positions."""
     try:
         return list(sqlglot.tokenize(text, read=PenstockSql))
     except TokenError as error:
@@ -89,7 +89,7 @@ def call_name(node: Tree) -> str | None:
 
 
 def dotted(*names: str | exp.Identifier) -> Tree:
-    """The column of these names: of itself, or of a row or struct and its fields.
+    """The column with these names: its own, or those of a row or struct and its fields.
 
     >>> render(dotted("place", "city"))
     '`place`.`city`'
@@ -103,7 +103,7 @@ def dotted(*names: str | exp.Identifier) -> Tree:
 
 
 def place_of(node: Tree) -> int | None:
-    """The place in the text of the first name in a tree, None where it has none."""
+    """The position in the text of the first name in a tree, None if it has none."""
     places = [each.meta["start"] for each in node.find_all(exp.Identifier) if "start" in each.meta]
     return min(places, default=None)
 
@@ -140,8 +140,8 @@ def _parse(text: str, into: type[Tree] | None, written: str | None = None) -> Tr
 
 
 def _escape_doubled_quotes(text: str) -> str:
-    # Spark 4 reads '' inside a string as one quote, sqlglot as two strings side by side.
-    # The replacement has the same length, so places in the text stay what they are.
+    # Spark 4 reads '' inside a string as one quote, sqlglot as two adjacent strings.
+    # The replacement has the same length, so positions in the text do not change.
     characters = list(text)
     for left, right in pairwise(tokens_of(text)):
         _check_neighbours(left, right, text)
@@ -151,11 +151,11 @@ def _escape_doubled_quotes(text: str) -> str:
 
 
 def _check_neighbours(left: Token, right: Token, text: str) -> None:
-    # sqlglot lets these pass and guesses what was meant.
+    # sqlglot accepts these and guesses what was meant.
     pair, apart = (left.token_type, right.token_type), left.end + 1 != right.start
     strings = pair == (TokenType.STRING, TokenType.STRING)
     if strings and (apart or text[left.end] != text[right.start]):
-        raise BadExpression(f"two strings side by side; use concat()\n{marked(text, right.start)}")
+        raise BadExpression(f"two adjacent strings; use concat()\n{marked(text, right.start)}")
     if pair in _NOTHING_BETWEEN:
         raise BadExpression(f"something is missing before this\n{marked(text, right.start)}")
     if apart and pair in _SHIFTS:
@@ -179,7 +179,7 @@ def _describe(text: str, error: ParseError) -> str:
     first = error.errors[0]
     reason = str(first["description"] or "not understood")
     if missing := re.match(r"Required keyword: '\w+' missing for .*\.(\w+)'>", reason):
-        reason = f"something is missing beside this {missing[1].upper()}"
+        reason = f"something is missing next to this {missing[1].upper()}"
     reason = reason.replace("Invalid expression / Unexpected token", "this was not expected here")
     place = len(first["start_context"] or "")
     return f"cannot read the SQL: {reason[0].lower()}{reason[1:].rstrip('.')}\n{marked(text, place)}"

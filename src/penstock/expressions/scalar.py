@@ -1,24 +1,31 @@
 """Scalar expressions over a schema: checked, macros expanded, written as Spark SQL."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, WrongType
-from penstock.expressions.functions import AGGREGATES, GENERATORS, TAKES_UNIT, UNREPEATABLE, WINDOW_ONLY
+from penstock.expressions.functions import (
+    GENERATORS,
+    TAKES_UNIT,
+    UNREPEATABLE,
+    WINDOW_ONLY,
+    is_aggregate_name,
+)
 from penstock.expressions.inference import is_nullable, type_of
 from penstock.expressions.macros import expand
 from penstock.expressions.parsing import Tree, call_name, dotted, parse_scalar, render
 from penstock.expressions.schema import Schema, quoted
 
-__all__ = ["Expression", "column", "is_unit", "of_tree", "predicate", "refuse", "scalar"]
+__all__ = ["Expression", "SqlColumn", "column", "is_unit", "of_tree", "predicate", "refuse", "scalar"]
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A scalar expression as Spark SQL, with what is known of its value.
 
-    ``type`` is None where only Spark can tell; ``nullable`` is False only where that is certain.
+    ``type`` is None if only Spark can tell; ``nullable`` is False only if that is certain.
     """
 
     sql: str
@@ -28,6 +35,15 @@ class Expression:
 
     def __str__(self) -> str:
         return self.sql
+
+
+@dataclass(frozen=True)
+class SqlColumn:
+    """A named Spark SQL expression with the Arrow type of its values."""
+
+    name: str
+    sql: str
+    type: Any
 
 
 def scalar(text: str, schema: Schema) -> Expression:
@@ -43,20 +59,18 @@ def predicate(text: str, schema: Schema) -> Expression:
     """Read one condition over the columns of a schema."""
     found = scalar(text, schema)
     if found.type not in {None, "boolean"}:
-        raise WrongType(
-            f"a condition is needed, got {text!r} of type {found.type}; compare it with something"
-        )
+        raise WrongType(f"expected a condition, got {text!r} of type {found.type}; compare it with something")
     return found
 
 
 def column(name: str, schema: Schema) -> Expression:
-    """The expression that is one column."""
+    """The expression of a single column."""
     found = schema.column(name)
     return Expression(quoted(found.name), found.type, found.nullable, (found.name,))
 
 
 def of_tree(tree: Tree, schema: Schema) -> Expression:
-    """The expression that a parsed tree stands for; the tree is left as it is."""
+    """The expression of a parsed tree; the tree does not change."""
     for node in tree.walk():
         refuse(node)
     named = expand(tree.copy()).transform(lambda node: _resolved(node, schema))
@@ -65,14 +79,14 @@ def of_tree(tree: Tree, schema: Schema) -> Expression:
 
 
 def refuse(node: Tree) -> None:
-    """Raise BadExpression for a node that no scalar expression may hold."""
+    """Raise BadExpression for a node that is not allowed in a scalar expression."""
     name = call_name(node) or ""
-    if name in AGGREGATES:
-        raise BadExpression(f"{name}() is an aggregate; it belongs into agg(), after window()")
+    if is_aggregate_name(name):
+        raise BadExpression(f"{name}() is an aggregate; it belongs in agg(), after window()")
     if name in WINDOW_ONLY or isinstance(node, exp.Window):
         raise BadExpression(f"{render(node)}: SQL window functions are not supported; use window() and agg()")
     if name in GENERATORS:
-        raise BadExpression(f"{name}() makes rows out of one; only one value per tuple is supported")
+        raise BadExpression(f"{name}() makes several rows of one; only one value per tuple is supported")
     if name in UNREPEATABLE or (name in {"unix_timestamp", "to_unix_timestamp"} and not node.expressions):
         raise BadExpression(
             f"{name}() would give another result when an epoch is replayed; use a column instead"
@@ -103,7 +117,7 @@ def _resolved(node: Tree, schema: Schema) -> Tree:
 
 
 def is_unit(node: exp.Column) -> bool:
-    """Whether a name is a unit of time, as in timestampdiff(MINUTE, a, b), and no column."""
+    """Whether a name is a unit of time, as in timestampdiff(MINUTE, a, b), not a column."""
     call = node.parent
     if call is None or call_name(call) not in TAKES_UNIT or len(call.expressions) != 3:
         return False

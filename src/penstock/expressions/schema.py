@@ -9,24 +9,26 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from penstock.columns import TIME
 from penstock.errors import BadSchema, UnknownColumn
 from penstock.expressions import types
 
-__all__ = ["RESERVED_PREFIX", "Column", "Schema", "quoted", "schema_of"]
+__all__ = ["RESERVED_PREFIX", "TIME", "Column", "Schema", "quoted", "schema_of"]
 
 RESERVED_PREFIX: Final = "_ps_"
+# In every frame: the event time in whole microseconds since 1970.
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One named column; a type of None is not known before Spark has seen the query."""
+    """One named column; a type of None is unknown until Spark has seen the query."""
 
     name: str
     type: str | None
     nullable: bool = True
 
     def ddl(self) -> str:
-        """The column as Spark reads it in a schema."""
+        """The column in the text of a Spark schema."""
         if self.type is None:
             raise BadSchema(f"the type of column {self.name!r} is not known yet; cast its expression")
         return f"{quoted(self.name)} {self.type}{'' if self.nullable else ' NOT NULL'}"
@@ -62,7 +64,7 @@ class Schema:
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema) -> "Schema":
-        """Take over an Arrow schema."""
+        """The schema of an Arrow schema."""
         return cls(tuple(Column(each.name, types.from_arrow(each.type), each.nullable) for each in schema))
 
     @property
@@ -71,7 +73,7 @@ class Schema:
         return tuple(each.name for each in self.columns)
 
     def column(self, name: str) -> Column:
-        """The column of that name; its cost is linear in the number of columns."""
+        """The column with that name; the cost is linear in the number of columns."""
         wanted = name.lower()
         for each in self.columns:
             if each.name.lower() == wanted:
@@ -86,12 +88,12 @@ class Schema:
         return ", ".join(each.ddl() for each in self.columns)
 
     def arrow(self) -> pa.Schema:
-        """The schema as Arrow holds it."""
+        """The schema as an Arrow schema."""
         return pa.schema([_arrow_field(each) for each in self.columns])
 
 
 def schema_of(value: str | pa.Schema | Schema) -> Schema:
-    """A schema from any of the forms in which a user may give it."""
+    """A schema from any form that a user may give."""
     if isinstance(value, Schema):
         return value
     if isinstance(value, pa.Schema):
@@ -102,7 +104,7 @@ def schema_of(value: str | pa.Schema | Schema) -> Schema:
 
 
 def quoted(name: str) -> str:
-    """A name in back-quotes, so that no keyword or odd character can change its meaning."""
+    """A name in backquotes, so that no keyword or special character can change its meaning."""
     return f"`{name.replace('`', '``')}`"
 
 
@@ -135,11 +137,11 @@ def _column(node: exp.Expr) -> Column:
 
 def _check_name(name: str, seen: set[str]) -> None:
     if not name:
-        raise BadSchema("a column has an empty name")
+        raise BadSchema("a column has an empty name; give every column a name")
     if name.lower().startswith(RESERVED_PREFIX):
         raise BadSchema(f"column {name!r}: names starting with {RESERVED_PREFIX!r} are reserved; rename it")
     if name.lower() in seen:
-        raise BadSchema(f"column {name!r} is there twice; names are compared without regard to case")
+        raise BadSchema(f"two columns have the name {name!r}; case does not distinguish names, rename one")
 
 
 def _arrow_field(column: Column) -> pa.Field:

@@ -59,7 +59,7 @@ _ARROW: Final = {
 }
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _MAX_PRECISION: Final = 38
-# sqlglot reads no further than the first type it finds, so what may follow is ruled out beforehand.
+# sqlglot reads only the first type it finds, so this pattern rules out anything after it.
 _ONE_TYPE: Final = re.compile(
     r"\s*\w+\s*(\(\s*\d+\s*(,\s*\d+\s*)?\))?\s*|\s*(array|map|struct)\s*<.*>\s*", re.IGNORECASE | re.DOTALL
 )
@@ -67,7 +67,7 @@ _ONE_TYPE: Final = re.compile(
 
 @lru_cache(maxsize=1024)
 def normalise(text: str) -> str:
-    """The one spelling of a type.
+    """The canonical spelling of a type.
 
     >>> normalise("LONG"), normalise("numeric(10, 2)"), normalise("ARRAY<STRUCT<a INTEGER>>")
     ('bigint', 'decimal(10,2)', 'array<struct<a:int>>')
@@ -92,7 +92,7 @@ def of_node(node: exp.DataType) -> str:
 
 @lru_cache(maxsize=1024)
 def arrow_type(sql_type: str) -> pa.DataType:
-    """The Arrow type that holds a SQL type's values.
+    """The Arrow type for values of a SQL type.
 
     >>> arrow_type("timestamp")
     TimestampType(timestamp[us, tz=UTC])
@@ -101,7 +101,7 @@ def arrow_type(sql_type: str) -> pa.DataType:
 
 
 def from_arrow(kind: pa.DataType) -> str:
-    """The SQL type that holds an Arrow type's values.
+    """The SQL type for values of an Arrow type.
 
     >>> from_arrow(pa.large_string()), from_arrow(pa.list_(pa.int32()))
     ('string', 'array<int>')

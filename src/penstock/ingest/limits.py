@@ -36,13 +36,13 @@ class Limits:
     streams: int = 100_000
     """Streams that the gate knows."""
     segment_bytes: int = 128 * MIB
-    """A log file is closed at this size; what is deleted goes in whole files."""
+    """A log file is closed at this size; rows are deleted by whole files."""
     group_bytes: int = 8 * MIB
     """Written with one sync."""
     store_bytes: int = 64 * 1024 * MIB
     """All log files; at this size clients are told to wait until readers have committed."""
     keep_bytes: int = 0
-    """Log files that all readers have committed are kept up to this size in all, for later readers."""
+    """Committed log files are kept up to this total size, for later readers."""
     discard_uncommitted: bool = False
     """Over `store_bytes` delete the oldest file though a reader has not committed it; counted."""
 

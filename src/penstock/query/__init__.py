@@ -1,72 +1,78 @@
-# ruff: noqa: A004 -- users write ps.min, ps.max and ps.sum
-"""What the user writes: streams, expressions, windows, aggregates, sources and sinks."""
+"""The user's interface: streams, expressions, windows, aggregates, sources and sinks."""
 
+from typing import TYPE_CHECKING
+
+from penstock import aggregates
+from penstock.aggregates import *  # noqa: F403 -- the registry decides on the names
+from penstock.connect import (
+    ConsoleSink,
+    DataFrameSource,
+    DeltaSink,
+    EachSink,
+    FilesSource,
+    GatesSource,
+    MemorySink,
+    ParquetSink,
+    RowsSource,
+    Sink,
+    Source,
+    console,
+    dataframe,
+    delta,
+    each,
+    files,
+    gates,
+    memory,
+    parquet,
+    rows,
+)
 from penstock.expressions.durations import microseconds, words
 from penstock.expressions.pairs import PairCondition
 from penstock.expressions.scalar import Expression, predicate, scalar
 from penstock.expressions.schema import Column, Schema, quoted
 from penstock.expressions.types import arrow_type
-from penstock.query.aggregates import (
-    Aggregate,
-    ResolvedAggregate,
-    avg,
-    count,
-    count_distinct,
-    first,
-    last,
-    max,
-    min,
-    quantile,
-    resolve,
-    stddev,
-    sum,
-    top_k,
-    var,
+from penstock.operators import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregation,
+    Branch,
+    Filter,
+    Join,
+    JoinKey,
+    Map,
+    Operator,
+    Process,
+    Select,
+    Step,
+    Union,
+    Where,
+    Window,
+    Windowed,
+    common_type,
 )
-from penstock.query.aggregation import WINDOW_END, WINDOW_START, Aggregation
-from penstock.query.engine import Engine, install, installed
-from penstock.query.joining import Join, JoinKey, common_type
-from penstock.query.processing import Process
-from penstock.query.query import MOST_MOVED, Query, outputs
-from penstock.query.relation import Derived, Grouped, Operator, Relation, Union, Windowed
-from penstock.query.result_types import result_type
-from penstock.query.sinks import (
-    ConsoleSink,
-    DeltaSink,
-    EachSink,
-    MemorySink,
-    ParquetSink,
-    Sink,
-    console,
-    delta,
-    each,
-    memory,
-    parquet,
-)
-from penstock.query.sources import (
-    DataFrameSource,
-    FilesSource,
-    GatesSource,
-    RowsSource,
-    Source,
-    dataframe,
-    files,
-    gates,
-    rows,
+from penstock.query.query import Engine, Query, install, installed, outputs
+from penstock.query.relation import Derived, Grouped, Relation, derived
+from penstock.query.run_options import (
+    MERGINGS,
+    MOST_CHANNELS,
+    MOST_MOVED,
+    STRATEGIES,
+    Merging,
+    PartitioningName,
+    RunOptions,
+    Strategy,
 )
 from penstock.query.sql import sql
-from penstock.query.steps import Branch, Map, Select, Step, Where
 from penstock.query.stream import Stream, stream
-from penstock.query.user_aggregates import ArrowAggregate, SqlAggregate, sql_aggregate
-from penstock.query.window import Window
 
 __all__ = [
+    "MERGINGS",
+    "MOST_CHANNELS",
     "MOST_MOVED",
+    "STRATEGIES",
     "WINDOW_END",
     "WINDOW_START",
-    "Aggregate",
     "Aggregation",
-    "ArrowAggregate",
     "Branch",
     "Column",
     "ConsoleSink",
@@ -77,65 +83,56 @@ __all__ = [
     "Engine",
     "Expression",
     "FilesSource",
+    "Filter",
     "GatesSource",
     "Grouped",
     "Join",
     "JoinKey",
     "Map",
     "MemorySink",
+    "Merging",
     "Operator",
     "PairCondition",
     "ParquetSink",
+    "PartitioningName",
     "Process",
     "Query",
     "Relation",
-    "ResolvedAggregate",
     "RowsSource",
+    "RunOptions",
     "Schema",
     "Select",
     "Sink",
     "Source",
-    "SqlAggregate",
     "Step",
+    "Strategy",
     "Stream",
     "Union",
     "Where",
     "Window",
     "Windowed",
     "arrow_type",
-    "avg",
     "common_type",
     "console",
-    "count",
-    "count_distinct",
     "dataframe",
     "delta",
+    "derived",
     "each",
     "files",
-    "first",
     "gates",
     "install",
     "installed",
-    "last",
-    "max",
     "memory",
     "microseconds",
-    "min",
     "outputs",
     "parquet",
     "predicate",
-    "quantile",
     "quoted",
-    "resolve",
-    "result_type",
     "rows",
     "scalar",
     "sql",
-    "sql_aggregate",
-    "stddev",
     "stream",
-    "sum",
-    "top_k",
-    "var",
     "words",
 ]
+if not TYPE_CHECKING:
+    __all__ += aggregates.__all__

@@ -1,26 +1,39 @@
 """A whole query: the relations that are delivered and the graph behind them."""
 
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from penstock.errors import BadName, BadSink, QueryError
-from penstock.query.engine import installed
-from penstock.query.fingerprint import digest
+from penstock.connect import ParquetSink, Sink
+from penstock.errors import BadName, QueryError
+from penstock.query.run_options import (
+    MOST_MOVED,
+    Merging,
+    PartitioningName,
+    RunOptions,
+    Strategy,
+    checked_sinks,
+)
+from penstock.routing import Resources
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from penstock.query.relation import Relation
     from penstock.query.stream import Stream
+    from penstock.runtime.run import Run
 
-__all__ = ["MOST_MOVED", "Query", "outputs"]
-
-MOST_MOVED = 512 * 2**20
-"""Bytes of a stage's state that an epoch moves at most, by default."""
+__all__ = ["Engine", "Node", "Query", "digest", "install", "installed", "outputs"]
 
 
 @dataclass(frozen=True)
 class Query:
-    """Relations that are delivered, each to its own sink; made by ``outputs`` or by starting a relation."""
+    """Relations to deliver, each to its own sink; made by ``outputs`` or by starting a relation."""
 
     outputs: "tuple[Relation, ...]"
 
@@ -31,7 +44,7 @@ class Query:
 
     @cached_property
     def relations(self) -> "tuple[Relation, ...]":
-        """Every relation of the graph once, each after its inputs; equal ones are one."""
+        """Every relation of the graph once, each after its inputs; equal relations are one."""
         found: dict[Relation, Relation] = {}
 
         def visit(relation: "Relation") -> None:
@@ -46,44 +59,54 @@ class Query:
 
     @cached_property
     def streams(self) -> "tuple[Stream, ...]":
-        """The streams that it reads, in the order in which they are first met."""
+        """The streams that the query reads, in order of first use."""
         return tuple(each for each in self.relations if not each.inputs)  # type: ignore[misc]
 
     def start(  # noqa: PLR0913 -- each is one documented option
         self,
-        *sinks: Any,
-        checkpoint: Any = None,
-        late: Any = None,
-        rejects: Any = None,
-        channels: Any = None,
-        costs: Any = None,
-        session: Any = None,
+        *sinks: Sink,
+        checkpoint: str | os.PathLike[str] | None = None,
+        late: ParquetSink | None = None,
+        rejects: ParquetSink | None = None,
+        channels: int | None = None,
+        costs: Mapping[int, float] | None = None,
+        session: "SparkSession | None" = None,
         name: str | None = None,
-        strategy: str = "subquery",
-        merging: str = "transparent",
-        partitioning: str = "balanced",
-        resources: Any = None,
+        strategy: Strategy = "subquery",
+        merging: Merging = "transparent",
+        partitioning: PartitioningName = "balanced",
+        resources: Mapping[int, Resources | str] | None = None,
         most_moved: int = MOST_MOVED,
-        policy: Any = None,
-    ) -> Any:
-        """Run the query, the first relation into the first sink and so on, and give the handle of the run.
+        policy: Callable[[Any], Iterable[Any]] | None = None,
+    ) -> "Run":
+        """Run the query in the background and return the handle of the run, a ``ps.Run``.
 
-        ``channels`` are in all shared out to the stages in proportion to ``costs``, the seconds that each
-        takes for a tuple, as ``Run.costs`` of an earlier run has measured them; by default every stage
-        has one for each core. ``strategy`` cuts the query into stages by subquery, operator or query;
-        ``merging`` is transparent (event order decides, waits for the slowest input) or best effort (does
-        not wait: what a slower input brings too late is set aside).
+        Every option is checked here, before anything starts.
 
-        ``partitioning`` makes routers: balanced, uniform, consistent, scan, redist or readj. ``resources``
-        overrides, by the number of a stage, how state, computation and communication grow with a key's
-        frequency, as letters such as ``"LQL"``. At a rescale no epoch moves more than about ``most_moved``
-        bytes of state of a stage. ``policy`` is asked after each epoch which stages to rescale.
+        Args:
+            sinks: One for each relation, in order.
+            checkpoint: Folder or URI of the state, from which a later run continues; by default a new
+                temporary folder.
+            late: Where late tuples go, ``ps.parquet(path)``; by default a folder of the checkpoint.
+            rejects: Where tuples go that do not fit their schema; the default is as for ``late``.
+            channels: The total number of channels, 1 to 1,024. The stages share them in proportion to
+                ``costs``. By default every stage has one per core.
+            costs: Seconds per tuple of each stage, by the number of the stage, as measured by ``Run.costs``
+                of an earlier run.
+            session: The Spark session to run on; by default the active one, or a new one on all cores.
+            name: The name of the run in Spark, in logs and in the transactions of a Delta table.
+            strategy: How the query is cut into stages: by ``"subquery"``, ``"operator"`` or ``"query"``.
+            merging: ``"transparent"``: event order decides, so the run waits for the slowest input.
+                ``"best effort"``: the run does not wait; what a slower input brings too late is set aside.
+            partitioning: How routers are made: ``"balanced"``, ``"uniform"``, ``"consistent"``, ``"scan"``,
+                ``"redist"`` or ``"readj"``.
+            resources: How state, computation and communication grow with the frequency of a key, by the
+                number of a stage, as letters such as ``"LQL"``; by default the operator decides.
+            most_moved: The approximate limit of bytes of a stage's state that one epoch moves in a rescale.
+            policy: Called after each epoch with an ``Observation``; returns the ``Rescale`` requests to
+                follow. If a policy fails, the failure is logged and the run continues.
         """
-        if len(sinks) != len(self.outputs):
-            raise BadSink(f"{len(self.outputs)} relations and {len(sinks)} sinks; give each relation its own")
-        return installed().start(
-            self,
-            sinks=sinks,
+        options = RunOptions(
             checkpoint=checkpoint,
             late=late,
             rejects=rejects,
@@ -98,20 +121,20 @@ class Query:
             most_moved=most_moved,
             policy=policy,
         )
+        return installed().start(self, checked_sinks(sinks, len(self.outputs), options), options)
 
     def explain(self, form: str = "text", *, strategy: str = "subquery", channels: int | None = None) -> str:
         """The plan: as text, as a Mermaid graph or as JSON."""
         return installed().explain(self, form=form, strategy=strategy, channels=channels)
 
     def fingerprint(self) -> str:
-        """A digest of all that gives the state its meaning.
+        """A digest of everything that gives the state its meaning.
 
-        Sources, delays, sinks and what is done with the results of the last stateful operators can
-        change between two runs over one checkpoint; everything before that cannot. A run compares the
-        fingerprint of the query as it is rewritten, so a later condition that moves below a stateful operator
-        counts as well.
+        Sources, delays, sinks and the steps after the last stateful operators can change between two
+        runs over one checkpoint; everything before them cannot. A run compares the fingerprint of the
+        rewritten query, so a later condition that moves below a stateful operator counts as well.
         """
-        return digest(self)
+        return digest(self.relations)
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.outputs))
@@ -133,3 +156,68 @@ def outputs(*relations: "Relation") -> Query:
     outputs(reports.split(`speed` > 100)[0], reports.split(`speed` > 100)[1])
     """
     return Query(relations)
+
+
+class Engine(Protocol):
+    """The interface of an engine, which runs and explains queries."""
+
+    def start(self, query: "Query", sinks: tuple[Sink, ...], options: RunOptions) -> "Run":
+        """Run the query, each relation into the sink at its place, and return the handle of the run."""
+
+    def explain(self, query: "Query", *, form: str, strategy: str, channels: int | None) -> str:
+        """The plan of the query as text, as a Mermaid graph or as JSON."""
+
+
+_installed: list[Engine] = []
+
+
+def install(engine: Engine) -> None:
+    """Make every query run on this engine from now on."""
+    _installed[:] = [engine]
+
+
+def installed() -> Engine:
+    """The engine that was installed last, or Spark if none was."""
+    if not _installed:
+        # By name: the runtime package is above this one, and only starting and explaining need it.
+        install(import_module("penstock.runtime").SparkEngine())
+    return _installed[0]
+
+
+# Part of every digest; increase it whenever the same query text comes to mean other state.
+_VERSION: Final = 2
+
+
+class Node(Protocol):
+    """What a digest needs of a relation."""
+
+    @property
+    def inputs(self) -> "Sequence[Node]":
+        """The relations that it is made from."""
+
+    @property
+    def stateful(self) -> bool:
+        """Whether a stateful operator makes it."""
+
+    def meaning(self) -> list[object]:
+        """What gives its tuples their meaning, without its inputs, as plain values."""
+
+
+def digest(relations: Sequence[Node]) -> str:
+    """The hexadecimal SHA-256 of what relations mean, each after its inputs; equal in every process."""
+    kept = _behind_state(relations)
+    number = {relation: place for place, relation in enumerate(kept)}
+    meaning = {
+        "version": _VERSION,
+        "relations": [[each.meaning(), [number[one] for one in each.inputs]] for each in kept],
+    }
+    return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
+
+
+def _behind_state(relations: Sequence[Node]) -> list[Node]:
+    """The relations on which state depends: streams, stateful relations and all that leads to these."""
+    needed: set[Node] = {each for each in relations if not each.inputs}
+    for relation in reversed(relations):
+        if relation.stateful or relation in needed:
+            needed |= {relation, *relation.inputs}
+    return [each for each in relations if each in needed]

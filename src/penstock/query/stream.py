@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from penstock.connect import Source
 from penstock.errors import BadName, BadSource, WrongType
 from penstock.expressions import types
 from penstock.expressions.durations import microseconds
 from penstock.expressions.schema import Schema, schema_of
 from penstock.query.relation import Duration, Relation
-from penstock.query.sources import DataFrameSource, FilesSource, GatesSource, RowsSource, Source
 
 __all__ = ["Stream", "stream"]
 
@@ -31,6 +31,11 @@ class Stream(Relation):
         """The type of the event time."""
         return self.schema.column(self.time).type or ""
 
+    def meaning(self) -> list[object]:
+        """Its columns, time and key; the source of the tuples can change between two runs."""
+        columns: list[object] = [[each.name, each.type, each.nullable] for each in self.schema.columns]
+        return ["stream", columns, self.time, self.key]
+
     def __repr__(self) -> str:
         return self.name
 
@@ -47,9 +52,10 @@ def stream(  # noqa: PLR0913 -- each is one documented property of a stream
 ) -> Stream:
     """Declare a stream.
 
-    ``time`` is its event-time column, ``delay`` how far tuples may be out of order before they are
-    late, ``idle`` after how long without tuples the stream no longer holds windows open, and ``key``
-    the column that tells the streams of one source apart.
+    ``time`` is its event-time column. ``delay`` is how far tuples may be out of order before they are
+    late (the watermark delay). After ``idle`` without tuples, the stream no longer holds windows open.
+    ``key`` is the column that distinguishes the streams of one source. ``source`` is ``ps.files()``,
+    ``ps.gates()``, ``ps.dataframe()``, ``ps.rows()`` or your own ``ps.Source``.
 
     >>> columns = "time timestamp, vehicle string, speed double"
     >>> reports = stream("reports", columns, time="time", delay="5 seconds")
@@ -74,19 +80,21 @@ def _time_column(name: str, schema: Schema) -> str:
     found = schema.column(name)
     if not types.is_timestamp(found.type or ""):
         raise WrongType(
-            f"the time column {found.name!r} is {found.type}, not a timestamp; declare it as timestamp, "
-            f"or make one in the source, as by timestamp_millis({found.name}) or to_timestamp({found.name})"
+            f"the time column {found.name!r} is {found.type}, not a timestamp; declare it as timestamp, or "
+            f"convert it in the source with timestamp_millis({found.name}) or to_timestamp({found.name})"
         )
     return found.name
 
 
 def _checked_source(source: object, name: str, schema: Schema) -> Source | None:
-    if isinstance(source, RowsSource):
-        return source.conformed(schema)
-    if isinstance(source, GatesSource):
-        return source.of(name, schema)
-    if source is None or isinstance(source, (FilesSource, DataFrameSource)):
-        return source
-    raise BadSource(
-        f"source is {type(source).__name__}; give ps.files(), ps.gates(), ps.dataframe() or ps.rows()"
-    )
+    if source is None:
+        return None
+    if not isinstance(source, Source):
+        raise BadSource(
+            f"source is {type(source).__name__}; give ps.files(), ps.gates(), ps.dataframe(), ps.rows() or "
+            "an object of your own subclass of ps.Source"
+        )
+    found = source.conform(name, schema)
+    if type(found).__hash__ is None:
+        raise BadSource(f"source {type(found).__name__} has no hash; make it a frozen dataclass")
+    return found

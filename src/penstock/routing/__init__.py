@@ -10,30 +10,29 @@ from penstock.routing.frequencies import Frequencies
 from penstock.routing.greedy import Schedule, greedy
 from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair
-from penstock.routing.join_grid import Copied, copied_sides, join_grid
+from penstock.routing.join_grid import Copied, copied_sides, join_grid, shaped_grid
 from penstock.routing.join_spread import JoinSpread
 from penstock.routing.longest_first import longest_first
-from penstock.routing.migration import relative_migration
 from penstock.routing.pane_shares import PaneHistory, split_panes
-from penstock.routing.partitionings import PARTITIONINGS, first_router, next_router
+from penstock.routing.partitionings import PARTITIONINGS, REGISTRY, Partitioning, first_router, next_router
 from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
 from penstock.routing.readjust import readjust
 from penstock.routing.redistribute import redistribute
 from penstock.routing.resources import CCL, LCL, LLL, LQL, Growth, Resources
 from penstock.routing.ring import Ring
 from penstock.routing.round_robin import RoundRobin
-from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves
+from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves, relative_migration
 from penstock.routing.scan import scan
 from penstock.routing.shuffle_messages import ShuffleSettings
 from penstock.routing.shuffle_operator import OperatorState
 from penstock.routing.shuffle_scheduler import SchedulerState
+from penstock.routing.spread import Spread
 from penstock.routing.spread_hot_keys import joint_rates, spread_hot_keys
 from penstock.routing.stepwise import step_toward
 from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
-from penstock.routing.uniform import UniformHash
 from penstock.routing.window_ids import count_marks, time_marks
-from penstock.routing.window_ring import WindowRing
+from penstock.routing.window_shape import WindowShape
 from penstock.routing.window_split import copies, deliveries
 
 __all__ = [
@@ -42,6 +41,7 @@ __all__ = [
     "LLL",
     "LQL",
     "PARTITIONINGS",
+    "REGISTRY",
     "Balance",
     "BatchModel",
     "Channels",
@@ -59,6 +59,7 @@ __all__ = [
     "Moves",
     "OperatorState",
     "PaneHistory",
+    "Partitioning",
     "PlainPanes",
     "RatePanes",
     "Resources",
@@ -69,10 +70,10 @@ __all__ = [
     "Schedule",
     "SchedulerState",
     "ShuffleSettings",
+    "Spread",
     "SubKeys",
     "TupleCosts",
-    "UniformHash",
-    "WindowRing",
+    "WindowShape",
     "allot",
     "balance",
     "balanced",
@@ -98,6 +99,7 @@ __all__ = [
     "redistribute",
     "relative_migration",
     "scan",
+    "shaped_grid",
     "split_hot_keys",
     "split_panes",
     "spread_hot_keys",

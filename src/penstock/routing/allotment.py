@@ -1,8 +1,8 @@
 """Channels for subqueries in proportion to their load: no other allotment makes the fullest channel emptier.
 
 The load of a subquery is its cost per tuple times its input rate; each gets at least one channel, and every
-further one goes to the subquery whose channels are the fullest (002, section III.G). A fuller one could
-only be relieved by a channel of its own, so the greedy choice is optimal. O(channels log subqueries).
+further one goes to the subquery whose channels are the fullest ([002] §III.G). Only a channel of
+its own could relieve a fuller one, so the greedy choice is optimal. O(channels log subqueries).
 """
 
 import math
@@ -15,7 +15,7 @@ __all__ = ["allot"]
 
 
 def allot(channels: int, weights: Sequence[float]) -> tuple[int, ...]:
-    """How many channels each subquery gets; of equals the one with fewer channels is served, then the first.
+    """How many channels each subquery gets; in a tie fewer channels win, then the first.
 
     >>> allot(12, [6.0, 3.0, 2.9])
     (6, 3, 3)

@@ -1,9 +1,9 @@
-"""The exported form of a router: two small arrays, from which numpy and Spark evaluate it alike in O(1).
+"""The exported form of a router: two small arrays, which numpy and Spark evaluate in O(1) to the same result.
 
 `ring` has an entry for each cell of the hash space, found by the top bits of a hash: the channel of the
 cell in the low 32 bits, and above them the displacement that leads to the one slot of `table` where a
 hash of that cell can be. `table` has the keys of the slots in its first half and their channels in the
-second. So a route is one access to the ring and one to the table, present or not (003, section 4.1.1).
+second. So a route is one access to the ring and one to the table, present or not ([003] §4.1.1).
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How even the load of channels is: b per resource and over all, and the penalty (003, Eq. 11, 19, 20)."""
+"""How even the load of channels is: b per resource and over all, and the penalty ([003] Eq. 11, 19, 20)."""
 
 import math
 from collections import Counter
@@ -53,31 +53,42 @@ def _ratio(load: Costs) -> float:
 class Penalty:
     """The balance penalty, rho, of tracked keys alone: spread of load over the spread that is allowed.
 
-    A constant resource is left out, since untracked keys balance it by their number (section 4.4). Resources
-    that grow alike have equal loads, so that each growth is kept once, with its share of the geometric mean.
+    A constant resource is left out, since untracked keys balance it by their number ([003] §4.4). Resources
+    with the same growth have equal loads, so each growth is kept once, with how often it occurs.
     """
 
     growths: tuple[Growth, ...]
-    exponents: tuple[float, ...]
+    times: tuple[int, ...]
     allowed: float
 
     @classmethod
     def of(cls, resources: Resources, channels: int) -> "Penalty":
-        """The penalty for these resources on so many channels, at least 2."""
+        """The penalty for these resources on this number of channels, at least 2."""
         counted = [growth for growth in resources.growths if growth is not Growth.CONSTANT]
-        shares = {growth: times / len(counted) for growth, times in Counter(counted).items()}
+        times = Counter(counted)
         allowed = math.prod(
             allowance(tolerance, channels) ** (1 / len(counted))
             for growth, tolerance in zip(resources.growths, resources.tolerances, strict=True)
             if growth is not Growth.CONSTANT
         )
-        return cls(tuple(shares), tuple(shares.values()), allowed)
+        return cls(tuple(times), tuple(times.values()), allowed)
 
     def of_spreads(self, spreads: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The penalty from each growth's (most - least) / mean load, for any number of candidates at once."""
+        """The penalty from each growth's (most - least) / mean load, for any number of candidates at once.
+
+        The last bit of the powers depends on the processor; `order` is for comparing candidates exactly.
+        """
         if len(spreads) == 1:
             return spreads[0] / self.allowed
         product = np.ones_like(spreads[0])
-        for spread, exponent in zip(spreads, self.exponents, strict=True):
-            product *= spread**exponent
+        for spread, times in zip(spreads, self.times, strict=True):
+            product *= spread ** (times / sum(self.times))
         return product / self.allowed
+
+    def order(self, spreads: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Numbers that grow with the penalty, by multiplication alone: the same on every processor."""
+        product = np.ones_like(spreads[0])
+        for spread, times in zip(spreads, self.times, strict=True):
+            for _ in range(times if len(spreads) > 1 else 1):
+                product *= spread
+        return product

@@ -1,8 +1,8 @@
-"""Evens the load of all keys, not of tracked ones alone, and moves no more state than a plain ring would.
+"""Evens the load of all keys, not only of tracked ones, and moves no more state than a plain ring would.
 
-Goes beyond the three constructors of (003, section 4.2), which see tracked keys only: here keys that the
-counter holds but the table does not are known to weigh on their cell of the ring, and the cells themselves
-go where load is wanting. The table has the same keys as theirs, and the ring the same number of cells.
+It goes beyond the three algorithms of [003] §4.2, which see tracked keys only. Here a key that the counter
+holds but the table does not still counts for its cell of the ring, and cells go to channels that lack load.
+The table has the same keys as theirs, and the ring the same number of cells.
 """
 
 import math
@@ -17,7 +17,7 @@ from penstock.errors import BadRouting
 from penstock.routing.balance import loads
 from penstock.routing.cell_ring import CellRing
 from penstock.routing.feeding import feed
-from penstock.routing.filling import Filling, fill
+from penstock.routing.filling import Filling, fill, water_level
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.redistribute import redistribute
@@ -25,17 +25,16 @@ from penstock.routing.resources import Growth
 from penstock.routing.ring import Ring
 from penstock.routing.router import Channels
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
-from penstock.routing.water_level import water_level
 
 __all__ = ["balanced"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-# Frequencies have errors, and a budget that is met on paper may be missed by them.
+# Frequencies have errors, so a budget that is met on paper may be missed in fact.
 _CAUTION = 0.015
 _STAY = 0.05
-# Keys down to this part of the table's threshold count for their cells; rarer ones are lost in the crowd.
+# Keys down to this part of the table's threshold count for their cells; rarer ones make no difference.
 _LIGHT = 0.1
 # A placement that leaves less freedom to later changes must be better by this, in log of b, times 3.
 _MARGIN = 0.06
@@ -92,7 +91,7 @@ class _Stock:
         return float(self.costs[self.state].sum()) + self.plain[self.state]
 
     def fill(self, places: Ints, channels: int, weights: dict[Growth, int], budget: float) -> Filling:
-        """The evenest use of plain cells when units lie so, within what they leave of the budget."""
+        """The most even use of plain cells with units in these places, within the rest of the budget."""
         moved = float(self.costs[self.state][places != self.homes].sum())
         fixed = {growth: loads(places, self.costs[growth], channels) for growth in Growth}
         plain = max(self.plain[self.state], 1e-300)
@@ -111,7 +110,7 @@ def _stock(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> _
     light = Frequencies(light.hashes[len(tracked) :], light.shares[len(tracked) :])
     rest = max(goal.domain - len(tracked) - len(light), 1)
     mass = max(1.0 - float(tracked.shares.sum() + light.shares.sum()), 1e-12)
-    # Unknown keys are taken to be alike: right for their number and volume, and low for their squares.
+    # Assume that unknown keys are equal: right for their number and volume, too low for their squares.
     each = {
         Growth.CONSTANT: rest / len(cells),
         Growth.LINEAR: mass / len(cells),
@@ -156,7 +155,7 @@ def _budget(before: HashPair, stock: _Stock, channels: int) -> float:
     ring = Ring(channels, replicas=before.ring.replicas, buckets=before.ring.buckets, seed=before.ring.seed)
     taken = float((ring.cells >= before.channels).mean())
     # With redist tracked keys may stay while the ring moves its share of the others: allow a little less.
-    # With few channels the new one's load is all that decides on the balance, so that caution has a price.
+    # With few channels the load of the new one alone decides the balance, so caution has a price.
     stay = min(float(stock.tracked.shares.sum()), _STAY) * (1 - 2 / channels)
     return (1 - _CAUTION * (1 - 1 / channels) - stay) * min(taken * stock.total, new * fair)
 
@@ -169,11 +168,11 @@ def _placements(stock: _Stock, before: HashPair, channels: int, goal: Goal, budg
     if Growth.QUADRATIC in goal.resources.growths:
         yield from _by_squares(stock, before, channels, goal)
     else:
-        # What the budget denies a new channel it goes without in keys, so that it gets cells like others.
+        # A new channel takes fewer keys by what the budget denies it, so that it gets cells like the others.
         level = _fair_level(linear, channels)
         yield feed(linear, homes, channels, level=level, cap=level - short)
     if stock.state is Growth.CONSTANT:
-        # A key costs no more to move than any other: place the whole table anew, the heaviest first.
+        # All keys cost the same to move: place the whole table again, the heaviest first.
         table = feed(linear[:size], homes[:size] + channels, channels, level=np.inf)
         yield _with_cells(stock, table, homes[size:], channels)
     # Old channels give to new ones only, and what is uneven among the old ones stays.
@@ -187,7 +186,7 @@ def _by_squares(stock: _Stock, before: HashPair, channels: int, goal: Goal) -> I
     size, homes, squares = len(stock.tracked), stock.homes, stock.costs[Growth.QUADRATIC]
     even = feed(squares, homes, channels, level=_fair_level(squares, channels))
     if squares.max(initial=0.0) > squares.sum() / channels:
-        # Squares cannot be even, and where they are fewer volume would pile up: cells even the volume.
+        # Squares cannot be even, and volume would pile up where they are low: let cells even the volume.
         yield _with_cells(stock, even[:size], even[size:], channels)
         yield _with_cells(stock, even[:size], homes[size:], channels)
         return
@@ -228,7 +227,7 @@ def _pair(before: HashPair, stock: _Stock, channels: int, places: Ints, filling:
 
 
 def _hand_over(owners: Channels, shares: Floats) -> Channels:
-    """Owners with these shares, by moving as few cells as that takes."""
+    """Owners with these shares, with as few cells moved as possible."""
     wanted = np.floor(shares * len(owners)).astype(np.intp)
     rounded = np.argsort(wanted - shares * len(owners), kind="stable")[: len(owners) - int(wanted.sum())]
     wanted[rounded] += 1

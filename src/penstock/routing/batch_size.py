@@ -1,4 +1,4 @@
-"""The smallest batch that keeps the backlog within its bound, else the one with the least backlog (004, 2.3).
+"""The smallest batch that keeps the backlog within its bound, else that with the least backlog ([004] §2.3).
 
 A larger batch copies fewer tuples but answers later and updates more windows a tuple. Window sizes
 are in tuples here. Equation 1 is read as the cost of one tuple, so the updates of a batch are
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import BadRouting
-from penstock.panes import WindowShape
+from penstock.routing.window_shape import WindowShape
 
 __all__ = ["BatchChoice", "BatchModel", "TupleCosts", "choose_batch", "exact_updates", "printed_updates"]
 
@@ -99,7 +99,7 @@ class BatchChoice:
 def choose_batch(model: BatchModel, *, period: float, bound: float, limit: int = 4_096) -> BatchChoice:
     """The batch size for the next `period` seconds, of at most `limit` windows (Equation 3).
 
-    The bound stands where the paper has L_max: it is compared with f(B)·period, the tuples that
+    The bound takes the place of L_max in the paper: it is compared with f(B)·period, the tuples that
     wait at a channel when the period ends. Of all sizes within it the smallest answers first.
 
     >>> model = BatchModel(WindowShape(100, 1), TupleCosts(1.8e-6, 0.0, 23e-6), rate=8_000, channels=4)

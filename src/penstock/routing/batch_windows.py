@@ -1,12 +1,12 @@
-"""Windows grouped into batches, and cut into panes, so that neighbours share their tuples (004, section 2.3).
+"""Windows grouped into batches, and cut into panes, so that neighbours share their tuples ([004] §2.3).
 
 Batch b holds the windows b·B to b·B + B - 1 and every tuple of each of them. It is itself a window
 of size w + (B - 1)·s that slides by B·s, so the ids and closers of `window_ids` are its own too.
 """
 
 from penstock.errors import BadRouting
-from penstock.panes import WindowShape
 from penstock.routing.window_ids import Ids
+from penstock.routing.window_shape import WindowShape
 
 __all__ = ["batch_of", "batch_shape", "copies_per_tuple", "pane_shape"]
 
@@ -23,7 +23,7 @@ def batch_shape(shape: WindowShape, batch: int) -> WindowShape:
 
 
 def pane_shape(shape: WindowShape) -> WindowShape:
-    """The tumbling window whose panes make up every window (004, section 2.4.1).
+    """The tumbling window whose panes make up every window ([004] §2.4.1).
 
     >>> pane_shape(WindowShape(6, 4))
     WindowShape(size=2, slide=2, offset=0)

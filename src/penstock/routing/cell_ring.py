@@ -1,4 +1,4 @@
-"""A ring whose cells were given to channels one by one, for constructors that weigh channels."""
+"""A ring whose cells were given to channels one by one, for partitionings that weigh channels."""
 
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,8 +1,8 @@
 """A perfect hash of a few thousand keys: every key has a slot of its own, found with one probe.
 
-Hash and displace: keys fall into groups, and each group has a displacement that is xored to the probe
-of its keys, so that no two keys of the table meet. A lookup is one array access for the displacement
-and one for the slot, whether the key is there or not. Part of the explicit hash of (003, section 4.1.1).
+Hash and displace: keys fall into groups, and each group has a displacement. It is xored to the probe
+of its keys, so that no two keys of the table share a slot. A lookup is one array access for the displacement
+and one for the slot, whether the key is there or not. Part of the explicit hash of [003] §4.1.1.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Displacement:
 
 
 def probe(hashes: Hashes, fold: int, slots: int) -> Ints:
-    """Where keys lie without displacement; `fold` brings high bits down, for keys alike in the low ones."""
+    """Slots of keys without displacement; `fold` mixes in high bits, for keys with equal low bits."""
     return ((hashes ^ (hashes >> np.uint64(fold))) & np.uint64(slots - 1)).view(np.int64)
 
 

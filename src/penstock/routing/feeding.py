@@ -1,6 +1,6 @@
 """Moves whole units (table keys, heavy cells) from rich channels to poor ones, no farther than to a level.
 
-No unit leaves a channel below the level or lifts one above it, so that state which moves once is not moved
+No move leaves the giver below the level or lifts the taker above it, so state that has moved does not move
 again. Greedy: the richest channel gives its largest unit that fits.
 """
 
@@ -22,9 +22,9 @@ def feed(  # noqa: PLR0913 -- each is one number of the rule
     level: float,
     cap: float = np.inf,
 ) -> Ints:
-    """New places of units with these costs; a place at or above `channels` is a channel that goes.
+    """New places of units with these costs; a place of `channels` or more is a channel that goes away.
 
-    `base` is what channels carry beside: it makes them no giver, but it does fill a taker. Takers stop at
+    `base` is a load that cannot move: it makes no channel a giver, but it fills a taker. Takers stop at
     `cap` if that is below the level.
 
     >>> feed(np.array([5.0, 3.0, 2.0, 1.0]), np.array([0, 0, 1, 1]), 3, level=4.0).tolist()

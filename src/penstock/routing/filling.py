@@ -1,6 +1,6 @@
-"""How many ring cells each channel gets: the evenest loads that a migration budget allows.
+"""How many ring cells each channel gets: the most even loads that a migration budget allows.
 
-All cells here are alike. What a channel has beside them is fixed, so that its load of every growth is
+All cells here are equal. What a channel has in addition is fixed, so its load of every growth is
 `fixed + share * total`. A box of least and greatest loads bounds the share of each channel, and the least
 migration into a box has a closed form; many boxes are tried at once.
 """
@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.routing.resources import Growth
-from penstock.routing.water_level import water_level
 
-__all__ = ["Filling", "fill"]
+__all__ = ["Filling", "fill", "water_level"]
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +41,7 @@ def fill(
     shares: Floats,
     budget: float,
 ) -> Filling:
-    """The evenest filling that moves at most `budget` of the cells, or as few over it as can be.
+    """The most even filling that moves at most `budget` of the cells, or as few more as possible.
 
     `shares` are those that the channels have now and sum to less than 1 if cells lost their channel;
     `weights` says how many resources have each growth. Costs O(N) for each of some thousand boxes.
@@ -62,10 +61,23 @@ def fill(
     imbalance = np.where(np.isfinite(imbalance), imbalance, np.inf)
     within = moved <= max(budget, float(moved.min())) + 1e-12
     goal = imbalance[within].min()
-    # What unknown keys add is more than this margin, so that it is better spent on fewer moves.
+    # Unknown keys add more than this margin, so it is better spent on fewer moves.
     good = np.flatnonzero(within & (imbalance <= goal + 0.002))
-    best = good[moved[good].argmin()]
+    # Of boxes that differ by rounding alone take the first, so that the last bit does not decide.
+    best = good[(moved[good] <= moved[good].min() + 1e-12).argmax()]
     return Filling(filled[best], float(moved[best]), float(imbalance[best]))
+
+
+def water_level(heights: NDArray[np.float64], volume: float) -> float:
+    """The level of load poured onto channels that are filled to these heights; higher ones stay dry.
+
+    >>> water_level(np.array([1.0, 2.0, 9.0]), 3.0)
+    3.0
+    """
+    order = np.sort(heights)
+    levels = (volume + np.cumsum(order)) / np.arange(1, len(order) + 1)
+    # The mean with the k lowest channels is the level if it covers the k-th of them.
+    return float(levels[np.flatnonzero(levels >= order)[-1]])
 
 
 def _boxes(

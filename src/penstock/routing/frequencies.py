@@ -1,4 +1,4 @@
-"""Keys with their relative frequencies, the most frequent first: what a counter knows of the stream."""
+"""Keys with their relative frequencies, the most frequent first: what a counter knows about the stream."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ class Frequencies:
 
     def at_least(self, threshold: float) -> "Frequencies":
         """The keys with at least this share."""
-        # The shares fall, so that the keys wanted are a prefix.
+        # The shares fall, so the wanted keys are a prefix.
         count = int(np.searchsorted(-self.shares, -threshold, side="right"))
         return Frequencies(self.hashes[:count], self.shares[:count])
 

@@ -1,4 +1,4 @@
-"""Each item in turn to the least loaded channel: at most 2 - 1/k times the least makespan (001, section 5.1).
+"""Each item in turn to the least loaded channel: at most 2 - 1/k times the least makespan ([001] §5.1).
 
 Loads and costs become whole ticks with the channel's number in the low bits, so that one heap of
 plain integers holds both, ties go to the lowest channel and sums are exact. An item costs one
@@ -55,7 +55,7 @@ def greedy_unlike(table: Costs, items: NDArray[np.intp], loads: Costs) -> Schedu
     if not len(items):
         return Schedule(np.empty(0, np.int32), loads.copy())
     most = table.max(axis=0)[items].sum()
-    # An item that does not come may cost more than all the others; its cost must not decide on the scale.
+    # An item that does not occur may cost more than all others; its cost must not decide the scale.
     coming = np.where(np.isin(np.arange(table.shape[1]), items), table, 0.0)
     packed, heap, mask = _packed(coming, most, loads)
     steps, taken = packed.tolist(), []

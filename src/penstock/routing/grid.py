@@ -2,8 +2,8 @@
 
 The pairs are a square, left tuples along one side and right tuples along the other, and the square is cut
 into N rectangles of equal area for any N: every channel forms 1/N of all pairs. A tuple goes to about
-sqrt(N) channels. For N = M * M this is the grid of (002, section III.D.2), M rows and M columns. Any grid is
-exact for inner joins; `join_grid` tells which are for outer ones.
+sqrt(N) channels. For N = M * M this is the grid of [002] §III.D.2, M rows and M columns. Any grid is
+exact for inner joins; `join_grid` says which are exact for outer ones.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Grid:
         if not 1 <= self.columns <= self.channels < 1 << 20:
             raise BadRouting(
                 f"a grid has {self.columns} columns and {self.channels} channels; "
-                "give at least 1 column, and a channel or more for each, fewer than 2**20 in all"
+                "give at least 1 column, at least one channel for each, and fewer than 2**20 channels"
             )
 
     @property
@@ -99,7 +99,7 @@ class Grid:
 
 
 def grid_for(channels: int, left: float = 1.0, right: float = 1.0) -> Grid:
-    """The grid with the fewest copies in all, for streams of these rates; of equals, that with fewer columns.
+    """The grid with the fewest copies for streams of these rates; of equal ones, that with fewer columns.
 
     >>> grid_for(16).heights, grid_for(13).heights, grid_for(16, left=4.0).heights
     ((4, 4, 4, 4), (4, 3, 3, 3), (2, 2, 2, 2, 2, 2, 2, 2))
@@ -110,5 +110,6 @@ def grid_for(channels: int, left: float = 1.0, right: float = 1.0) -> Grid:
         raise BadRouting(f"channels is {channels}; give at least 1")
     columns = np.arange(1, channels + 1)
     least, more = np.divmod(channels, columns)
-    left_copies = (more * (least + 1) ** 2 + (columns - more) * least**2) / channels
-    return Grid(channels, int(np.argmin(left * left_copies + right * columns)) + 1)
+    # All costs times the number of channels: whole numbers where the rates are, so that equals are equal.
+    left_copies = more * (least + 1) ** 2 + (columns - more) * least**2
+    return Grid(channels, int(np.argmin(left * left_copies + right * (columns * channels))) + 1)

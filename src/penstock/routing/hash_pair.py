@@ -1,7 +1,7 @@
 """The hash pair of an explicit table and a consistent hash: frequent keys go where the table says.
 
 A key that the table names goes to its target, every other key to its place on the ring, each in O(1);
-the size is that of the table plus a constant (003, section 4.1).
+the size is that of the table plus a constant ([003] §4.1).
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class HashPair:
             )
         if len(np.unique(self.keys)) != len(self.keys):
             raise BadRouting(
-                f"a key stands twice among the {len(self.keys)} keys of the table; give each key once"
+                f"a key occurs twice among the {len(self.keys)} keys of the table; give each key once"
             )
         if len(self.targets) and not 0 <= self.targets.min() <= self.targets.max() < self.channels:
             raise BadRouting(

@@ -1,36 +1,35 @@
-"""The shape of a grid on which a Cartesian product is exact, outer joins included (002, section III.D.2).
+"""The shape of a grid on which a Cartesian product is exact, outer joins included ([002] §III.D.2).
 
-Each pair of tuples meets in one channel on any grid. A tuple without a partner, though, is known as such only
-where all of its pairs are: where a side's lone tuples are delivered, each of its tuples goes to one channel
-and each of the other side to all. If both sides deliver theirs, or if a window counts the last tuples of the
-whole other side, there is no such shape but a single channel.
+Each pair of tuples meets in one channel on any grid. But only the channel that has all pairs of a tuple knows
+that it has no partner: if a side delivers tuples without a partner, each of its tuples goes to one channel
+and each of the other side to all. If both sides deliver theirs, or if the join counts the last tuples of the
+whole other side, only a single channel is exact.
 """
 
 from typing import Literal, assert_never
 
-from penstock.joins.join import Bound, How, Last
 from penstock.routing.grid import Grid, grid_for
 
-__all__ = ["Copied", "copied_sides", "join_grid", "shaped_grid"]
+__all__ = ["Copied", "How", "copied_sides", "join_grid", "shaped_grid"]
 
+How = Literal["inner", "left", "right", "full"]
 Copied = Literal["both", "left", "right", "neither"]
 
 
-def copied_sides(how: How, bound: Bound) -> Copied:
-    """Which sides of a join may have their tuples in more than one channel.
+def copied_sides(how: How, *, last: bool) -> Copied:
+    """Which sides of a join may have their tuples in more than one channel; `last`: it counts the last rows.
 
-    >>> from penstock.joins import Last, Within
-    >>> copied_sides("inner", Within(60)), copied_sides("left", Within(60)), copied_sides("inner", Last(3))
+    >>> copied_sides("inner", last=False), copied_sides("left", last=False), copied_sides("inner", last=True)
     ('both', 'right', 'neither')
     """
-    if isinstance(bound, Last):
+    if last:
         return "neither"
     sides: dict[How, Copied] = {"inner": "both", "left": "right", "right": "left", "full": "neither"}
     return sides[how]
 
 
 def shaped_grid(copied: Copied, channels: int, left: float = 1.0, right: float = 1.0) -> Grid:
-    """The grid of at most so many channels that copies only what may be copied; rates as in `grid_for`."""
+    """The grid of at most `channels` channels that copies only these sides; rates as in `grid_for`."""
     match copied:
         case "both":
             return grid_for(channels, left, right)
@@ -44,15 +43,14 @@ def shaped_grid(copied: Copied, channels: int, left: float = 1.0, right: float =
             assert_never(copied)
 
 
-def join_grid(how: How, bound: Bound, channels: int, left: float = 1.0, right: float = 1.0) -> Grid:
+def join_grid(how: How, channels: int, left: float = 1.0, right: float = 1.0, *, last: bool) -> Grid:
     """The grid of a Cartesian product; it has one channel only where more would not be exact.
 
     An inner join takes `grid_for(channels, left, right)`. A left outer join sends a left tuple to one channel
     and a right tuple to all, a right outer join the other way round. A full outer join, and any join with the
     last n rows, has one channel.
 
-    >>> from penstock.joins import Within
-    >>> [join_grid(how, Within(60), 4).heights for how in ("inner", "left", "right", "full")]
+    >>> [join_grid(how, 4, last=False).heights for how in ("inner", "left", "right", "full")]
     [(2, 2), (1, 1, 1, 1), (4,), (1,)]
     """
-    return shaped_grid(copied_sides(how, bound), channels, left, right)
+    return shaped_grid(copied_sides(how, last=last), channels, left, right)

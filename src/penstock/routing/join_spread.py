@@ -1,6 +1,6 @@
-"""A router that spreads hot keys of an equi-join over grids of channels (002, sections III.D.1 and III.D.2).
+"""A router that spreads hot keys of an equi-join over grids of channels ([002] §III.D.1 and §III.D.2).
 
-Two tuples of one key meet in exactly one channel, whatever their salts: a key that is whole has one channel,
+Two tuples of one key meet in exactly one channel for any salts: a key that is whole has one channel,
 and a key that is spread has a grid of its own, whose cells are all in different channels.
 """
 
@@ -27,7 +27,7 @@ class JoinSpread:
     """Routes the tuples of both sides: of each of `keys` over its grid, of all other keys by the ring.
 
     The grid of key i has `sizes[i]` cells in `columns[i]` columns, as in `Grid`; the channels of all cells of
-    all grids stand in `targets`, one grid after another. Salts are uniform 64-bit numbers, such as hashes of
+    all grids are in `targets`, one grid after another. Salts are uniform 64-bit numbers, such as hashes of
     the tuples; a tuple that is sent again must have the same salt.
 
     What an engine needs to evaluate it: `arrays` gives the channel of a key that is whole, and for a spread
@@ -56,7 +56,7 @@ class JoinSpread:
         ):
             raise BadRouting(
                 f"{len(self.keys)} keys have {len(self.sizes)} sizes and {len(self.columns)} columns over "
-                f"{len(self.targets)} channels; give each key a size, its columns and so many channels"
+                f"{len(self.targets)} channels; give each key a size, its columns and `size` channels"
             )
         if (self.columns < 1).any() or (self.columns > self.sizes).any() or not self._distinct():
             raise BadRouting(
@@ -152,13 +152,13 @@ class JoinSpread:
 
 
 def _scaled(salts: Hashes, sizes: Numbers) -> Numbers:
-    """Into which of so many equal parts of all salts each one falls."""
+    """The part of the range of salts that each one falls into, of `sizes` equal parts."""
     parts: Numbers = (((salts >> _HALF) * sizes.view(np.uint64)) >> _HALF).view(np.int64)
     return parts
 
 
 def _runs(firsts: Numbers, lengths: Numbers) -> Numbers:
-    """Neighbours from each first number on, so many of them."""
+    """Consecutive numbers from each first one, as many as its length."""
     before = np.cumsum(lengths) - lengths
     numbers: Numbers = np.arange(int(lengths.sum())) + np.repeat(firsts - before, lengths)
     return numbers

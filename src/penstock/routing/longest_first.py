@@ -1,6 +1,6 @@
 """A whole epoch placed longest item first: at most 4/3 - 1/(3k) times the least makespan.
 
-Beyond 001, section 5.1, whose greedy scheduler sees one tuple at a time and promises 2 - 1/k: an
+Beyond [001] §5.1, whose greedy scheduler sees one tuple at a time and promises 2 - 1/k: an
 epoch is known as a whole, so its items can be placed in descending order of cost (Graham, 1969).
 Items of equal cost are placed together by filling the channels to one level, O(k log k) a group,
 with the same loads as one by one.
@@ -44,7 +44,7 @@ def longest_first_unlike(table: Costs, items: NDArray[np.intp], loads: Costs) ->
     >>> longest_first_unlike(table, np.array([0, 0, 0, 1]), np.zeros(2)).channels.tolist()
     [1, 1, 1, 0]
     """
-    # Ranks by cost keep like items together, so each kind is dealt evenly even where its cost is wrong.
+    # Ranks by cost keep equal items together, so each kind is spread evenly even where its cost is wrong.
     kinds = np.argsort(-table.mean(axis=0), kind="stable")
     ranks = np.empty_like(kinds)
     ranks[kinds] = np.arange(len(kinds))

@@ -1,9 +1,9 @@
-"""Cuts oversized panes into sub-panes so that channels stay level over any one round (000, section 4.2).
+"""Cuts oversized panes into sub-panes so that channels stay level over any one round ([000] §4.2).
 
 The guarantees: a pane of at most the recent mean plus one standard deviation stays whole; the tuples of a
-larger pane that exceed the mean go, as sub-panes, first to the channels that have received least in the
-last round, which is the compensation for the small panes that they had. Nothing is decided by what comes
-later, so the same shares arise whether a pane is counted beforehand or cut while it arrives.
+larger pane that exceed the mean go, as sub-panes, first to the channels that received least in the
+last round, to compensate them for small panes. No decision depends on what comes
+later, so the shares are the same whether a pane is counted in advance or cut while it arrives.
 
 The paper sends the excess "to the next query node in the round-robin sequence". In runs of a mean pane that
 would leave some channels a whole pane ahead within a round; tuple by tuple it gives the balance that the
@@ -23,7 +23,7 @@ __all__ = ["PaneHistory", "Shares", "split_panes", "water_fill"]
 Shares = NDArray[np.float64]
 _ROUNDS = 4
 # Rounds before the last one count for little: enough to break the beat of large and small panes that come in
-# turn (which would favour every second channel for ever), too little to unsettle the round at hand.
+# turn (which would always favour every second channel), too little to disturb the present round.
 _EARLIER = 0.1
 
 
@@ -51,7 +51,7 @@ class PaneHistory:
 
     @classmethod
     def start(cls, channels: int, *, recent: int | None = None) -> "PaneHistory":
-        """Nothing seen yet; `recent` panes make the estimate, four rounds unless told otherwise."""
+        """Nothing seen yet; `recent` panes make the estimate, by default four rounds."""
         kept = _ROUNDS * channels if recent is None else recent
         if channels < 1:
             raise BadRouting(f"{channels} channels for panes; give at least 1")

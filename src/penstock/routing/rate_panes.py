@@ -1,7 +1,7 @@
-"""Routes panes and sub-panes by shares that were planned from rates; others round robin (000, section 4.2).
+"""Routes panes and sub-panes by shares that were planned from rates; others round robin ([000] §4.2).
 
 The guarantee: a pane within the plan reaches each channel in its planned share to within one slot's
-worth of tuples, whatever its true size; a pane outside of the plan goes to one channel, by round robin. One
+worth of tuples, for any true size; a pane outside of the plan goes to one channel, by round robin. One
 array lookup a tuple, two for a pane that is split.
 """
 

@@ -1,14 +1,13 @@
-"""Places at each step the key with the best utility per volume: robust, O(R²) (003, section 4.2.3)."""
+"""Places at each step the key with the best utility per volume: robust, O(R²) ([003] §4.2.3)."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.routing.adaptation import Adaptation, adaptation
+from penstock.routing.adaptation import CLOSE, Adaptation, Utility, adaptation, utility
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.router import Channels
 from penstock.routing.threshold import Goal
-from penstock.routing.utilities import Utility, utility
 
 __all__ = ["redistribute"]
 
@@ -47,8 +46,8 @@ def _by_least_loaded(start: Adaptation, utility: Utility) -> Channels:
         leaves = utility((np.maximum(most, leave) - leave_low) / unit, (moved + state) / start.ideal)
         leaves /= start.tracked.shares
         values = np.where(targets < 0, np.minimum(stays, leaves), np.inf)
-        at = int(values.argmin())
-        if stays[at] <= leaves[at]:
+        at = int((values <= values.min() * (1 + CLOSE)).argmax())
+        if stays[at] <= leaves[at] * (1 + CLOSE):
             chosen = int(homes[at])
         else:
             chosen = second if at_first[at] else first
@@ -97,7 +96,8 @@ def _best(
     values: NDArray[np.float64], moves: NDArray[np.bool_], load: NDArray[np.float64]
 ) -> tuple[int, int]:
     """The first key with the best value; of its equal channels its home, else the least loaded."""
-    at = int(values.min(axis=1).argmin())
-    ties = np.flatnonzero(values[at] == values[at].min())
+    least = values.min() * (1 + CLOSE)
+    at = int((values.min(axis=1) <= least).argmax())
+    ties = np.flatnonzero(values[at] <= least)
     order = np.lexsort((load[ties], moves[at, ties]))
     return at, int(ties[order[0]])

@@ -1,4 +1,4 @@
-"""How state, computation and communication grow with a key's frequency (003, sections 3.1 and 4.4)."""
+"""How state, computation and communication grow with a key's frequency ([003] §3.1 and §4.4)."""
 
 from dataclasses import dataclass
 from enum import IntEnum

@@ -1,10 +1,10 @@
 """A bucketed consistent-hash ring: O(1) lookups, and a new channel takes cells but moves none between others.
 
 Every channel has `replicas` points on a ring of 64-bit positions; a point of the ring belongs to the
-nearest replica clockwise (003, section 4.1.1). The ring is cut into `buckets` cells by the top bits of
+nearest replica clockwise ([003] §4.1.1). The ring is cut into `buckets` cells by the top bits of
 the hash, and a cell belongs to the channel that its first point belongs to. That makes the lookup one
 array access, and keeps what consistent hashing promises, exactly: from N to N + 1 channels only cells
-that the new channel takes change hands, from N + 1 to N only those of the channel that goes.
+that the new channel takes change hands, from N + 1 to N only those of the channel that goes away.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -65,7 +65,7 @@ class Ring:
         points = np.sort(self._points)
         width = np.uint64((1 << 64) // self.buckets & ((1 << 64) - 1))
         starts = np.arange(self.buckets, dtype=np.uint64) * width
-        first = np.searchsorted(points, starts) % len(points)  # after the last point the ring begins anew
+        first = np.searchsorted(points, starts) % len(points)  # after the last point the ring starts again
         owners = (points[first] & np.uint64((1 << _CHANNEL_BITS) - 1)).astype(np.int32)
         owners.flags.writeable = False
         return owners

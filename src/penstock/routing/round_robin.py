@@ -1,6 +1,6 @@
-"""Round robin: each channel gets the same number of tuples, whatever they are.
+"""Round robin: each channel gets the same number of tuples, regardless of their content.
 
-The baseline of (001, section 5) for stateless work. It looks at the order of tuples, not at their keys,
+The baseline of [001] §5 for stateless work. It looks at the order of tuples, not at their keys,
 so it has no exported arrays and cannot serve keyed state.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["RoundRobin"]
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """Deals tuples to `channels` channels in turn, beginning with channel `first`.
+    """Sends tuples to `channels` channels in turn, starting with channel `first`.
 
     >>> deal = RoundRobin(3)
     >>> deal.route(np.zeros(4, np.uint64)).tolist()
@@ -40,5 +40,5 @@ class RoundRobin:
         return ((np.arange(len(hashes)) + self.first) % self.channels).astype(np.int32)
 
     def after(self, tuples: int) -> Self:
-        """The deal that goes on after so many tuples."""
+        """The router that continues after this number of tuples."""
         return replace(self, first=(self.first + tuples) % self.channels)

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Channels", "Costs", "Hashes", "Moves", "Router", "moves"]
+__all__ = ["Channels", "Costs", "Hashes", "Moves", "Router", "moves", "relative_migration"]
 
 Hashes = NDArray[np.uint64]
 Channels = NDArray[np.int32]
@@ -44,3 +44,11 @@ def moves(before: Router, after: Router, hashes: Hashes, costs: Costs) -> Moves:
     sources, targets = before.route(hashes), after.route(hashes)
     moved = sources != targets
     return Moves(hashes[moved], sources[moved], targets[moved], float(costs[moved].sum()))
+
+
+def relative_migration(before: Router, after: Router, hashes: Hashes, state: Costs) -> float:
+    """State that moves over the mean state of a channel under `after` ([003] Eq. 9-12).
+
+    `state` is what each key has; 1 is one channel's fair share.
+    """
+    return moves(before, after, hashes, state).cost * after.channels / float(state.sum())

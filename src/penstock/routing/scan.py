@@ -1,6 +1,6 @@
-"""Places tracked keys by falling frequency, each where it is best now: fast, O(R log N) (003, section 4.2.2).
+"""Places tracked keys by falling frequency, each where it is best now: fast, O(R log N) ([003] §4.2.2).
 
-Equal utilities, which the paper leaves open, keep a key at home, else go to the least loaded channel.
+The paper leaves ties open: here a key stays at home if it can, else it goes to the least loaded channel.
 """
 
 import heapq
@@ -9,12 +9,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.routing.adaptation import Adaptation, adaptation
+from penstock.routing.adaptation import CLOSE, Adaptation, Utility, adaptation, utility
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.router import Channels
 from penstock.routing.threshold import Goal
-from penstock.routing.utilities import Utility, utility
 
 __all__ = ["scan"]
 
@@ -36,7 +35,7 @@ def _by_least_loaded(start: Adaptation, utility: Utility) -> Channels:
     """With one load per key only two channels can be best: its home and the least loaded other one.
 
     All other channels cost the same migration, have a most load that is no smaller, and leave a least load
-    that is no greater. Costs a few heap operations a key.
+    that is no greater. It costs a few heap operations for each key.
     """
     count, homes = start.channels, start.homes.tolist()
     load, heap = [0.0] * count, [(0.0, channel) for channel in range(count)]
@@ -53,9 +52,8 @@ def _by_least_loaded(start: Adaptation, utility: Utility) -> Channels:
         second = others[1][0] if len(others) > 1 else math.inf
         stay = (max(most, at_home + cost) - min(least, at_home + cost)) / unit
         leave = (max(most, least + cost) - min(second, least + cost, at_home)) / unit
-        stays = home < count and utility(stay, moved / start.ideal) <= utility(
-            leave, (moved + state) / start.ideal
-        )
+        best = (1 + CLOSE) * utility(leave, (moved + state) / start.ideal)
+        stays = home < count and utility(stay, moved / start.ideal) <= best
         chosen = home if stays else other
         moved += 0.0 if stays else state
         load[chosen] += cost
@@ -66,7 +64,7 @@ def _by_least_loaded(start: Adaptation, utility: Utility) -> Channels:
 
 
 def _two_least(heap: list[tuple[float, int]], load: list[float], home: int) -> list[tuple[float, int]]:
-    """The two least loaded channels but `home`; drops entries that are out of date on the way."""
+    """The two least loaded channels other than `home`; drops outdated entries on the way."""
     seen: list[tuple[float, int]] = []
     others: list[tuple[float, int]] = []
     while heap and len(others) < 2:
@@ -115,8 +113,8 @@ def _spreads(load: NDArray[np.float64], cost: float) -> NDArray[np.float64]:
 
 
 def _best(values: NDArray[np.float64], load: NDArray[np.float64], home: int) -> int:
-    best = values.min()
-    if home < len(values) and values[home] <= best:
+    close = values <= values.min() * (1 + CLOSE)
+    if home < len(values) and close[home]:
         return home
-    ties = np.flatnonzero(values == best)
+    ties = np.flatnonzero(close)
     return int(ties[load[ties].argmin()])

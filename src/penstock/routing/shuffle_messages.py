@@ -1,4 +1,4 @@
-"""What operators and their scheduler tell each other in online shuffle grouping (001, section 5.2)."""
+"""What operators and their scheduler tell each other in online shuffle grouping ([001] §5.2)."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class ShuffleSettings:
 
 @dataclass(frozen=True)
 class Matrices:
-    """Operator to scheduler: what tuples cost here since the last time; not written to any more."""
+    """Operator to scheduler: what tuples cost here since the last report; it no longer changes."""
 
     channel: int
     sketch: MeanCost

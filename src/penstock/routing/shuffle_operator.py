@@ -1,4 +1,4 @@
-"""An operator that learns what its tuples cost and tells the scheduler once it knows (001, section 5.2).
+"""An operator that learns what its tuples cost and tells the scheduler once it knows ([001] §5.2).
 
 Two states: START gathers the first N tuples, STABILIZING compares the sketch with its last snapshot
 every N tuples. Messages leave in the order of the tuples that caused them; the same tuples

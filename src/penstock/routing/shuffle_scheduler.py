@@ -1,7 +1,7 @@
-"""Each tuple to the channel with the least work, estimated from what operators report (001, section 5.2).
+"""Each tuple to the channel with the least work, estimated from what operators report ([001] §5.2).
 
-With exact costs the makespan is within 2 - 1/k of the best; the synchronisation takes back what
-the estimates were wrong by. ROUND ROBIN until every operator has reported; SEND ALL asks each for its
+With exact costs the makespan is within 2 - 1/k of the best; the synchronisation corrects
+the errors of the estimates. ROUND ROBIN until every operator has reported; SEND ALL asks each for its
 true work, with one tuple each; WAIT ALL and RUN place tuples by estimated work; a new report
 starts SEND ALL again. A reply of an earlier round is void.
 """

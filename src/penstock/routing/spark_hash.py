@@ -1,6 +1,6 @@
 """Spark's `xxhash64` of Arrow columns: bit for bit what the native expression gives, vectorised in numpy.
 
-So state can be asked where it belongs without a stored hash. Several columns chain: the hash of one is the
+So the channel of state can be computed without a stored hash. Several columns chain: the hash of one is the
 seed of the next, and a null leaves the seed as it is. Numbers cost about 20 ns a row; texts are hashed in
 groups of equal length, a few array operations for each eight bytes of a group.
 """
@@ -26,7 +26,7 @@ _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _LONG_DIGITS = 18  # of decimals that Spark keeps in a long
-_CHUNK = 1 << 16  # rows at a time, so that what is in between stays in the cache
+_CHUNK = 1 << 16  # rows at a time, so that intermediate arrays stay in the cache
 
 _Words = NDArray[np.uint64]
 
@@ -95,7 +95,7 @@ def _booleans(column: Any) -> tuple[_Words, "_Hash"]:
 
 def _floats(column: Any) -> tuple[_Words, "_Hash"]:
     """The bits of numbers, with one zero and one NaN as in Java."""
-    values = np.asarray(column.to_numpy(zero_copy_only=False)) + 0.0  # makes -0.0 to 0.0
+    values = np.asarray(column.to_numpy(zero_copy_only=False)) + 0.0  # turns -0.0 into 0.0
     values[np.isnan(values)] = np.nan
     if column.type.bit_width == 64:
         return values.view(np.uint64), _longs
@@ -107,7 +107,7 @@ def _days(column: Any) -> tuple[_Words, "_Hash"]:
 
 
 def _times(column: Any) -> tuple[_Words, "_Hash"]:
-    """Microseconds, whatever the unit and the zone."""
+    """Microseconds, for any unit and zone."""
     unit = pa.duration("us") if pa.types.is_duration(column.type) else pa.timestamp("us", column.type.tz)
     return _numpy(column.cast(unit), pa.int64()).view(np.uint64), _longs
 

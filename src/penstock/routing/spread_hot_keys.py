@@ -1,9 +1,9 @@
-"""Which keys of an equi-join are spread, and over which channels, so that all do the same work.
+"""Which keys of an equi-join are spread, and over which channels, so that all channels do the same work.
 
 The work of a key is its left rate times its right rate. It is cut into pieces, each no more than a part of a
 channel's fair share as far as there are channels; the pieces of a key go to the least loaded channels, the
-largest first, then whole keys in descending order. The busiest channel exceeds the mean by about a piece at
-most, beside what the rates are wrong by and what the keys without a rate add (002, section III.D).
+largest first, then whole keys in descending order. The busiest channel exceeds the mean by at most about a
+piece, plus the errors of the rates and the load of keys without a rate ([002] §III.D).
 """
 
 import numpy as np

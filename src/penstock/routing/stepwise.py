@@ -1,7 +1,7 @@
 """A router on the way from one to another: no more than a given share of the state moves at a time.
 
-Every key is where the one or the other router has it, so routing is exact at each step, and after finitely
-many steps the other router is reached. A step switches whole cells of the ring and single keys of the
+Every key is where one of the two routers has it, so routing is exact at each step, and a finite number of
+steps reaches the other router. A step switches whole cells of the ring and single keys of the
 tables; one that weighs more than the share alone is a step of its own.
 """
 
@@ -23,7 +23,7 @@ def step_toward(  # noqa: PLR0913 -- two routers, what weighs how much, and the 
 ) -> HashPair:
     """The next router towards `after` that moves about `share` of the state; `after` itself at the end.
 
-    `growth` is how state grows with a key's frequency; keys not known, of `domain` in all, weigh alike.
+    `growth` is how state grows with a key's frequency. There are `domain` keys; unknown ones weigh the same.
 
     >>> one, four = HashPair(*_NO_KEYS, _plain([0, 0, 0, 0])), HashPair(*_NO_KEYS, _plain([0, 1, 2, 3]))
     >>> nothing = Frequencies(np.zeros(0, np.uint64), np.zeros(0))
@@ -32,7 +32,7 @@ def step_toward(  # noqa: PLR0913 -- two routers, what weighs how much, and the 
     """
     if not share > 0:
         raise BadRouting(f"a step may move {share} of the state; give more than 0")
-    old, new = _alike(before.ring.cells, after.ring.cells)
+    old, new = _same_size(before.ring.cells, after.ring.cells)
     keys = np.union1d(before.keys, after.keys)
     homes, goals = before.route(keys), after.route(keys)
     key_weights, cell_weights = _weights(keys, known, growth, len(old), domain)
@@ -52,8 +52,8 @@ def step_toward(  # noqa: PLR0913 -- two routers, what weighs how much, and the 
     return HashPair(keys, targets.astype(np.int32), CellRing.over(after.ring, cells, channels))
 
 
-def _alike(old: NDArray[np.int32], new: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The owners of equally many cells: the coarser ring is cut as the finer one is."""
+def _same_size(old: NDArray[np.int32], new: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The owners of the same number of cells: the coarser ring is cut like the finer one."""
     size = max(len(old), len(new))
     return np.repeat(old, size // len(old)), np.repeat(new, size // len(new))
 
@@ -61,7 +61,7 @@ def _alike(old: NDArray[np.int32], new: NDArray[np.int32]) -> tuple[NDArray[np.i
 def _weights(
     keys: Hashes, known: Frequencies, growth: Growth, cells: int, domain: int
 ) -> tuple[Costs, Costs]:
-    """What the state of each of these keys and of each cell without them is of the whole."""
+    """The share of the whole state in each of these keys, and in each cell without them."""
     rest = max(domain - len(known), 1)
     missing = max(1.0 - float(known.shares.sum()), 0.0)
     single = float(growth.costs(np.array([missing / rest]))[0])

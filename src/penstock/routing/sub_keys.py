@@ -1,7 +1,7 @@
-"""Splits frequent keys into sub-keys that are placed on the ring like keys of their own (000, section 4.1).
+"""Splits frequent keys into sub-keys that are placed on the ring like keys of their own ([000] §4.1).
 
 The guarantees: the tuples of a key take its sub-keys in turn; the first sub-key is the key itself and the
-others keep their places whatever the number of parts, so a key that becomes hot leaves one part where it was,
+others keep their places for any number of parts, so a key that becomes hot leaves one part where it was,
 and a new channel moves no more than the ring does. A tuple costs one lookup more than by the ring alone, and
 three more if its key is split.
 """
@@ -36,7 +36,7 @@ def sub_key(keys: Hashes, part: Parts) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class SubKeys:
-    """Routes each of `keys` over as many sub-keys as `parts` says, and all other hashes by the ring.
+    """Routes each of `keys` over the number of sub-keys in `parts`, and all other hashes by the ring.
 
     What an engine needs to evaluate the route: `arrays` gives the channel of a key that is whole, and for a
     split one the bitwise complement of its place in `starts` and `counts`; the channels of its sub-keys are
@@ -60,7 +60,7 @@ class SubKeys:
             )
         if len(np.unique(self.keys)) != len(self.keys):
             raise BadRouting(
-                f"a key stands twice among the {len(self.keys)} keys to split; give each key once"
+                f"a key occurs twice among the {len(self.keys)} keys to split; give each key once"
             )
         if len(self.parts) and self.parts.min() < 1:
             raise BadRouting(f"a key has {self.parts.min()} parts; give at least 1, which leaves it whole")
@@ -101,7 +101,7 @@ class SubKeys:
         """The channel of every tuple, from the hash of its key and its running number.
 
         If the number counts the tuples of a key, its sub-keys get equal parts, to one tuple. A number that
-        counts all tuples alike, such as a row's position in its partition, is cheaper and as good on average.
+        counts all tuples, such as a row's position in its partition, is cheaper and as good on average.
         """
         routes = self.arrays.route(hashes)
         hot = np.flatnonzero(routes < 0)
@@ -118,10 +118,10 @@ class SubKeys:
 def split_hot_keys(keys: Hashes, frequencies: Costs, ring: Ring, *, grain: int = 128) -> SubKeys:
     """Sub-keys in proportion to the frequency: `grain` of them make the fair share of one channel.
 
-    `frequencies` are the parts of all tuples that these keys have, so at most 1 together. A key rarer than
+    `frequencies` are the shares of these keys in all tuples, together at most 1. A key rarer than
     1 / (`grain` · channels) stays whole; all sub-keys together are at most `grain` · channels, and one more
     for each key. They fall on the ring at random, so what the hot keys add to a channel deviates by about
-    1 / sqrt(`grain`) of its share: 9 % as it stands. A finer grain costs larger arrays, and partial results
+    1 / sqrt(`grain`) of its share: 9 % by default. A finer grain costs larger arrays, and partial results
     of one key in more channels.
 
     >>> hot = split_hot_keys(np.array([1, 2], np.uint64), np.array([0.5, 0.1]), Ring(4), grain=4)
@@ -133,7 +133,7 @@ def split_hot_keys(keys: Hashes, frequencies: Costs, ring: Ring, *, grain: int =
     total = float(frequencies.sum())
     if not (np.isfinite(total) and (frequencies >= 0).all() and total <= 1 + 1e-9):
         raise BadRouting(
-            f"frequencies add up to {total}; give each key's part of all tuples, from 0 to 1 and so in all"
+            f"frequencies add up to {total}; give each key's share of all tuples; together they are at most 1"
         )
     parts = np.ceil(frequencies * (grain * ring.channels)).astype(np.int64)
     return SubKeys(keys, np.maximum(parts, 1), ring)

@@ -1,4 +1,4 @@
-"""Which keys are tracked: the others use a set fraction of the allowed imbalance (003, section 4.1.3)."""
+"""Which keys are tracked: any other may use a set fraction of the allowed imbalance ([003] §4.1.3)."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ __all__ = ["Goal", "allowance", "counter_threshold", "table_threshold"]
 
 @dataclass(frozen=True)
 class Goal:
-    """What a partitioning shall achieve: the tolerances of its resources, on so many keys.
+    """What a partitioning should achieve: the tolerances of its resources over `domain` keys.
 
     `sigma` is the fraction of the allowed imbalance that a single untracked key may use up.
     """
@@ -52,7 +52,7 @@ def counter_threshold(goal: Goal, channels: int) -> float:
 def table_threshold(goal: Goal, channels: int, counted: Costs) -> float:
     """The frequency from which keys get a place in the table, given the frequencies that were counted.
 
-    Only quadratic resources gain: their mean load is now known nearly, and is far above the worst case.
+    Only quadratic resources gain: their mean load is now nearly known, and is far above the worst case.
     """
     squares = float((counted**2).sum())
     rest = goal.domain - len(counted)

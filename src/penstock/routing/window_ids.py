@@ -1,6 +1,6 @@
 """Which windows each tuple is in and which it closes, exact for any size, slide, offset and negative times.
 
-The marks of the split stage (004, section 2.2). Ids count from zero at the window that starts at
+The marks of the split stage ([004] §2.2). Ids count from zero at the window that starts at
 the shape's offset; the paper counts tuples and windows from one, so its tuple i is instant i - 1
 here and its window j is window j - 1. Batches and panes are windows of another shape, so the same
 marks serve all three.
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import BadRouting
-from penstock.panes import WindowShape
+from penstock.routing.window_shape import WindowShape
 
 __all__ = ["Ids", "Instants", "Marks", "count_marks", "time_marks", "window_range"]
 
@@ -57,7 +57,7 @@ def time_marks(shape: WindowShape, times: Instants, frontier: int) -> Marks:
     """
     if len(times) and (bool((times[1:] < times[:-1]).any()) or frontier < times[-1]):
         raise BadRouting(
-            f"the {len(times)} times fall somewhere or pass the frontier {frontier}; "
+            f"the {len(times)} times are not ascending, or pass the frontier {frontier}; "
             "closers need ascending times up to the frontier: sort them, or use window_range for ids alone"
         )
     first, last = window_range(shape, times)

@@ -1,4 +1,4 @@
-"""Every tuple of a window reaches the channel that computes it: partitions go round robin (004, section 2.2).
+"""Every tuple of a window reaches the channel that computes it: partitions go round robin ([004] §2.2).
 
 A partition is a window or a batch of windows; partition p is computed on channel p mod N. The paper
 sends one copy to each partition. One delivery to each channel is enough, because a channel
@@ -36,7 +36,7 @@ def partition_channel(partitions: Ids, channels: int) -> Channels:
 def copies(marks: Marks, channels: int) -> PartitionCopies:
     """One copy of each tuple for each partition that it is in.
 
-    >>> from penstock.panes import WindowShape
+    >>> from penstock.routing import WindowShape
     >>> from penstock.routing.window_ids import count_marks
     >>> sent = copies(count_marks(WindowShape(2, 1), start=5, count=2), channels=3)
     >>> list(zip(sent.tuples.tolist(), sent.partitions.tolist(), sent.channels.tolist()))
@@ -48,7 +48,7 @@ def copies(marks: Marks, channels: int) -> PartitionCopies:
 def deliveries(marks: Marks, channels: int) -> PartitionCopies:
     """One copy of each tuple for each channel that needs it, named by the first partition there.
 
-    >>> from penstock.panes import WindowShape
+    >>> from penstock.routing import WindowShape
     >>> from penstock.routing.window_ids import count_marks
     >>> marks = count_marks(WindowShape(100, 1), start=500, count=1)
     >>> len(copies(marks, 4).tuples), len(deliveries(marks, 4).tuples)

@@ -3,8 +3,8 @@
 from penstock.runtime.engine import SparkEngine
 from penstock.runtime.observation import ChannelLoad, Decision, Observation, StageChannels, TrackedKey
 from penstock.runtime.progress import EpochProgress, StageProgress
-from penstock.runtime.rebalancing import rebalance_when
-from penstock.runtime.rescaling import Rescale
+from penstock.runtime.rescale.policies import rebalance_when
+from penstock.runtime.rescale.requests import Rescale
 from penstock.runtime.run import Rescaled, Run
 
 __all__ = [

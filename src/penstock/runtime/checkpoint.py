@@ -1,16 +1,16 @@
-"""The checkpoint of a run: whose it is, the plan of every epoch, and the manifest that it happened.
+"""The checkpoint of a run: its query, the plan of every epoch, and the manifest that the epoch happened.
 
-    query.json        which query the state belongs to
-    plans/            what an epoch is going to do, written before it runs
+    query.json        the query that the state belongs to
+    plans/            what an epoch will do, written before it runs
     manifests/        what an epoch did, written after everything it names is durable
     segments/         the state that manifests name
-    routers/          where the keys of a stage are, as plans name it
-    between/          what one stage hands to the next, until the epoch is committed
+    routers/          the routers that plans name
+    between/          what one stage passes to the next, until the epoch is committed
     late/ rejects/    tuples set aside
     spark/            Structured Streaming's own offsets and commits
 
-A manifest that exists means the epoch happened. Each file carries a checksum, so that a torn one
-is found when it is read and named in the error.
+If a manifest exists, its epoch happened. Each file carries a checksum, so that a read detects a torn
+file and the error names it.
 """
 
 import json
@@ -19,9 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.connect import EpochId
 from penstock.errors import DamagedCheckpoint, ForeignCheckpoint
-from penstock.runtime.records import EpochPlan, Manifest, Moment
-from penstock.runtime.storage import Location
+from penstock.runtime.records import EpochPlan, Manifest
+from penstock.state.storage import Location
 
 __all__ = ["KEPT_MANIFESTS", "Checkpoint"]
 
@@ -42,7 +43,7 @@ class Checkpoint:
 
     @property
     def routers(self) -> Location:
-        """Where the routers of plans are."""
+        """Where the routers of plans are stored."""
         return self.root / "routers"
 
     @property
@@ -56,7 +57,7 @@ class Checkpoint:
         return (self.root / "spark").uri
 
     def claim(self, fingerprint: str, description: str, stages: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Take the folder for a query, or make sure that it is this query's already."""
+        """Claim the folder for a query, or check that it already belongs to this query."""
         for part in ("plans", "manifests", "segments", "routers", "between", "late", "rejects"):
             (self.root / part).make()
         if not self.root.has("query.json"):
@@ -74,7 +75,7 @@ class Checkpoint:
         owner = self._load(self.root, "query.json")
         if owner["format"] != FORMAT:
             raise ForeignCheckpoint(
-                f"checkpoint {self.root.uri} has format {owner['format']}, this version reads {FORMAT}; "
+                f"checkpoint {self.root.uri} has format {owner['format']}, but this version reads {FORMAT}; "
                 "use the version that wrote it, or a new checkpoint"
             )
         if owner["fingerprint"] != fingerprint:
@@ -84,43 +85,43 @@ class Checkpoint:
             )
 
     def owner(self) -> dict[str, Any]:
-        """What was written down of the query: its fingerprint, its text, notes on its stages."""
+        """The record of the query: its fingerprint, its text, notes on its stages."""
         found: dict[str, Any] = self._load(self.root, "query.json")
         return found
 
-    def moments(self) -> list[Moment]:
-        """The epochs whose manifests are there, oldest first."""
+    def epochs(self) -> list[EpochId]:
+        """The epochs that have manifests, oldest first."""
         parts = (name.removesuffix(".json").partition("-") for name in self._manifests())
-        return [Moment(int(epoch), drain=kind == "drain") for epoch, _, kind in parts]
+        return [EpochId(int(epoch), drain=kind == "drain") for epoch, _, kind in parts]
 
     def latest(self) -> Manifest | None:
         """The newest manifest."""
         names = self._manifests()
         return Manifest.from_json(self._load(self.root / "manifests", names[-1])) if names else None
 
-    def manifest(self, moment: Moment) -> Manifest | None:
-        """The manifest of one epoch, if it happened."""
-        folder, name = self.root / "manifests", f"{moment}.json"
+    def manifest(self, epoch_id: EpochId) -> Manifest | None:
+        """The manifest of one epoch, None if it did not happen."""
+        folder, name = self.root / "manifests", f"{epoch_id}.json"
         return Manifest.from_json(self._load(folder, name)) if folder.has(name) else None
 
     def commit(self, manifest: Manifest) -> None:
-        """Record that an epoch happened; from here on a replay of it does nothing."""
-        self._store(self.root / "manifests", f"{manifest.moment}.json", manifest.to_json())
+        """Record that an epoch happened; from now on a replay of it does nothing."""
+        self._store(self.root / "manifests", f"{manifest.epoch_id}.json", manifest.to_json())
 
-    def plan(self, moment: Moment) -> EpochPlan | None:
-        """The plan that an earlier try of an epoch wrote."""
-        folder, name = self.root / "plans", f"{moment}.json"
+    def plan(self, epoch_id: EpochId) -> EpochPlan | None:
+        """The plan that an earlier attempt of an epoch wrote."""
+        folder, name = self.root / "plans", f"{epoch_id}.json"
         return EpochPlan.from_json(self._load(folder, name)) if folder.has(name) else None
 
-    def write_plan(self, moment: Moment, plan: EpochPlan) -> None:
-        """Fix what an epoch is going to do, so that a replay does the same."""
-        self._store(self.root / "plans", f"{moment}.json", plan.to_json())
+    def write_plan(self, epoch_id: EpochId, plan: EpochPlan) -> None:
+        """Record what an epoch will do, so that a replay does the same."""
+        self._store(self.root / "plans", f"{epoch_id}.json", plan.to_json())
 
     def collect(self, *, orphans: bool) -> None:
-        """Delete old plans and manifests and the segments and routers that no kept one names.
+        """Delete old plans and manifests, and the segments and routers that no remaining one names.
 
-        Segments that no manifest ever named are left by tries that failed; they are only looked
-        for when asked, since a listing of the folder is not cheap everywhere.
+        Segments that no manifest ever named come from failed attempts. They are searched for only on
+        request, since listing the folder is expensive on some storage.
         """
         names = self._manifests()
         old, kept = names[:-KEPT_MANIFESTS], names[-KEPT_MANIFESTS:]
@@ -144,7 +145,7 @@ class Checkpoint:
             (self.root / "plans").delete(name)
 
     def _collect_routers(self, dead: set[str], alive: set[str]) -> None:
-        """Routers are named by their content: one that an old plan names may be that of a later one too."""
+        """Routers are named by their content, so a router of an old plan may also be that of a later one."""
         dead -= alive
         if dead:
             plans = self.root / "plans"

@@ -1,37 +1,37 @@
-"""Starts and explains queries on Spark; installed into the query room when Penstock is imported."""
+"""Starts and explains queries on Spark; registered with the query package when Penstock is imported."""
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.compile import STRATEGIES, Subqueries, channels_of, cut, explain, is_single, optimise
-from penstock.errors import BadSink, RunError
-from penstock.query import ParquetSink, Query, Stream
-from penstock.routing import PARTITIONINGS
-from penstock.runtime.aside import Aside
+from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
+from penstock.connect import ParquetSink, ResultFormat, Sink
+from penstock.query import Query, RunOptions, Stream
+from penstock.routing import Resources
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.epoch import Works
+from penstock.runtime.delivering import OpenSink
+from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
-from penstock.runtime.frequent_keys import FrequentKeys
 from penstock.runtime.graph import build
-from penstock.runtime.input_merger import MERGINGS
 from penstock.runtime.planning import Planner
-from penstock.runtime.rescaling import Rescaling
-from penstock.runtime.resources import stage_resources
-from penstock.runtime.results import ResultFormat
+from penstock.runtime.rescale.frequent_keys import FrequentKeys
+from penstock.runtime.rescale.policies import guarded
+from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
 from penstock.runtime.run import Run
-from penstock.runtime.sinks import delivery_to
+from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
 from penstock.runtime.spark.frames import RECORD, REJECT, marked
 from penstock.runtime.spark.session import spark_session
-from penstock.runtime.stage_notes import note_of
-from penstock.runtime.storage import Location
+from penstock.runtime.stage import StageRunner
+from penstock.state.storage import Location
+from penstock.state.view import StageNote
 
 __all__ = ["SparkEngine"]
 
@@ -43,40 +43,26 @@ class SparkEngine:
         """The plan of a query."""
         return explain(query, form, strategy, channels)
 
-    def start(  # noqa: PLR0913 - each is one documented option of Query.start
-        self,
-        query: Query,
-        *,
-        sinks: tuple[Any, ...],
-        checkpoint: Any,
-        late: Any,
-        rejects: Any,
-        channels: int | None,
-        costs: Mapping[int, float] | None,
-        session: SparkSession | None,
-        name: str | None,
-        strategy: str,
-        merging: str,
-        partitioning: str,
-        resources: Mapping[int, Any] | None,
-        most_moved: int,
-        policy: Any,
-    ) -> Run:
+    def start(self, query: Query, sinks: tuple[Sink, ...], options: RunOptions) -> Run:
         """Check everything that can be checked, then start the first epoch in the background."""
         query = optimise(query).query
-        subqueries = cut(query, _one_of("strategy", strategy, STRATEGIES))
-        merger = _one_of("merging", merging, MERGINGS)
-        spark = session or spark_session()
-        root = Location.of(checkpoint if checkpoint is not None else tempfile.mkdtemp(prefix="penstock-"))
+        subqueries = cut(query, options.strategy)
+        options.check_stages(len(subqueries.stages))
+        spark = options.session or spark_session()
+        root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))
         folder = Checkpoint(root)
         deliveries = [
-            delivery_to(
-                sink, _own(root / "results", place, sinks), _named(name or query.fingerprint(), place)
+            OpenSink(
+                sink=sink,
+                name=_named(options.name or query.fingerprint(), place),
+                folder=_own(root / "results", place, sinks),
+                order=query.outputs[place].order,
+                session=spark,
             )
             for place, sink in enumerate(sinks)
         ]
         graph = build(spark, subqueries, deliveries, ResultFormat(folder.between, "parquet"))
-        notes = [note_of(runner).to_json() for runner in graph.stages]
+        notes = [_note(runner).to_json() for runner in graph.stages]
         folder.claim(query.fingerprint(), repr(query), notes)
         folder.collect(orphans=True)
         streams = query.streams
@@ -85,31 +71,48 @@ class SparkEngine:
             for each in streams
         ]
         arrivals, frame = together(streams, frames)
-        run = Run(bounded=all(map(bounded, streams)))
+        ends = all(map(bounded, streams))
+        run = Run(bounded=ends, name=options.name, close=lambda: _close(deliveries))
         rescaling = Rescaling(
             runners=graph.stages,
             routers=Routers(folder.routers),
-            partitioning=_one_of("partitioning", partitioning, PARTITIONINGS),
-            resources=tuple(stage_resources(each, resources) for each in subqueries.stages),
+            partitioning=options.partitioning,
+            resources=tuple(_resources(each, options) for each in subqueries.stages),
             frequent={each.number: FrequentKeys() for each in subqueries.stages},
-            most_bytes=_most_bytes(most_moved),
+            most_bytes=options.most_moved,
         )
-        works = Works(
+        works = RunSetup(
             arrivals=arrivals,
             graph=graph,
             checkpoint=folder,
             rescaling=rescaling,
-            late={each.name: _late(late, root, each, streams) for each in streams},
-            rejects={each.name: _rejects(rejects, root, each, streams) for each in streams},
-            missed=lambda stage, columns: Aside(_aside(late, root / "late") / f"stage-{stage}", columns),
-            merging=merger,
+            late={each.name: _late(options.late, root, each, streams) for each in streams},
+            rejects={each.name: _rejects(options.rejects, root, each, streams) for each in streams},
+            missed=lambda stage, columns: SetAside(
+                _aside(options.late, root / "late") / f"stage-{stage}", columns
+            ),
+            merging=options.merging,
         )
-        planner = Planner(graph, folder, _channels(channels, costs, spark, subqueries), rescaling, time.time)
+        planner = Planner(graph, folder, _channels(options, spark, subqueries), rescaling, time.time)
+        policy = None if options.policy is None else guarded(options.policy, rescaling.check)
         epochs = Epochs(spark, works, planner, report=run.report, policy=policy)
-        if channels is not None:
+        if options.channels is not None:
             epochs.planner.match(epochs.last)
-        run.begin(epochs, _starter(frame, folder, run_once=all(map(bounded, streams)), name=name))
+        run.begin(epochs, _starter(frame, folder, run_once=ends, name=options.name))
         return run
+
+
+def _resources(stage: Stage, options: RunOptions) -> Resources:
+    """How the cost of a key grows with its frequency: as given for the stage, else as its operator says."""
+    given = (options.resources or {}).get(stage.number)
+    if given is None:
+        return stage.operator.resources()
+    return Resources.of(given) if isinstance(given, str) else given
+
+
+def _note(runner: StageRunner) -> StageNote:
+    """Notes on a stage, so that its state can be read without the query."""
+    return StageNote(str(runner.stage.operator), runner.stage.operator.key_names, runner.kernel.tables)
 
 
 def _starter(
@@ -124,20 +127,8 @@ def _starter(
     return start
 
 
-def _most_bytes(given: int) -> int:
-    if given < 1:
-        raise RunError(f"most_moved={given}; give the bytes of state that an epoch may move, 1 or more")
-    return given
-
-
-def _one_of(option: str, given: str, known: tuple[Any, ...]) -> Any:
-    if given not in known:
-        raise RunError(f"{option}={given!r}; give one of {', '.join(known)}")
-    return given
-
-
 def _own(folder: Location, name: str | int, among: tuple[Any, ...]) -> Location:
-    """A folder of its own where there are several."""
+    """A folder for each where there are several."""
     return folder / str(name) if len(among) > 1 else folder
 
 
@@ -145,35 +136,36 @@ def _named(name: str, place: int) -> str:
     return name if place == 0 else f"{name}-{place}"
 
 
-def _late(sink: Any, root: Location, stream: Stream, streams: tuple[Stream, ...]) -> Aside:
+def _late(sink: ParquetSink | None, root: Location, stream: Stream, streams: tuple[Stream, ...]) -> SetAside:
     columns = tuple(f"`{name}`" for name in stream.schema.names)
-    return Aside(_own(_aside(sink, root / "late"), stream.name, streams), columns)
+    return SetAside(_own(_aside(sink, root / "late"), stream.name, streams), columns)
 
 
-def _rejects(sink: Any, root: Location, stream: Stream, streams: tuple[Stream, ...]) -> Aside:
+def _rejects(
+    sink: ParquetSink | None, root: Location, stream: Stream, streams: tuple[Stream, ...]
+) -> SetAside:
     columns = (f"{REJECT} AS reason", f"{RECORD} AS record")
-    return Aside(_own(_aside(sink, root / "rejects"), stream.name, streams), columns)
+    return SetAside(_own(_aside(sink, root / "rejects"), stream.name, streams), columns)
 
 
-def _aside(sink: Any, otherwise: Location) -> Location:
-    if sink is None:
-        return otherwise
-    if isinstance(sink, ParquetSink):
-        return Location.of(sink.path)
-    raise BadSink(f"tuples are set aside as Parquet files, got {type(sink).__name__}; give ps.parquet(path)")
+def _aside(sink: ParquetSink | None, otherwise: Location) -> Location:
+    return otherwise if sink is None else sink.folder
 
 
-def _channels(
-    channels: int | None, costs: Mapping[int, float] | None, spark: SparkSession, subqueries: Subqueries
-) -> tuple[int, ...]:
-    """The channels of every stage: in all as many as given, in proportion to the cost of a tuple.
+def _channels(options: RunOptions, spark: SparkSession, subqueries: Subqueries) -> tuple[int, ...]:
+    """The channels of every stage: the given total, in proportion to the cost of a tuple.
 
-    By default each stage has one for every core, since the stages of an epoch take turns on the same cores.
+    By default each stage has one per core, since the stages of an epoch take turns on the same cores.
     """
-    if channels is None:
+    if options.channels is None:
         cores = spark.sparkContext.defaultParallelism
         return tuple(1 if is_single(stage) else cores for stage in subqueries.stages)
-    if channels < 1:
-        raise RunError(f"channels={channels}; give 1 or more, or leave it out for one per core")
-    hosts = sum(stage.beside is None for stage in subqueries.stages)
-    return channels_of(subqueries, max(channels, hosts), costs)
+    hosts = sum(stage.host is None for stage in subqueries.stages)
+    return channels_of(subqueries, max(options.channels, hosts), options.costs)
+
+
+def _close(sinks: Iterable[OpenSink]) -> None:
+    """Close every sink, then raise the first failure."""
+    with ExitStack() as stack:
+        for each in sinks:
+            stack.callback(each.close)

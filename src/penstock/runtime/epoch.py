@@ -1,7 +1,7 @@
-"""One epoch: its stages one after another, delivery, and what it leaves behind, in this order.
+"""One epoch, in order: its stages one after another, delivery, and the records it leaves.
 
-Everything an epoch does is decided by its plan, its tuples and the manifest before it, so a replay
-does the same again; everything it leaves behind counts only once its manifest is written.
+The plan, the tuples and the manifest before it decide everything that an epoch does, so a replay
+does the same again. Nothing that it leaves behind counts before its manifest is written.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,53 +10,55 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.compile import TIME
+from penstock.connect import EpochId
+from penstock.connect.results import Output
+from penstock.operators.exchange import TIME
+from penstock.operators.kernel import Advance, Seen
 from penstock.query import Stream
-from penstock.runtime.aside import Aside
+from penstock.routing import Spread
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.frontier import Frontier
+from penstock.runtime.delivering import written
+from penstock.runtime.epoch_input import EpochInput, StageFiles, StreamSeen
+from penstock.runtime.frontier import Frontier, Merging, merged
 from penstock.runtime.graph import Graph
-from penstock.runtime.input_merger import Merging, merged
-from penstock.runtime.intake import Handed, Intake, Seen
-from penstock.runtime.map_side import EMPTY, MapSide
-from penstock.runtime.moving import Moving, relocated
-from penstock.runtime.outlets import written
 from penstock.runtime.progress import Phases
-from penstock.runtime.receipts import Receipt
-from penstock.runtime.records import Counts, EpochPlan, Manifest, Moment, Moved, StageRecord
-from penstock.runtime.rescaling import Rescaling
-from penstock.runtime.results import Output
+from penstock.runtime.records import Counts, EpochPlan, Manifest, Moved, StageRecord
+from penstock.runtime.rescale.moving import Moving, relocated
+from penstock.runtime.rescale.requests import Rescaling
+from penstock.runtime.set_aside import SetAside
 from penstock.runtime.spark.arrivals import Arrivals
+from penstock.runtime.spark.channels import run_channels
+from penstock.runtime.spark.exchange import MapSide
 from penstock.runtime.spark.frames import REJECT
 from penstock.runtime.spark.session import settings
-from penstock.runtime.stage import StageRunner, StageTask, Turn, beside, run_channels
+from penstock.runtime.stage import ChannelTask, Receipt, StageRunner, hosted_by
 
-__all__ = ["Epoch", "Works"]
+__all__ = ["Epoch", "RunSetup"]
 
 
 @dataclass(frozen=True)
-class Works:
-    """What a query has for all its epochs."""
+class RunSetup:
+    """What all epochs of a query share."""
 
     arrivals: Arrivals
     graph: Graph
     checkpoint: Checkpoint
     rescaling: Rescaling
-    late: Mapping[str, Aside]
-    rejects: Mapping[str, Aside]
-    missed: Callable[[int, tuple[str, ...]], Aside]
+    late: Mapping[str, SetAside]
+    rejects: Mapping[str, SetAside]
+    missed: Callable[[int, tuple[str, ...]], SetAside]
     merging: Merging
 
 
 @dataclass
 class Epoch:
-    """One epoch under way: what its stages have done so far."""
+    """An epoch in progress: what its stages have done so far."""
 
-    works: Works
-    moment: Moment
+    works: RunSetup
+    epoch_id: EpochId
     plan: EpochPlan
     before: Manifest
-    intake: Intake
+    intake: EpochInput
     phases: Phases
     frontiers: dict[str, Frontier] = field(default_factory=dict)
     moved: dict[int, StageRecord] = field(default_factory=dict)
@@ -68,16 +70,16 @@ class Epoch:
     receipts: dict[int, list[Receipt]] = field(default_factory=dict)
 
     def run(self) -> Manifest:
-        """Run every stage, deliver, and say what is left behind."""
+        """Run every stage, deliver, and return what is left behind."""
         for runner in self.works.graph.stages:
-            if runner.stage.beside is None:
+            if runner.stage.host is None:
                 self._run_group(runner)
         results = self._deliver()
         aside = self._set_aside()
         self.phases.ends("deliver")
         counts = replace(aside, rows=self._rows(aside), results=results)
         return Manifest(
-            moment=self.moment,
+            epoch_id=self.epoch_id,
             plan=self.plan,
             frontiers={each.name: self._frontier(each) for each in self.works.arrivals.streams},
             stages=tuple(self.records[place] for place in range(len(self.works.graph.stages))),
@@ -87,15 +89,15 @@ class Epoch:
         )
 
     def _rows(self, aside: Counts) -> int:
-        """How many tuples came in."""
+        """The number of tuples that came in."""
         counted = [seen.rows for seen in self.intake.seen.values()]
         if None not in counted:
             return sum(rows for rows in counted if rows is not None)
-        # One stream, one stage: what its channels took, and what was set aside.
+        # One stream, one stage: the tuples that its channels took, plus those set aside.
         return self.records[0].tuples - self._before(0).tuples + aside.late + aside.rejected
 
     def clean_up(self) -> None:
-        """After the commit: what only this epoch needed goes."""
+        """After the commit: delete what only this epoch needed."""
         for delivery, outputs in self.delivered:
             delivery.forget(outputs)
         for handed in self.intake.handed.values():
@@ -105,36 +107,38 @@ class Epoch:
             side.release()
 
     def _run_group(self, runner: StageRunner) -> None:
-        """A stage, and those that run in its channels."""
-        number = runner.stage.number
-        members = [runner, *beside(self.works.graph.stages, number)]
+        """Run a stage and those in its channels."""
+        number = runner.number
+        members = [runner, *hosted_by(self.works.graph.stages, number)]
         self._move(members)
-        side = runner.map_side(self.intake, self.plan.stages[number], self._before(number))
+        record, plan = self._before(number), self.plan.stages[number]
+        bound = runner.kernel.bound(record.position, 0)
+        side = runner.exchange.run(self.intake, plan, bound, record.spread)
         self.sides.append(side)
         self.phases.ends("map")
-        turns: dict[int, Turn] = {}
+        advances: dict[int, Advance] = {}
         for member in members:
-            own = member.stage.number
-            came = side if own == number else EMPTY
+            before = self._before(member.number).position
             frontiers = tuple(
-                merged([self._promised(feed.origin, turns) for feed in each.port], self.works.merging)
-                for each in member.entrances
+                merged([self._promised(feed.origin, advances) for feed in each.port], self.works.merging)
+                for each in member.inputs
             )
-            frontiers = _onward(self._before(own).frontiers, frontiers)
-            turns[own] = member.turn(self._before(own), frontiers, came, self._drained)
+            frontiers = _onward(before.frontiers, frontiers)
+            held = any(self._before(member.number).channels)
+            seen = replace(side.seen if member is runner else Seen(), state=held)
+            advances[member.number] = member.kernel.advance(before, frontiers, seen, self._drained)
         receipts: dict[int, list[Receipt]] = {}
-        if not all(turn.idle for turn in turns.values()):
-            channels = self.plan.stages[number].channels
-            tasks = tuple(self._task(member, turns[member.stage.number]) for member in members)
-            receipts = run_channels(self.intake.session, side, channels, tasks)
+        if not all(each.idle for each in advances.values()):
+            tasks = tuple(self._task(member, advances[member.number]) for member in members)
+            receipts = run_channels(self.intake.session, side, plan.channels, tasks)
         for member in members:
-            own = member.stage.number
-            self._record(member, turns[own], receipts.get(own, []), side if own == number else EMPTY)
+            found = side.spread if member is runner else None
+            self._record(member, advances[member.number], receipts.get(member.number, []), found)
         self.phases.ends("channels")
 
     def _move(self, members: list[StageRunner]) -> None:
-        """Bring the state of a stage and those beside it to where the plan's router has it."""
-        number = members[0].stage.number
+        """Move the state of a stage and those in its channels to where the plan's router places it."""
+        number = members[0].number
         before, after = self.before.plan.stages[number], self.plan.stages[number]
         if not self.before.stages or not relocated(before, after):
             return
@@ -142,50 +146,52 @@ class Epoch:
             self.intake.session,
             self.works.rescaling.routers,
             self.works.checkpoint.segments,
-            f"{self.moment}-{number}-moved",
+            f"{self.epoch_id}-{number}-moved",
         )
-        records, moved = moving.run(
-            members, [self._before(each.stage.number) for each in members], before, after
-        )
-        self.moved.update({each.stage.number: record for each, record in zip(members, records, strict=True)})
+        records, moved = moving.run(members, [self._before(each.number) for each in members], before, after)
+        self.moved.update({each.number: record for each, record in zip(members, records, strict=True)})
         self.moves.append(replace(moved, left=self.works.rescaling.left(after)))
         self.phases.ends("move")
 
-    def _task(self, runner: StageRunner, turn: Turn) -> StageTask:
-        number = runner.stage.number
-        task = runner.task(
-            self._before(number),
-            turn,
-            self.plan.stages[number],
-            self.works.checkpoint.segments,
-            f"{self.moment}-{number}",
+    def _task(self, runner: StageRunner, advance: Advance) -> ChannelTask:
+        number, host = runner.number, runner.stage.host
+        record, plan = self._before(number), self.plan.stages[number]
+        exit_number = runner.inputs[0].exits[0]
+        return ChannelTask(
+            stage=number,
+            kernel=runner.kernel,
+            folder=self.works.checkpoint.segments,
+            label=f"{self.epoch_id}-{number}",
+            state=record.channels or ((),) * plan.channels,
+            before=record.position,
+            after=advance.position,
+            exits=runner.exits,
+            form=plan.form,
+            ended=advance.ended,
+            host=None if host is None or exit_number is None else (host, exit_number),
+            in_place=runner.in_place,
         )
-        host = runner.stage.beside
-        return StageTask(number, task, host, None if host is None else runner.entrances[0].exits[0])
 
-    def _record(self, runner: StageRunner, turn: Turn, receipts: list[Receipt], side: MapSide) -> None:
-        number = runner.stage.number
+    def _record(
+        self, runner: StageRunner, advance: Advance, receipts: list[Receipt], spread: Spread | None
+    ) -> None:
+        number = runner.number
         before = self._before(number)
         plan = self.plan.stages[number]
         frequent = self.works.rescaling.frequent[number]
         if receipts:
             self.receipts[number] = receipts
             frequent.update([each.keys for each in receipts])
-        newest = [each.newest for each in receipts if each.newest is not None]
-        newest += [before.newest] if before.newest is not None else []
         tuples = sum(receipt.tuples for receipt in receipts)
         received = sum(receipt.received for receipt in receipts)
-        combined = received and plan.combining == "map"
+        combined = received and plan.form == "combined"
         self.records[number] = StageRecord(
             channels=tuple(each.segments for each in receipts) or before.channels or ((),) * plan.channels,
-            frontiers=turn.frontiers,
-            promise=turn.promise,
-            first_open=turn.first_open,
-            newest=max(newest) if newest else None,
+            position=advance.position,
             shrinkage=tuples / received if combined else before.shrinkage,
             tuples=before.tuples + tuples,
             seconds=before.seconds + sum(receipt.busy for receipt in receipts),
-            spread=before.spread if side.spread is None else side.spread,
+            spread=before.spread if spread is None else spread,
             keys=frequent.counts(),
         )
         for receipt in receipts:
@@ -195,28 +201,29 @@ class Epoch:
             schema = self.works.graph.handed.get((number, place))
             if schema is not None and exit_.target is not None:
                 files = tuple(output for _, output in self.outputs.get((number, place), []))
-                self.intake.handed[number, place] = Handed(exit_.target.folder, schema, files)
+                self.intake.handed[number, place] = StageFiles(exit_.target.folder, schema, files)
 
     def _before(self, number: int) -> StageRecord:
-        """What a stage had when the epoch began, once its state is where the plan has it."""
+        """What a stage had when the epoch began, once its state is where the plan places it."""
         if number in self.moved:
             return self.moved[number]
         return self.before.stages[number] if self.before.stages else StageRecord()
 
     @property
     def _drained(self) -> int | None:
-        """Where all streams have ended: just after the latest tuple."""
-        if not self.moment.drain:
+        """The frontier when all streams have ended: just after the latest tuple."""
+        if not self.epoch_id.drain:
             return None
         return 1 + max(each.newest for each in self.before.frontiers.values() if each.newest is not None)
 
-    def _promised(self, origin: Stream | int, turns: Mapping[int, Turn]) -> int | None:
+    def _promised(self, origin: Stream | int, advances: Mapping[int, Advance]) -> int | None:
         if isinstance(origin, Stream):
             return self._frontier(origin).value
-        return turns[origin].promise if origin in turns else self.records[origin].promise
+        position = advances[origin].position if origin in advances else self.records[origin].position
+        return position.promise
 
     def _frontier(self, stream: Stream) -> Frontier:
-        """The frontier of a stream after this epoch; known once a stage that it feeds has been mapped."""
+        """The frontier of a stream after this epoch; known once a stage that it feeds ran its map side."""
         if stream.name not in self.frontiers:
             before = self.before.frontiers.get(stream.name, Frontier())
             seen = self._seen(stream)
@@ -226,22 +233,22 @@ class Epoch:
         return self.frontiers[stream.name]
 
     def _seen(self, stream: Stream) -> dict[str, int]:
-        """The latest event time of each part of a stream in the epoch."""
-        found = self.intake.seen.get(stream.name, Seen())
+        """The latest event time of each partition of a stream in the epoch."""
+        found = self.intake.seen.get(stream.name, StreamSeen())
         if found.latest is None:
             return {}
         if stream.key is None:
             return {"": found.latest}
         rows = self.intake.arrivals[stream.name].where(f"{REJECT} IS NULL")
         parts = rows.groupBy(F.col(stream.key).cast("string").alias("part"))
-        # Streams are few beside their rows: a task for each core, not the 200 of Spark's default.
+        # There are few streams for many rows: one task per core, not the 200 of Spark's default.
         tasks = rows.sparkSession.sparkContext.defaultParallelism
         with settings(rows.sparkSession, {"spark.sql.shuffle.partitions": str(tasks)}):
             latest = parts.agg(F.max(TIME).alias("latest")).collect()
         return {row["part"] or "": row["latest"] for row in latest}
 
     def _deliver(self) -> int:
-        """Give every outlet its files; how many results there are."""
+        """Give every outlet its files and return the number of results."""
         results = 0
         widest = max((each.channels for each in self.plan.stages), default=1)
         for outlet in self.works.graph.outlets:
@@ -249,25 +256,27 @@ class Epoch:
             for each in outlet.written:
                 files += written(outlet, each, self.intake, widest)
             numbered = [(place, output) for place, (_, output) in enumerate(files)]
-            outlet.delivery.deliver(self.moment, numbered)
+            outlet.delivery.deliver(self.epoch_id, numbered)
             outputs = [output for _, output in numbered]
             self.delivered.append((outlet.delivery, outputs))
             results += sum(output.rows for output in outputs)
         return results
 
     def _set_aside(self) -> Counts:
-        """Late tuples and rejects to their own outputs; the count is of what was written."""
+        """Write late tuples and rejects to their own outputs and return the numbers written."""
         late = rejected = 0
         for name, frame in self.intake.arrivals.items():
-            seen, bound = self.intake.seen.get(name, Seen()), self.intake.bounds.get(name)
+            seen, bound = self.intake.seen.get(name, StreamSeen()), self.intake.bounds.get(name)
             if bound is not None and seen.earliest is not None and seen.earliest < bound:
                 rows = frame.where(f"{REJECT} IS NULL AND {TIME} < {bound}L")
-                late += self.works.late[name].write(self.moment, rows)
+                late += self.works.late[name].write(self.epoch_id, rows)
             if seen.rejects:
-                rejected += self.works.rejects[name].write(self.moment, frame.where(f"{REJECT} IS NOT NULL"))
+                rejected += self.works.rejects[name].write(
+                    self.epoch_id, frame.where(f"{REJECT} IS NOT NULL")
+                )
         for stage, rows in self.intake.missed:
             aside = self.works.missed(stage, tuple(f"`{name}`" for name in rows.columns if name != TIME))
-            late += aside.write(self.moment, rows)
+            late += aside.write(self.epoch_id, rows)
         return Counts(late=late, rejected=rejected)
 
 

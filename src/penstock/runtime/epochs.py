@@ -1,4 +1,4 @@
-"""Epoch after epoch of one query: what each begins from, and what is told of it when it is done."""
+"""Runs one epoch of a query after another: what each begins from, and what it reports at its end."""
 
 import time
 from collections import deque
@@ -8,33 +8,41 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.connect import EpochId
 from penstock.errors import DamagedCheckpoint
 from penstock.query import Stream
-from penstock.runtime.epoch import Epoch, Works
-from penstock.runtime.intake import Intake
-from penstock.runtime.observation import Decision, Observation, Policy, StageChannels, decided
-from penstock.runtime.observing import epoch_progress, stage_channels
+from penstock.runtime.epoch import Epoch, RunSetup
+from penstock.runtime.epoch_input import EpochInput
+from penstock.runtime.observation import (
+    Decision,
+    Observation,
+    Policy,
+    StageChannels,
+    decided,
+    epoch_progress,
+    stage_channels,
+)
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases
-from penstock.runtime.receipts import Receipt
-from penstock.runtime.records import Manifest, Moment
-from penstock.runtime.rescaling import Rescaling
+from penstock.runtime.records import Manifest
+from penstock.runtime.rescale.requests import Rescaling
+from penstock.runtime.rescale.splitting import splits_decided
 from penstock.runtime.spark.failures import translated
 from penstock.runtime.spark.session import prepare
-from penstock.runtime.splits import splits_decided
+from penstock.runtime.stage import Receipt
 
 __all__ = ["MOST_DECISIONS", "Epochs"]
 
 MOST_DECISIONS = 1000
-"""How many decisions a run remembers."""
+"""The number of decisions that a run remembers."""
 
 
 @dataclass
 class Epochs:
-    """Runs epoch after epoch of one query; the manifest of the last one is all it remembers."""
+    """Runs the epochs of one query; the manifest of the last epoch is all it remembers."""
 
     session: SparkSession
-    works: Works
+    works: RunSetup
     planner: Planner
     report: Callable[[EpochProgress], None]
     clock: Callable[[], float] = time.time
@@ -45,7 +53,7 @@ class Epochs:
 
     @property
     def rescaling(self) -> Rescaling:
-        """What is asked for of its stages."""
+        """The requests for its stages."""
         return self.works.rescaling
 
     def __post_init__(self) -> None:
@@ -55,47 +63,51 @@ class Epochs:
             self.rescaling.frequent[number].resume(record.keys)
 
     def run(self, frame: DataFrame, epoch: int, query: StreamingQuery) -> None:
-        """One micro-batch of Structured Streaming; `query` is the one that runs it."""
-        moment = Moment(epoch)
+        """Run one micro-batch of Structured Streaming; `query` is the streaming query that runs it."""
+        epoch_id = EpochId(epoch)
         last = self.last
         if self._first:
-            self._check_continuity(moment)
+            self._check_continuity(epoch_id)
             self._first = False
-        if last is not None and last.moment >= moment:
+        if last is not None and last.epoch_id >= epoch_id:
             return
         prepare(frame.sparkSession)
         with translated():
-            self._happen(moment, frame.sparkSession, self.works.arrivals.apart(frame, query))
+            self._happen(epoch_id, frame.sparkSession, self.works.arrivals.apart(frame, query))
 
     def drain(self) -> None:
-        """Close every window that is still open; what the end of a bounded source means."""
+        """Close every window that is still open, because a bounded source has ended."""
         last = self.last
-        if last is None or last.moment.drain or all(each.newest is None for each in last.frontiers.values()):
+        if (
+            last is None
+            or last.epoch_id.drain
+            or all(each.newest is None for each in last.frontiers.values())
+        ):
             return
-        # A session of its own: the settings of epochs are not for the user's.
+        # A separate session: the settings of epochs must not change the user's.
         session = self.session.newSession()
         prepare(session)
         with translated():
-            self._happen(Moment(last.moment.epoch, drain=True), session, {})
+            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {})
 
-    def _check_continuity(self, moment: Moment) -> None:
-        """Spark's part of the checkpoint and ours must tell the same story."""
-        known = -1 if self.last is None else self.last.moment.epoch
-        if moment.epoch not in {known, known + 1}:
+    def _check_continuity(self, epoch_id: EpochId) -> None:
+        """Check that Spark's part of the checkpoint and ours are of the same epoch."""
+        known = -1 if self.last is None else self.last.epoch_id.epoch
+        if epoch_id.epoch not in {known, known + 1}:
             raise DamagedCheckpoint(
-                f"checkpoint {self.works.checkpoint.root.uri}: Spark continues at epoch {moment.epoch}, the "
-                f"last manifest is of epoch {known}; restore the whole folder from one backup, or use a new "
-                "one"
+                f"checkpoint {self.works.checkpoint.root.uri}: Spark continues at epoch {epoch_id.epoch}, "
+                f"but the last manifest is of epoch {known}; restore the whole folder from one "
+                "backup, or use a new one"
             )
 
-    def _happen(self, moment: Moment, session: SparkSession, arrivals: Mapping[str, DataFrame]) -> None:
+    def _happen(self, epoch_id: EpochId, session: SparkSession, arrivals: Mapping[str, DataFrame]) -> None:
         phases = Phases()
-        plan = self.planner.plan(moment, self.last)
-        before = self.last or Manifest(moment, plan)
+        plan = self.planner.plan(epoch_id, self.last)
+        before = self.last or Manifest(epoch_id, plan)
         phases.ends("plan")
         routers = self.rescaling.routers
-        intake = Intake(session, arrivals, self._bounds(before), routers, self._floors(before))
-        epoch = Epoch(self.works, moment, plan, before, intake, phases)
+        intake = EpochInput(session, arrivals, self._bounds(before), routers, self._floors(before))
+        epoch = Epoch(self.works, epoch_id, plan, before, intake, phases)
         manifest = epoch.run()
         self.works.checkpoint.commit(manifest)
         self.last = manifest
@@ -113,19 +125,19 @@ class Epochs:
         )
         self.report(seen)
         if self.policy is not None:
-            for wish in self.policy(Observation(moment.epoch, self.observed())):
+            for wish in self.policy(Observation(epoch_id.epoch, self.observed())):
                 self.rescaling.ask(wish)
 
     def observed(self) -> tuple[StageChannels, ...]:
-        """The channels of every stage that has channels of its own, after the last epoch."""
+        """The channels of every stage that has its own, after the last epoch."""
         if self.last is None:
             return ()
         return tuple(
-            stage_channels(runner, plan, record, self.receipts.get(runner.stage.number, []), self.rescaling)
+            stage_channels(runner, plan, record, self.receipts.get(runner.number, []), self.rescaling)
             for runner, plan, record in zip(
                 self.works.graph.stages, self.last.plan.stages, self.last.stages, strict=True
             )
-            if runner.stage.beside is None
+            if runner.stage.host is None
         )
 
     def _bounds(self, before: Manifest) -> dict[str, int | None]:
@@ -133,8 +145,8 @@ class Epochs:
         bounds: dict[str, int | None] = {}
         for place, record in enumerate(before.stages):
             runner = self.works.graph.stages[place]
-            for port, entrance in enumerate(runner.entrances):
-                bound = runner.bound(record, port)
+            for port, entrance in enumerate(runner.inputs):
+                bound = runner.kernel.bound(record.position, port)
                 for feed in entrance.port:
                     if isinstance(feed.origin, Stream) and bound is not None:
                         known = bounds.get(feed.origin.name)
@@ -142,12 +154,12 @@ class Epochs:
         return bounds
 
     def _floors(self, before: Manifest) -> dict[tuple[int, int], int]:
-        """By best effort a port may have passed what a slower stage still gives; how far each has come."""
+        """How far each port has come; with best effort it may have passed what a slower stage still gives."""
         if self.works.merging == "transparent":
             return {}
         found = {
-            entrance.number: self.works.graph.stages[place].bound(record, port)
+            entrance.number: self.works.graph.stages[place].kernel.bound(record.position, port)
             for place, record in enumerate(before.stages)
-            for port, entrance in enumerate(self.works.graph.stages[place].entrances)
+            for port, entrance in enumerate(self.works.graph.stages[place].inputs)
         }
         return {number: bound for number, bound in found.items() if bound is not None}

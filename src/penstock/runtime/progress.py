@@ -1,27 +1,80 @@
-"""What a run tells about each of its epochs."""
+"""What a run reports about each of its epochs: values that print as one line each, with units."""
 
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol, Self
 
-__all__ = ["ChannelWork", "EpochProgress", "Phases", "StageProgress", "instant"]
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+__all__ = [
+    "ChannelWork",
+    "EpochProgress",
+    "LiveLine",
+    "Phases",
+    "StageProgress",
+    "instant",
+    "line",
+    "shown_bytes",
+    "shown_seconds",
+    "shown_time",
+]
 
 
-@dataclass(frozen=True)
+def shown_bytes(size: float) -> str:
+    """A size with its unit.
+
+    >>> shown_bytes(0), shown_bytes(1_234_000), shown_bytes(8e13)
+    ('0 B', '1.2 MB', '80,000.0 GB')
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:,.1f} {unit}"
+    return f"{size:.0f} B"
+
+
+def shown_seconds(seconds: float) -> str:
+    """A duration with the unit that fits it.
+
+    >>> shown_seconds(1.234), shown_seconds(0.0123), shown_seconds(2.5e-6)
+    ('1.23 s', '12.3 ms', '2.5 µs')
+    """
+    if seconds >= 1 or not seconds:
+        return f"{seconds:,.2f} s"
+    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
+
+
+def shown_time(time: datetime | None) -> str:
+    """An event time to the second, or "none yet".
+
+    >>> shown_time(datetime(2024, 1, 1, 12, tzinfo=UTC)), shown_time(None)
+    ('2024-01-01 12:00:00', 'none yet')
+    """
+    return "none yet" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
+
+
+@dataclass(frozen=True, repr=False)
 class ChannelWork:
-    """One channel in one epoch: the rows that it worked on itself, how long it was busy, processor time."""
+    """One channel in one epoch: the rows it worked on itself, how long it was busy, processor time."""
 
     rows: int
     seconds: float
     cpu_seconds: float
 
+    def __repr__(self) -> str:
+        busy, cpu = shown_seconds(self.seconds), shown_seconds(self.cpu_seconds)
+        return f"{self.rows:,} rows, busy {busy}, {cpu} of processor time"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class StageProgress:
-    """One stage in one epoch: the tuples that its channels took, how long they were busy, what they keep.
+    """One stage in one epoch: the tuples its channels took, how long they were busy, the state they keep.
 
-    `channels` tells it for each channel, where the stage ran; `split` says which hot keys were dealt out over
+    `channels` has the figures of each channel if the stage ran. `split` says which hot keys were split into
     sub-keys and why, or is empty.
     """
 
@@ -38,12 +91,20 @@ class StageProgress:
         """Seconds of a channel for each tuple."""
         return self.busy_seconds / self.tuples if self.tuples else None
 
+    def __repr__(self) -> str:
+        cost = "" if self.cost is None else f" ({shown_seconds(self.cost)} each)"
+        return (
+            f"{self.name}: {self.tuples:,} tuples{cost}, busy {shown_seconds(self.busy_seconds)} in "
+            f"{len(self.channels):,} channels, {self.state_rows:,} rows of state, frontier "
+            f"{shown_time(self.frontier)}{f', {self.split}' if self.split else ''}"
+        )
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class EpochProgress:
-    """One epoch: what came in, what went out, how long each phase took, and the state it left.
+    """One epoch: its input and output, how long each phase took, and the state it left.
 
-    `lag_seconds` is how far the frontier is behind the wall clock; it says little for old data.
+    `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data.
     """
 
     epoch: int
@@ -62,12 +123,21 @@ class EpochProgress:
 
     @property
     def rows_per_second(self) -> float:
-        """Tuples of the epoch over its time."""
+        """Tuples of the epoch per second."""
         return self.rows / self.seconds if self.seconds else 0.0
+
+    def __repr__(self) -> str:
+        # Numbers have a fixed usual width, so that a list of epochs reads as a table.
+        counts = f"{self.rows:>9,} tuples, {self.results:>7,} results, {self.late:>3,} late"
+        state = f"state {self.state_rows:,} rows, {shown_bytes(self.state_bytes)}"
+        return (
+            f"epoch {self.epoch:>4,}: {counts}, {self.rejected:>3,} rejected, {self.seconds:>5.2f} s, "
+            f"frontier {shown_time(self.frontier)}, {state}"
+        )
 
 
 def instant(microseconds: int | None) -> datetime | None:
-    """A time of the frontier as people read it; None where it is outside of what a datetime can hold."""
+    """A time of the frontier as a datetime; None if it is outside the range of datetime."""
     if microseconds is None:
         return None
     try:
@@ -77,14 +147,55 @@ def instant(microseconds: int | None) -> datetime | None:
 
 
 class Phases:
-    """Wall time of the parts of an epoch."""
+    """Wall time of the phases of an epoch."""
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
         self._since = time.perf_counter()
 
     def ends(self, name: str) -> None:
-        """A phase, or a part of one, ends here and the next begins."""
+        """End a phase, or a part of one, and begin the next."""
         now = time.perf_counter()
         self.times[name] = self.times.get(name, 0.0) + now - self._since
         self._since = now
+
+
+class _Progressing(Protocol):
+    @property
+    def progress(self) -> list[EpochProgress]: ...
+
+
+class LiveLine:
+    """Shows the newest epoch of a run, at most ten times a second."""
+
+    def __init__(self, run: _Progressing, *, shown: bool | None) -> None:
+        self._run = run
+        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            console = Console(stderr=True)
+            self._live = Live(
+                get_renderable=self._text, console=console, refresh_per_second=10, transient=True
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def _text(self) -> Text:
+        epochs = self._run.progress[-1:]
+        return line(epochs[0]) if epochs else Text("waiting for the first epoch …", style="dim")
+
+
+def line(epoch: EpochProgress) -> Text:
+    """An epoch in one line."""
+    return Text(
+        f"epoch {epoch.epoch}  {epoch.rows_per_second:,.0f} rows/s  {epoch.seconds:.2f} s  "
+        f"frontier {shown_time(epoch.frontier)}  "
+        f"state {epoch.state_rows:,} rows, {shown_bytes(epoch.state_bytes)}  results {epoch.results:,}  "
+        f"late {epoch.late:,}  rejected {epoch.rejected:,}"
+    )

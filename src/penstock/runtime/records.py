@@ -1,43 +1,33 @@
-"""What is written down of an epoch: its plan beforehand, its manifest afterwards."""
+"""The records of an epoch: its plan, written before it runs, and its manifest, written after."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.compile import Combining
+from penstock.connect import EpochId
+from penstock.operators.exchange import Form
+from penstock.operators.kernel import StagePosition
+from penstock.routing import Spread
 from penstock.runtime.frontier import Frontier
-from penstock.runtime.key_counts import KeyCounts
-from penstock.runtime.segments import Segment
-from penstock.runtime.spread import Spread
-from penstock.runtime.sub_key_plan import SubKeyPlan
+from penstock.runtime.rescale.frequent_keys import KeyCounts
+from penstock.runtime.rescale.sub_keys import SubKeyPlan
+from penstock.state.segments import Segment
 
-__all__ = ["Counts", "EpochPlan", "Manifest", "Moment", "Moved", "StagePlan", "StageRecord"]
-
-
-@dataclass(frozen=True, order=True)
-class Moment:
-    """An epoch, or the draining after it when a bounded source has ended."""
-
-    epoch: int
-    drain: bool = False
-
-    def __str__(self) -> str:
-        # Names sort as moments do: a drain comes after the data of its epoch.
-        return f"{self.epoch:012d}-{'drain' if self.drain else 'data'}"
+__all__ = ["Counts", "EpochPlan", "Manifest", "Moved", "StagePlan", "StageRecord"]
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """How a stage runs in an epoch: how many channels, and for windows where partials are formed.
+    """How a stage runs in an epoch: the number of its channels, and the form in which rows reach them.
 
-    `router` names the router that says where every key is, empty where there are no keys; `target` the one
-    that it is a step to, and `partitioning` how that was made. Where the router changes, `spread` are the hot
-    keys of a join from then on. With `sub_keys` the channels form partials of rows that are dealt out by
-    sub-keys, and each partial then goes to the channel that keeps its key.
+    `router` names the router that places every key; it is empty if there are no keys. `target` names the
+    router that it is a step to, and `partitioning` says how the target was made. If the router changes,
+    `spread` are the hot keys on grids from then on. With `sub_keys`, rows are partitioned by sub-keys, the
+    channels form partials of them, and each partial then goes to the channel that keeps its key.
     """
 
     channels: int
-    combining: Combining = "channel"
+    form: Form = "rows"
     router: str = ""
     target: str = ""
     partitioning: str = "balanced"
@@ -46,7 +36,7 @@ class StagePlan:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StagePlan":
-        """The plan that plain values stand for."""
+        """The plan from its plain values."""
         spread, split = value.pop("spread", None), value.pop("sub_keys", None)
         return cls(
             **value,
@@ -57,7 +47,7 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """What the next epoch does: how each stage runs, and what time it is."""
+    """What the next epoch does: how each stage runs, and the time of the epoch."""
 
     stages: tuple[StagePlan, ...]
     now: int
@@ -68,17 +58,17 @@ class EpochPlan:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
-        """The plan that plain values stand for."""
+        """The plan from its plain values."""
         return cls(tuple(StagePlan.from_json(each) for each in value["stages"]), value["now"])
 
     def routers(self) -> set[str]:
-        """Every router that it names."""
+        """Every router that the plan names."""
         return {name for stage in self.stages for name in (stage.router, stage.target) if name}
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Tuples and results, of one epoch or since the beginning."""
+    """Counts of tuples and results, of one epoch or since the start."""
 
     rows: int = 0
     late: int = 0
@@ -96,21 +86,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What a stage left behind: every channel's segments, and how far it has come.
+    """What a stage left behind: the segments of every channel, and its progress.
 
-    `frontiers` are those of its ports, and `promise` is the event time below which it gives no more
-    results. Of windows, `first_open` is the first window that is not closed, `newest` the last pane that
-    holds a tuple, and `shrinkage` the measured ratio of rows to partials, by which the next plan chooses
-    where partials are formed. `tuples` and `seconds` add up what its channels took and how long they were
-    busy with it. Of a join, `spread` are its hot keys, once they are known. `keys` are the frequent keys, by
-    which routers are made.
+    `shrinkage` is the measured ratio of rows to what the map side combined them into; the next plan chooses
+    the form of the exchange by it. `tuples` and `seconds` sum what its channels took and how long they were
+    busy. `spread` are its hot keys on grids, None before the first search for them. `keys` are the frequent
+    keys from which routers are made.
     """
 
     channels: tuple[tuple[Segment, ...], ...] = ()
-    frontiers: tuple[int | None, ...] = ()
-    promise: int | None = None
-    first_open: int | None = None
-    newest: int | None = None
+    position: StagePosition = field(default_factory=StagePosition)
     shrinkage: float | None = None
     tuples: int = 0
     seconds: float = 0.0
@@ -119,12 +104,11 @@ class StageRecord:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StageRecord":
-        """The record that plain values stand for."""
-        channels = tuple(tuple(Segment(**each) for each in channel) for channel in value.pop("channels"))
-        spread = value.pop("spread")
+        """The record from its plain values."""
+        position, spread = value.pop("position"), value.pop("spread")
         return cls(
-            channels=channels,
-            frontiers=tuple(value.pop("frontiers")),
+            channels=tuple(tuple(Segment(**each) for each in channel) for channel in value.pop("channels")),
+            position=StagePosition(tuple(position["frontiers"]), position["promise"], position["progress"]),
             spread=None if spread is None else Spread.from_json(spread),
             keys=KeyCounts.from_json(value.pop("keys")),
             **value,
@@ -133,10 +117,10 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class Moved:
-    """State that went to other channels at the beginning of an epoch, of a stage and those beside it.
+    """State of a stage and those in its channels that moved to other channels at the start of an epoch.
 
-    `before` and `after` are numbers of channels, `left` is what has to follow in later epochs: the share of
-    cells and table keys that are not yet where the target has them.
+    `before` and `after` are numbers of channels. `left` is what later epochs have to move: the share of
+    cells and table keys that are not yet where the target router has them.
     """
 
     stage: int
@@ -153,7 +137,7 @@ class Moved:
 class Manifest:
     """What an epoch left behind: the frontier of every stream, and the record of every stage."""
 
-    moment: Moment
+    epoch_id: EpochId
     plan: EpochPlan
     frontiers: Mapping[str, Frontier] = field(default_factory=dict)
     stages: tuple[StageRecord, ...] = ()
@@ -162,7 +146,7 @@ class Manifest:
     moved: tuple[Moved, ...] = ()
 
     def segments(self) -> Iterator[Segment]:
-        """Every segment that it names."""
+        """Every segment that the manifest names."""
         for stage in self.stages:
             for channel in stage.channels:
                 yield from channel
@@ -173,9 +157,9 @@ class Manifest:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Manifest":
-        """The manifest that plain values stand for."""
+        """The manifest from its plain values."""
         return cls(
-            moment=Moment(**value["moment"]),
+            epoch_id=EpochId(**value["epoch_id"]),
             plan=EpochPlan.from_json(value["plan"]),
             frontiers={name: Frontier(**each) for name, each in value["frontiers"].items()},
             stages=tuple(StageRecord.from_json(each) for each in value["stages"]),

@@ -1,6 +1,6 @@
-"""The routers of a checkpoint: files named by their content, written before a plan names them.
+"""The routers of a checkpoint: files named by their content, each written before a plan names it.
 
-Their native forms are kept as well: the arrays go to the JVM once, not in every epoch.
+Their native Spark forms are cached as well: the arrays go to the JVM once, not in every epoch.
 """
 
 import hashlib
@@ -13,24 +13,24 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from penstock.errors import DamagedCheckpoint
 from penstock.routing import HashPair
 from penstock.runtime.spark.routes import route_column
-from penstock.runtime.storage import Location
+from penstock.state.storage import Location
 
 __all__ = ["Routers"]
 
-# Routers in memory: of every stage that of the last epoch, that of this one, and the target.
+# Routers in memory: for every stage those of the last epoch and of this one, and the target.
 _MOST_HELD = 64
 
 
 @dataclass
 class Routers:
-    """Stores and finds routers by name."""
+    """Stores routers and finds them by name."""
 
     folder: Location
     _held: dict[str, HashPair] = field(default_factory=dict)
     _columns: dict[tuple[str, str], Column] = field(default_factory=dict)
 
     def store(self, router: HashPair) -> str:
-        """Make a router durable; its name."""
+        """Make a router durable and return its name."""
         data = router.to_bytes()
         name = f"{_digest(data)}.router"
         if not self.folder.has(name):
@@ -39,7 +39,7 @@ class Routers:
         return name
 
     def find(self, name: str) -> HashPair:
-        """The router of that name."""
+        """The router with this name."""
         if name not in self._held:
             data = self.folder.read(name) if self.folder.has(name) else b""
             if _digest(data) != name.removesuffix(".router"):
@@ -51,7 +51,7 @@ class Routers:
         return self._held[name]
 
     def column(self, name: str, hashed: str) -> Column:
-        """The channel as a native expression over a hash that is given as SQL."""
+        """The channel as a native expression over a hash given as SQL."""
         if (name, hashed) not in self._columns:
             self._columns[name, hashed] = route_column(F.expr(hashed), self.find(name).arrays)
             _bound(self._columns)

@@ -1,5 +1,9 @@
-"""The handle of a running query."""
+"""The handle of a running query.
 
+The logger `penstock.run` gets one line for each epoch and each decision (INFO), and for a failure (ERROR).
+"""
+
+import logging
 import signal
 import threading
 import time
@@ -12,25 +16,30 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError, RunError
+from penstock.query import PartitioningName
 from penstock.runtime.epochs import Epochs
-from penstock.runtime.live import LiveLine
 from penstock.runtime.observation import Decision, StageChannels
-from penstock.runtime.progress import EpochProgress
+from penstock.runtime.progress import EpochProgress, LiveLine
 from penstock.runtime.records import Counts
-from penstock.runtime.rescaling import Rescale
+from penstock.runtime.rescale.requests import Rescale
 from penstock.runtime.spark.failures import raised
 
 __all__ = ["HISTORY", "Rescaled", "Run"]
 
+_log = logging.getLogger("penstock.run")
+
 HISTORY = 1000
-"""How many epochs `Run.progress` remembers."""
+"""The number of epochs that `Run.progress` remembers."""
 
 
 class Run:
     """A query that runs in the background until it is stopped, fails, or its bounded source ends."""
 
-    def __init__(self, bounded: bool) -> None:  # noqa: FBT001 - set once, by the engine
+    def __init__(self, *, bounded: bool, close: Callable[[], None], name: str | None = None) -> None:
         self._bounded = bounded
+        self._close = close
+        self._name = name
+        self._logged: Decision | None = None
         self._history: deque[EpochProgress] = deque(maxlen=HISTORY)
         self._stopping = threading.Event()
         self._done = threading.Event()
@@ -41,10 +50,19 @@ class Run:
         self._query: StreamingQuery
         self._supervisor: threading.Thread
 
+    def __repr__(self) -> str:
+        state = "running" if self.running else "failed" if self._error is not None else "ended"
+        epochs = f"epoch {self._history[-1].epoch:,}" if self._history else "no epoch yet"
+        counts = self.counts
+        return (
+            f"Run {self._name or 'without a name'}: {state}, {epochs}, {counts.rows:,} tuples, "
+            f"{counts.results:,} results, {counts.late:,} late, {counts.rejected:,} rejected"
+        )
+
     def begin(
         self, epochs: Epochs, start: Callable[[Callable[[DataFrame, int], None]], StreamingQuery]
     ) -> None:
-        """Start the streaming query and the thread that sees it through."""
+        """Start the streaming query, and the thread that watches it to its end."""
         self._epochs = epochs
         self._query = start(self._epoch)
         self._started.set()
@@ -58,12 +76,12 @@ class Run:
 
     @property
     def counts(self) -> Counts:
-        """Tuples and results since the checkpoint was made."""
+        """Counts of tuples and results since the checkpoint was made."""
         return self._epochs.last.total if self._epochs.last else Counts()
 
     @property
     def costs(self) -> dict[int, float]:
-        """Measured seconds of a channel for each tuple, by the number of the stage."""
+        """Measured channel seconds per tuple, by the number of the stage."""
         stages = self._epochs.last.stages if self._epochs.last else ()
         return {number: stage.seconds / stage.tuples for number, stage in enumerate(stages) if stage.tuples}
 
@@ -78,14 +96,21 @@ class Run:
         return list(self._epochs.decisions)
 
     def rescale(
-        self, stage: int, channels: int, partitioning: str | None = None, *, reason: str = "asked for"
+        self,
+        stage: int,
+        channels: int,
+        partitioning: PartitioningName | None = None,
+        *,
+        reason: str = "asked for",
     ) -> "Rescaled":
-        """Run a stage on so many channels from the next epoch on; what must move, and only that, moves then.
+        """Run a stage on this number of channels from the next epoch on; only state that has to move moves.
 
-        With the number that it has, its router is made anew from the frequencies of keys. Returns at once;
-        ``wait`` of what is returned waits until all state is where it belongs.
+        With its present number of channels, the stage gets a new router made from the frequencies of keys.
+        The call returns at once; ``wait`` of the returned value waits until all state has moved. A request
+        that cannot be met raises ``BadRescale`` here, and the run continues as before.
         """
-        return Rescaled(self, self._epochs.rescaling.ask(Rescale(stage, channels, partitioning, reason)))
+        wish = Rescale(stage, channels, partitioning, reason)
+        return Rescaled(self, wish, self._epochs.rescaling.ask(wish))
 
     @property
     def running(self) -> bool:
@@ -93,15 +118,29 @@ class Run:
         return not self._done.is_set()
 
     def report(self, progress: EpochProgress) -> None:
-        """Remember an epoch."""
+        """Remember an epoch and log it."""
         self._history.append(progress)
+        _log.info("%s", _LogLine(self._name, progress))
+        for decision in self._new_decisions():
+            _log.info("%s", _LogLine(self._name, decision))
+
+    def _new_decisions(self) -> list[Decision]:
+        """The decisions since the last epoch, oldest first."""
+        found: list[Decision] = []
+        for each in reversed(self._epochs.decisions):
+            if each is self._logged:
+                break
+            found.append(each)
+        if found:
+            self._logged = found[0]
+        return found[::-1]
 
     def wait(self, timeout: float | None = None, *, live: bool | None = None) -> bool:
-        """Wait until the run has ended, and raise what it failed with; False if the timeout came first.
+        """Wait until the run has ended, and raise its error if it failed; False if the timeout came first.
 
-        A bounded source ends by itself and every open window is delivered. Ctrl-C and SIGTERM stop
-        the run after the epoch under way. `live` shows a line of progress on the terminal; by
-        default, when standard error is one.
+        A bounded source ends by itself, and every open window is delivered. Ctrl-C and SIGTERM stop
+        the run after the current epoch. `live` shows a line of progress on the terminal; the default
+        is to do so if standard error is a terminal.
         """
         with _StopOnSignal(self._request_stop), LiveLine(self, shown=live):
             ended = self._wait(timeout)
@@ -110,7 +149,7 @@ class Run:
         return ended
 
     def stop(self) -> None:
-        """Finish the epoch under way, leave a clean checkpoint, and return when all is still."""
+        """Finish the current epoch, leave a clean checkpoint, and return when nothing runs any more."""
         self._request_stop()
         self._done.wait()
         if self._error is not None:
@@ -123,7 +162,7 @@ class Run:
         self.stop()
 
     def _wait(self, timeout: float | None) -> bool:
-        # A plain wait would keep signal handlers from running until it returns.
+        # A plain wait would block signal handlers until it returns.
         waited = 0.0
         while not self._done.wait(0.1):
             waited += 0.1
@@ -138,7 +177,7 @@ class Run:
         """Called by Spark for every micro-batch."""
         with self._busy:
             if self._stopping.is_set():
-                # Returning would let Spark commit an epoch that did not run.
+                # A return would let Spark commit an epoch that did not run.
                 raise _Stopping
             try:
                 self._started.wait()  # Spark may offer the first epoch before start() has returned
@@ -148,23 +187,33 @@ class Run:
                 raise
 
     def _supervise(self) -> None:
-        """See the streaming query to its end, then drain what a bounded source left open."""
+        """Watch the streaming query to its end, then drain what a bounded source left open."""
         try:
             while not self._query.awaitTermination(0.1):  # type: ignore[arg-type]
                 if self._stopping.is_set():
                     with self._busy:
-                        pass  # the epoch under way has ended
-                    # Not under the lock: Spark waits for an epoch that it has offered meanwhile.
+                        pass  # the current epoch has ended
+                    # Not under the lock: Spark waits for an epoch that it has offered in the meantime.
                     self._query.stop()
             if self._bounded and not self._stopping.is_set():
                 self._epochs.drain()
         except BaseException as error:  # noqa: BLE001 - it is raised again by wait() and stop()
             self._failed(error)
         finally:
+            self._close_sinks()
+            if self._error is not None:
+                _log.error("%s: %s", self._name or "run", self._error, exc_info=self._error)
             self._done.set()
 
+    def _close_sinks(self) -> None:
+        try:
+            self._close()
+        except BaseException as error:  # noqa: BLE001 - it is raised again by wait() and stop()
+            if self._error is None:
+                self._failed(error)
+
     def _failed(self, error: BaseException) -> None:
-        """Prefer what the epoch raised over Spark's wrapping of it."""
+        """Prefer the error of the epoch over Spark's wrapper of it."""
         cause = self._error or raised(error)
         if self._error is None and self._stopping.is_set():
             return
@@ -176,19 +225,25 @@ class Run:
 
 
 class Rescaled:
-    """A rescale that was asked for."""
+    """A rescale that was requested."""
 
-    def __init__(self, run: Run, done: threading.Event) -> None:
+    def __init__(self, run: Run, wish: Rescale, done: threading.Event) -> None:
         self._run = run
+        self._wish = wish
         self._done = done
+
+    def __repr__(self) -> str:
+        state = "done" if self.done else "under way" if self._run.running else "not done when the run ended"
+        by = f" by {self._wish.partitioning}" if self._wish.partitioning else ""
+        return f"Rescaled stage {self._wish.stage} to {self._wish.channels} channels{by}: {state}"
 
     @property
     def done(self) -> bool:
-        """Whether all state is where it belongs."""
+        """Whether all state has moved."""
         return self._done.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for that; False if the timeout or the end of the run came first."""
+        """Wait until all state has moved; False if the timeout or the end of the run came first."""
         until = None if timeout is None else time.monotonic() + timeout
         while not self._done.wait(0.05):
             if not self._run.running or (until is not None and time.monotonic() >= until):
@@ -196,12 +251,23 @@ class Rescaled:
         return True
 
 
+class _LogLine:
+    """A log line that becomes text only if a handler wants it."""
+
+    def __init__(self, name: str | None, value: EpochProgress | Decision) -> None:
+        self._name = name
+        self._value = value
+
+    def __str__(self) -> str:
+        return f"{self._name}: {self._value}" if self._name else str(self._value)
+
+
 class _Stopping(Exception):  # noqa: N818 - it is no error
-    """An epoch was offered after stop() was asked for."""
+    """Spark offered an epoch after stop() was called."""
 
 
 class _StopOnSignal:
-    """SIGINT and SIGTERM ask for a stop while the main thread waits."""
+    """Let SIGINT and SIGTERM request a stop while the main thread waits."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop

@@ -1,198 +1,216 @@
-"""The one shape of a stage: a map side that routes new tuples, and a kernel in every channel.
+"""The one shape of every stage: an exchange to its channels, and a kernel in each of them.
 
-A stage object is made once when a run starts; what changes from epoch to epoch comes in as arguments and
-goes out as a record, so the last manifest is all that a run remembers.
+A stage object is made once when a run starts. What changes from epoch to epoch comes in as arguments and is
+returned as a record, so the last manifest is all that a run remembers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+import pyarrow.compute as pc
 
-from penstock.compile import Combining, Port, Stage
-from penstock.runtime.exits import Exit
-from penstock.runtime.intake import Intake, united
-from penstock.runtime.map_side import MapSide
-from penstock.runtime.placing import Homes, Placing
-from penstock.runtime.receipts import Receipt
-from penstock.runtime.records import StagePlan, StageRecord
-from penstock.runtime.segments import Segment
-from penstock.runtime.storage import Location
+from penstock.compile import Stage
+from penstock.connect.results import Output
+from penstock.operators.exchange import Exchange, Form
+from penstock.operators.kernel import Channel, Kernel, StagePosition
+from penstock.runtime.epoch_input import PortInput
+from penstock.runtime.in_place import InPlace
+from penstock.runtime.progress import ChannelWork
+from penstock.runtime.rescale.frequent_keys import KeyCounts, count_keys
+from penstock.runtime.spark.exchange import PORT, SLOT, SparkExchange, slots
+from penstock.runtime.spark.forming import Formed, merged
+from penstock.runtime.stage_outputs import OpenStageOutputs, StageOutput
+from penstock.state.segments import ChannelStore, Segment
+from penstock.state.storage import Location
 
-__all__ = ["Entrance", "StageRunner", "StageTask", "Task", "Turn", "beside", "run_channels"]
-
-_RECEIPT = StructType([StructField("stage", IntegerType()), StructField("receipt", StringType())])
-
-
-@dataclass(frozen=True)
-class Entrance:
-    """A port, and for each of its feeds the exit of the stage before through which it comes.
-
-    `number` is its stage and its place there.
-    """
-
-    number: tuple[int, int]
-    port: Port
-    exits: tuple[int | None, ...]
-
-    def rows(self, intake: Intake, exchanges: int) -> str | None:
-        """The tuples of the epoch as what may stand after FROM, None if there are none."""
-        found = [
-            intake.rows(feed, exit_number, exchanges=exchanges, port=self.number)
-            for feed, exit_number in zip(self.port, self.exits, strict=True)
-        ]
-        sources = [rows for rows in found if rows is not None]
-        if len(sources) < 2:
-            return sources[0] if sources else None
-        return united(sources, self.port[0].end.schema.names)
+__all__ = ["ChannelTask", "Receipt", "StageRunner", "channel_work", "hosted_by"]
 
 
 @dataclass(frozen=True)
-class Turn:
-    """How far a stage comes in an epoch: the frontiers of its ports, its promise, its first open window.
+class StageRunner:
+    """A stage ready to run: its kernel, its inputs and its outputs.
 
-    `idle` says that its channels have nothing to do, `ended` that nothing more will ever come.
+    A stage that runs in the channels of another stage has `in_place` instead of an exchange.
     """
 
-    frontiers: tuple[int | None, ...]
-    promise: int | None
-    first_open: int | None = None
-    idle: bool = False
-    ended: bool = False
-
-
-class Task(Protocol):
-    """One epoch's work for every channel of a stage, shipped to the workers."""
-
-    def work(self, channel: int, new: Any) -> tuple[Receipt, Mapping[int, Any]]:
-        """From new rows (None if there are none) to a receipt, and what goes on in the same channel."""
-        ...
-
-
-class StageRunner(Protocol):
-    """What runs one stage of a query."""
+    stage: Stage
+    kernel: Kernel
+    inputs: tuple[PortInput, ...]
+    exits: tuple[StageOutput, ...]
+    exchange: SparkExchange
+    in_place: InPlace | None = None
 
     @property
-    def stage(self) -> Stage:
-        """What it runs."""
-        ...
+    def number(self) -> int:
+        """The number of the stage."""
+        return self.stage.number
 
     @property
-    def entrances(self) -> tuple[Entrance, ...]:
-        """Its ports, left and right for a join."""
-        ...
+    def forms(self) -> tuple[Form, ...]:
+        """The forms in which its rows may reach the channels, the better guess first."""
+        return ("rows",) if self.in_place else self.kernel.exchanges[0].forms
 
     @property
-    def exits(self) -> tuple[Exit, ...]:
-        """Its ways out."""
-        ...
-
-    @property
-    def combinings(self) -> tuple[Combining, ...]:
-        """Where partials may be formed, the better guess first; of no meaning for joins."""
-        ...
-
-    def bound(self, record: StageRecord, port: int) -> int | None:
-        """The time below which tuples come too late for a port."""
-        ...
-
-    def map_side(self, intake: Intake, plan: StagePlan, record: StageRecord) -> MapSide:
-        """Run everything up to the exchange."""
-        ...
-
-    def turn(
-        self, record: StageRecord, frontiers: tuple[int | None, ...], side: MapSide, drained: int | None
-    ) -> Turn:
-        """How far the stage comes; `drained` is where all streams have ended, if they have."""
-        ...
-
-    def task(self, record: StageRecord, turn: Turn, plan: StagePlan, folder: Location, label: str) -> Task:
-        """The work of its channels."""
-        ...
-
-    def placing(self, before: Homes, after: Homes) -> Placing:
-        """Where its state goes when the router of its channels changes."""
-        ...
-
-    def joined(self, own: tuple[Segment, ...], came: tuple[Segment, ...]) -> tuple[Segment, ...]:
-        """The segments of a channel that kept its own and got others."""
-        ...
+    def may_split(self) -> bool:
+        """Whether rows of a hot key may be formed in several channels."""
+        return self.in_place is None and any(each.parts for each in self.kernel.exchanges)
 
 
-def beside(stages: Sequence[StageRunner], number: int) -> list[StageRunner]:
+def hosted_by(runners: Sequence[StageRunner], number: int) -> list[StageRunner]:
     """The stages that run in the channels of a stage, each after the one that feeds it."""
     found: list[StageRunner] = []
-    for runner in stages:
-        if runner.stage.beside == number:
-            found += [runner, *beside(stages, runner.stage.number)]
+    for runner in runners:
+        if runner.stage.host == number:
+            found += [runner, *hosted_by(runners, runner.number)]
     return found
 
 
-def run_channels(
-    session: SparkSession, side: MapSide, channels: int, tasks: tuple["StageTask", ...]
-) -> dict[int, list[Receipt]]:
-    """Run the kernels on every channel; one without new rows still has windows to close."""
-    rows = side.shuffled.rows if side.shuffled else _no_rows(session, channels)
-    found = rows.mapInArrow(_Kernel(tasks), _RECEIPT).collect()
-    receipts: dict[int, list[Receipt]] = {each.stage: [] for each in tasks}
-    for row in found:
-        receipts[row["stage"]].append(Receipt.from_json(row["receipt"]))
-    return {stage: sorted(each, key=lambda one: one.channel) for stage, each in receipts.items()}
+@dataclass(frozen=True)
+class Receipt:
+    """What a channel of a stage did in an epoch: its output and state, its input, and its time.
+
+    `received` rows came in; they represent `tuples`. `seconds` is how long the kernel was busy, and
+    `cpu_seconds` its processor time. `keys` counts the keys of the input; `formed` is what other channels
+    formed for this one.
+    """
+
+    channel: int
+    segments: tuple[Segment, ...]
+    outputs: tuple[Output, ...]
+    received: int = 0
+    tuples: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    keys: KeyCounts = field(default_factory=KeyCounts)
+    formed: tuple[Formed, ...] = ()
+
+    @property
+    def busy(self) -> float:
+        """How long the kernel was busy, plus the other channels that formed partials for this one."""
+        return self.seconds + sum(each.seconds for each in self.formed)
+
+    def to_json(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Receipt":
+        """The receipt from its text."""
+        value = json.loads(text)
+        segments = tuple(Segment(**each) for each in value.pop("segments"))
+        outputs = tuple(Output(**each) for each in value.pop("outputs"))
+        keys = KeyCounts.from_json(value.pop("keys"))
+        formed = tuple(Formed(**each) for each in value.pop("formed"))
+        return cls(segments=segments, outputs=outputs, keys=keys, formed=formed, **value)
+
+
+def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
+    """What each channel of a stage did: the rows it took or formed, and its time for both.
+
+    One receipt per channel, in order.
+    """
+    rows = [0 if each.formed else each.tuples for each in receipts]
+    forming = [0.0] * len(receipts)
+    for formed in (formed for each in receipts for formed in each.formed):
+        rows[formed.former] += formed.rows
+        forming[formed.former] += formed.seconds
+    return tuple(
+        ChannelWork(count, each.seconds + formed, each.cpu_seconds + formed)
+        for count, each, formed in zip(rows, receipts, forming, strict=True)
+    )
 
 
 @dataclass(frozen=True)
-class StageTask:
-    """A stage's task and, if it runs in the channels of another stage, through which exit its rows come."""
+class ChannelTask:
+    """One epoch's work for every channel of a stage, shipped to the workers.
+
+    A stage that runs in the channels of another takes its rows from `host`, an exit of that stage, through
+    `in_place`.
+    """
 
     stage: int
-    task: Task
-    beside: int | None = None
-    exit: int | None = None
+    kernel: Kernel
+    folder: Location
+    label: str
+    state: tuple[tuple[Segment, ...], ...]
+    before: StagePosition
+    after: StagePosition
+    exits: tuple[StageOutput, ...]
+    form: Form = "rows"
+    ended: bool = False
+    host: tuple[int, int] | None = None
+    in_place: InPlace | None = None
 
-
-@dataclass(frozen=True)
-class _Kernel:
-    """What Spark ships to the workers: the tasks, told their channel by the partition they run on."""
-
-    tasks: tuple[StageTask, ...]
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        context = TaskContext.get()
-        assert context is not None
-        channel = context.partitionId()
-        passed: dict[tuple[int, int], Any] = {}
-        for each in self.tasks:
-            if each.beside is None:
-                new = _table(batches)
-            else:
-                assert each.exit is not None
-                new = passed.get((each.beside, each.exit))
-            receipt, onward = each.task.work(channel, new)
-            passed |= {(each.stage, number): table for number, table in onward.items()}
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([each.stage], pa.int32()), pa.array([receipt.to_json()])],
-                names=["stage", "receipt"],
+    def work(self, number: int, rows: Any) -> tuple[Receipt, Mapping[int, Any]]:
+        """From new rows (None if there are none) to a receipt, and the rows that stay in the channel."""
+        began, cpu_began = time.perf_counter(), time.process_time()
+        files = OpenStageOutputs(self.exits)
+        if self.in_place is not None and rows is not None:
+            rows = self.in_place.rows(rows)
+        received = 0 if rows is None else rows.num_rows
+        formed: tuple[Formed, ...] = ()
+        if self.form == "partials" and rows is not None:
+            rows, formed = merged(self.kernel, rows)
+        new = _by_port(self.kernel.exchanges, rows)
+        segments = self.kernel.step(
+            Channel(
+                number=number,
+                new=new,
+                form=self.form,
+                store=ChannelStore(self.folder, f"{self.label}-{number}", self.state[number]),
+                before=self.before,
+                after=self.after,
+                ended=self.ended,
+                emit=files.write,
             )
+        )
+        weights = self._weights(rows)
+        receipt = Receipt(
+            channel=number,
+            segments=segments,
+            outputs=files.close(),
+            received=received,
+            tuples=received if weights is None else int(weights.sum()),
+            seconds=time.perf_counter() - began,
+            cpu_seconds=time.process_time() - cpu_began,
+            # If the stage shares the channels of another stage, that one counts.
+            keys=KeyCounts() if self.in_place else _counted(self.kernel.exchanges, new, weights),
+            formed=formed,
+        )
+        return receipt, files.onward()
+
+    def _weights(self, rows: Any) -> Any:
+        """The number of tuples behind each row, None if it is one."""
+        combine = self.kernel.exchanges[0].combine
+        if rows is None or combine is None or self.form == "rows":
+            return None
+        return rows[combine.weight].to_numpy()
 
 
-def _table(batches: Iterator[Any]) -> Any:
-    """All rows of the epoch for this channel, or None.
+def _by_port(exchanges: Sequence[Exchange], rows: Any) -> tuple[Any | None, ...]:
+    """The rows of each port; the rows of several ports come in one table of slots."""
+    if len(exchanges) == 1 or rows is None:
+        return (rows,) if len(exchanges) == 1 else (None,) * len(exchanges)
+    found: list[Any | None] = []
+    for port, (exchange, places) in enumerate(zip(exchanges, slots(exchanges), strict=True)):
+        sent = rows.select([SLOT.format(slot) for slot in places])
+        own = sent.filter(pc.equal(rows[PORT], port)).combine_chunks()
+        found.append(pa.Table.from_arrays(own.columns, schema=exchange.schema) if own.num_rows else None)
+    return tuple(found)
 
-    Any column may have nulls: where Spark has proved that one has none, in this epoch or that, its rows must
-    still go together with those of segments.
-    """
-    held = [batch for batch in batches if batch.num_rows]
-    if not held:
-        return None
-    table = pa.Table.from_batches(held)
-    return pa.Table.from_arrays(table.columns, names=table.column_names)
 
-
-def _no_rows(session: SparkSession, channels: int) -> DataFrame:
-    """What the channels of an epoch without tuples start from."""
-    return session.range(0, numPartitions=1).repartitionById(channels, F.lit(0))
+def _counted(exchanges: Sequence[Exchange], new: tuple[Any | None, ...], weights: Any) -> KeyCounts:
+    """The counts of the keys that came in."""
+    keyed = [
+        table.select(list(exchange.keys)).rename_columns([str(place) for place in range(len(exchange.keys))])
+        for exchange, table in zip(exchanges, new, strict=True)
+        if table is not None and exchange.keys
+    ]
+    if not keyed:
+        return KeyCounts()
+    together = keyed[0] if len(keyed) == 1 else pa.concat_tables(keyed)
+    return count_keys(together.columns, together.num_rows, weights)

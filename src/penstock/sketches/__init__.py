@@ -6,5 +6,14 @@ from penstock.sketches.heavy_hitters import HeavyHitters
 from penstock.sketches.lossy_counting import LossyCounting
 from penstock.sketches.mean_cost import MeanCost
 from penstock.sketches.sliding_counting import SlidingCounting
+from penstock.sketches.splitmix import splitmix64
 
-__all__ = ["CountMin", "Counted", "HeavyHitters", "LossyCounting", "MeanCost", "SlidingCounting"]
+__all__ = [
+    "CountMin",
+    "Counted",
+    "HeavyHitters",
+    "LossyCounting",
+    "MeanCost",
+    "SlidingCounting",
+    "splitmix64",
+]

@@ -2,7 +2,7 @@
 
 For each item the estimate is at least the truth, and exceeds it by `epsilon` times the weight of all
 other items with probability at most `delta`, in a matrix of ln(1/delta) rows and e/epsilon columns
-(001, section 5.1, which rounds e to 2.7).
+([001] §5.1, which rounds e to 2.7).
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,8 @@ from penstock.sketches.wire import pack, unpack
 
 __all__ = ["CountMin"]
 
+# The last bit of a logarithm depends on the processor; it must not decide on the size of the matrix.
+_ROUNDING = 1e-9
 _CHUNK = 16_384  # items at a time: indices and hashes of a chunk stay in the cache
 _LOW = np.uint64(0xFFFF_FFFF)
 _HALF = np.uint64(32)
@@ -46,7 +48,7 @@ class CountMin:
         if not 0 <= seed < 1 << 63:
             raise BadRouting(f"seed is {seed}; give 0 to 2**63 - 1")
         self.epsilon, self.delta, self.seed = epsilon, delta, seed
-        self.rows, self.columns = ceil(log(1 / delta)), ceil(e / epsilon)
+        self.rows, self.columns = ceil(log(1 / delta) - _ROUNDING), ceil(e / epsilon - _ROUNDING)
         self.matrix: NDArray[np.float64] = np.zeros((self.rows, self.columns))
         self.total = 0.0
         numbers = np.arange(3 * self.rows, dtype=np.uint64)
@@ -79,7 +81,7 @@ class CountMin:
         mine, theirs = ((each.epsilon, each.delta, each.seed) for each in (self, other))
         if mine != theirs:
             raise BadRouting(
-                f"sketches differ in (epsilon, delta, seed): {mine} and {theirs}; make them alike"
+                f"sketches differ in (epsilon, delta, seed): {mine} and {theirs}; give both the same"
             )
         self.matrix += other.matrix
         self.total += other.total

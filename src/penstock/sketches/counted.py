@@ -1,4 +1,4 @@
-"""What a counting sketch knows: items, counts never too high, and by how much they may be too low."""
+"""What a counting sketch knows: items, counts that are never too high, and bounds on how low they are."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Counted:
         return self.counts / max(self.total, 1e-300)
 
     def at_least(self, count: float) -> "Counted":
-        """Only the items that were counted so often."""
+        """Only the items with at least this count."""
         kept = self.counts >= count
         return Counted(self.hashes[kept], self.counts[kept], self.errors[kept], self.total)
 

@@ -1,4 +1,4 @@
-"""Weighted heavy hitters: the items that carry most weight, in 1/epsilon places however long the stream.
+"""Weighted heavy hitters: the items that carry most weight, in 1/epsilon places for a stream of any length.
 
 The weight of an item is too low by at most `epsilon` times the weight of all, so every item with more
 than that share is in memory. It is the weighted form of Misra and Gries, whose summaries merge without
@@ -72,7 +72,7 @@ class HeavyHitters:
     def merge(self, other: "HeavyHitters") -> None:
         """Take in all that another sketch of the same `epsilon` has seen; the bound holds for the union."""
         if other.epsilon != self.epsilon:
-            raise BadRouting(f"sketches have epsilon {self.epsilon} and {other.epsilon}; make them alike")
+            raise BadRouting(f"sketches have epsilon {self.epsilon} and {other.epsilon}; give both the same")
         self._add(other.hashes, other.weights)
         self.error += other.error
         self.total += other.total

@@ -1,13 +1,13 @@
 """Lossy counting: all items above a frequency, in space that is logarithmic in the length of the stream.
 
 Every item that makes up at least a share `support` of the stream is reported, none below `support` -
-`epsilon`, and counts are too low by at most `epsilon` of the stream (003, section 4.1.2).
+`epsilon`, and counts are too low by at most `epsilon` of the stream ([003] §4.1.2).
 
 The stream is cut into windows of 1/epsilon items. An item that is not in memory enters window i with
 count 1 and error i - 1; when window i closes, items with count + error <= i leave. Many windows are
 closed at once here, with the same result: the slack of an item, count + error - i, starts at 0, grows by
-its occurrences in a window less one, and the item leaves when the slack is back at 0. So each item walks
-on its own, and its slack after the last window is its highest gain from any of its windows on.
+its occurrences in a window less one, and the item leaves when the slack is back at 0. So items are
+independent, and the slack of one after the last window is its highest gain counted from any of its windows.
 """
 
 from dataclasses import dataclass, replace
@@ -107,7 +107,7 @@ class LossyCounting:
     def merge(self, other: "LossyCounting") -> None:
         """Take in all that another counter of the same `epsilon` has seen; the bounds hold for the union."""
         if other.epsilon != self.epsilon:
-            raise BadRouting(f"counters have epsilon {self.epsilon} and {other.epsilon}; make them alike")
+            raise BadRouting(f"counters have epsilon {self.epsilon} and {other.epsilon}; give both the same")
         self.memory = _union(self.memory, other.memory)
         self.update(other.open)
 
@@ -140,7 +140,7 @@ def _union(one: Memory, other: Memory) -> Memory:
     hashes, place = np.unique(np.concatenate([one.hashes, other.hashes]), return_inverse=True)
     counts, errors = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
     for each, mine in ((one, place[: len(one.hashes)]), (other, place[len(one.hashes) :])):
-        missed = np.full(len(hashes), each.closed)  # what is not in memory occurred at most so often
+        missed = np.full(len(hashes), each.closed)  # what is not in memory occurred at most this often
         missed[mine] = each.errors
         errors += missed
         counts[mine] += each.counts

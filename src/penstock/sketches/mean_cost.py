@@ -1,6 +1,6 @@
-"""What one item costs on average, from two count-min matrices of equal size: how often, and how long in all.
+"""What one item costs on average, from two count-min matrices of equal size: counts and total costs.
 
-The pair of 001, section 5.2. An item's cost is read from the cell in which the fewest others share
+The pair of [001] §5.2. An item's cost is read from the cell in which the fewest others share
 its place: the least frequency, and the time of that same cell.
 """
 
@@ -34,7 +34,7 @@ class MeanCost:
         self.counts.update(hashes)
 
     def means(self, hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """The mean cost of each item; of one that never came, the mean over all that did."""
+        """The mean cost of each item; for an item that was never seen, the mean over all items."""
         counts, costs = self.counts.cells(hashes), self.costs.cells(hashes)
         best = counts.argmin(axis=0), np.arange(len(hashes))
         overall = self.costs.total / self.counts.total if self.counts.total else 0.0
@@ -43,7 +43,7 @@ class MeanCost:
         return means
 
     def ratios(self) -> NDArray[np.float64]:
-        """Cell by cell the mean cost, 0 where nothing came: the snapshot of 001, section 5.2."""
+        """The mean cost in each cell, 0 in an empty one: the snapshot of [001] §5.2."""
         counts, costs = self.counts.matrix, self.costs.matrix
         return np.divide(costs, counts, out=np.zeros_like(costs), where=counts > 0)
 

@@ -1,9 +1,9 @@
 """Lossy counting over about the last W items, by x counters that take turns.
 
 A counter starts every W/(x-1) items and sees everything from then on; the oldest one is in use until it
-has W + W/(x-1) items, and then starts anew. So the counter in use always has between W and
-(1 + 1/(x-1)) * W items, but for the first W of the stream: with three counters W to 3/2 * W
-(003, section 4.1.2 and Fig. 2). Memory and time are those of x counters.
+has W + W/(x-1) items, and then starts again. So the counter in use always has between W and
+(1 + 1/(x-1)) * W items, except for the first W of the stream: with three counters W to 3/2 * W
+([003] §4.1.2 and Fig. 2). Memory and time are those of x counters.
 """
 
 from typing import Self

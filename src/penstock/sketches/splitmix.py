@@ -1,7 +1,7 @@
 """SplitMix64: a bijection of 64-bit words whose outputs look independent, even of 0, 1, 2 and so on.
 
 Positions on rings and coefficients of sketches come from it. It is written out here, not taken from
-numpy's generators, because rings and sketches of different processes and versions must agree for ever.
+numpy's generators, because rings and sketches of different processes and versions must always agree.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What weights of items may be: as many as items, finite and not negative, since sketches only add up."""
+"""Checks weights: one for each item, finite and not negative, since sketches only add."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ __all__ = ["check_weights"]
 
 
 def check_weights(items: int, weights: NDArray[np.float64] | None) -> None:
-    """Refuse weights that would spoil a sketch for good; None stands for weight 1 each."""
+    """Refuse weights that would make a sketch useless; None means a weight of 1 for each item."""
     if weights is None:
         return
     if len(weights) != items:

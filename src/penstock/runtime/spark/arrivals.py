@@ -1,9 +1,9 @@
-"""What arrives in an epoch: the tuples of every stream, out of one streaming query.
+"""The arrivals of an epoch: the tuples of every stream, from one streaming query.
 
-Structured Streaming runs one plan, so the streams of a query go into it as a union in which each has
-columns of its own and a number. Behind `foreachBatch` they are taken apart again, without a filter:
-every branch of the union is the plan of one stream. Spark leaves out a branch whose source has nothing
-new, so a branch is known by its number and not by its place.
+Structured Streaming runs one plan, so the streams of a query enter it as a union in which each stream has
+its own columns and a number. In `foreachBatch` they are separated again without a filter: every branch of
+the union is the plan of one stream. Spark leaves out a branch whose source has nothing new, so a branch is
+identified by its number, not by its place.
 """
 
 import re
@@ -53,7 +53,7 @@ class Arrivals:
 
 
 def together(streams: tuple[Stream, ...], frames: list[DataFrame]) -> tuple[Arrivals, DataFrame]:
-    """All streams as one frame, and how to take them apart again."""
+    """All streams as one frame, and how to separate them again."""
     columns = tuple(tuple(frame.schema.fields) for frame in frames)
     arrivals = Arrivals(streams, columns)
     if len(frames) == 1:

@@ -1,4 +1,4 @@
-"""Errors that were raised inside a worker, as themselves again."""
+"""Restores errors that were raised inside a worker."""
 
 import re
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from penstock import errors
 
 __all__ = ["raised", "translated"]
 
-# The last line of a worker's traceback, which Spark carries as text.
+# The last line of a worker's traceback, which Spark passes on as text.
 _RAISED = re.compile(r"penstock\.errors\.(\w+): (.+?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL)
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise a Penstock error of a worker in place of Spark's wrapping of it."""
+    """Raise the Penstock error of a worker in place of Spark's wrapper of it."""
     try:
         yield
     except errors.PenstockError:

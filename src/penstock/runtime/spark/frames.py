@@ -1,6 +1,6 @@
 """Stateless operators in Spark SQL: from the tuples of a source to the columns that a stage needs.
 
-Every frame has the columns in sight and the event time in microseconds. A tuple that does not fit the
+Every frame has the visible columns and the event time in microseconds. A tuple that does not fit the
 schema is marked with the reason and carried along, so that the epoch can set it aside and count it
 without reading the source twice.
 """
@@ -13,12 +13,15 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
-from penstock.compile import TIME, Describe, mapped
+from penstock.columns import TIME
+from penstock.connect import CORRUPT
 from penstock.errors import BadExpression
-from penstock.query import Branch, Map, Select, Step, Stream, Where, quoted
+from penstock.expressions.schema import quoted
+from penstock.operators import Step
+from penstock.operators.kernel import Describe
+from penstock.query import Stream
 
 __all__ = [
-    "CORRUPT",
     "RECORD",
     "REJECT",
     "describe",
@@ -32,12 +35,11 @@ __all__ = [
 
 REJECT = "_ps_reject"
 RECORD = "_ps_record"
-CORRUPT = "_ps_corrupt"
 _VIEW = "_ps_rows"
 
 
 def marked(frame: DataFrame, stream: Stream) -> DataFrame:
-    """Every tuple with its time in microseconds and, where it does not fit, the reason and its text."""
+    """Every tuple with its time in microseconds and, if it does not fit, the reason and its text."""
     corrupt = CORRUPT in frame.columns
     reasons = [f"WHEN `{CORRUPT}` IS NOT NULL THEN 'the record is malformed'"] if corrupt else []
     reasons += [
@@ -68,51 +70,44 @@ def valid(rows: str, stream: Stream, bound: int | None) -> str:
 def from_on(bound: int) -> str:
     """The condition that a tuple is not below a bound.
 
-    The bound changes from epoch to epoch. As a literal it would stand in the generated code, which would
-    then be compiled, and slow until it is compiled again by the JVM, in every epoch. An array is passed to
-    the code as an object, and nothing knows beforehand that its place is always 0.
+    The bound changes from epoch to epoch. A literal would become part of the generated code: every epoch
+    would then compile new code, slow until the JVM has optimised it. An array is passed to the code as an
+    object, and no optimiser knows in advance that the index is always 0.
     """
     return f"{TIME} >= get(array({bound}L), spark_partition_id() & 0)"
 
 
 def stepped(frame: DataFrame, steps: tuple[Step, ...], *, exchanges: int | None = None) -> DataFrame:
-    """A frame after stateless steps; with `exchanges` each is dealt to so many partitions, round robin."""
+    """A frame after stateless steps; `exchanges` partitions, filled round robin, come before each step."""
     pending: list[Step] = []
     for step in steps:
         if exchanges is not None:
             frame = _flushed(frame, pending).repartition(exchanges)
-        if isinstance(step, Map):
-            frame = _mapped(_flushed(frame, pending), step)
+        if step.calls:
+            frame = _called(_flushed(frame, pending), step)
         else:
             pending.append(step)
     return _flushed(frame, pending)
 
 
 def steps_sql(steps: tuple[Step, ...], source: str, *carried: str) -> str:
-    """Steps without a map as one SELECT over `source`; `carried` columns pass out of sight."""
-    sql = source
+    """Steps that call no function, as one SELECT over `source`; `carried` columns pass through unseen."""
     for step in steps:
-        if isinstance(step, Select):
-            columns = [f"{each.sql} AS {quoted(name)}" for name, each in step.columns]
-            sql = f"(SELECT {', '.join([*columns, *carried])} FROM {sql})"
-        else:
-            assert isinstance(step, (Where, Branch)), step
-            condition = step.expression.sql if isinstance(step, Where) else step.sql
-            sql = f"(SELECT * FROM {sql} WHERE {condition})"
-    return sql
+        source = step.select(source, *carried)
+    return source
 
 
 def sql_over(frame: DataFrame, text: str) -> DataFrame:
     """A query over `_ps_rows`, which is the frame.
 
-    A text is one call to the JVM, a list of columns one for every part of it.
+    A text costs one call to the JVM; a list of columns costs one for each of its nodes.
     """
     frame.createOrReplaceTempView(_VIEW)
     return frame.sparkSession.sql(text)
 
 
 def describe(empty: DataFrame) -> Describe:
-    """What Spark's analyzer says about expressions over a frame."""
+    """Check expressions over a frame with Spark's analyzer."""
 
     def types(expressions: list[str]) -> list[tuple[str, bool]]:
         try:
@@ -137,26 +132,26 @@ def _flushed(frame: DataFrame, pending: list[Step]) -> DataFrame:
         raise BadExpression(f"Spark cannot evaluate {text}: {error.getMessage()}") from error
 
 
-def _mapped(frame: DataFrame, step: Map) -> DataFrame:
-    kept = [f"{quoted(name)} {frame.schema[name].dataType.simpleString()}" for name in step.kept]
-    made = [f"{quoted(each.name)} {each.type}" for each in step.made.columns]
-    return frame.mapInArrow(_Mapping(step), ", ".join([*kept, *made, f"{TIME} bigint"]))
+def _called(frame: DataFrame, step: Step) -> DataFrame:
+    """The frame after the function of a step."""
+    columns = step.declared(lambda name: frame.schema[name].dataType.simpleString())
+    return frame.mapInArrow(_Call(step), f"{columns}, {TIME} bigint")
 
 
 @dataclass(frozen=True)
-class _Mapping:
-    """What Spark ships to the workers for a map."""
+class _Call:
+    """The callable that Spark ships to the workers for a function."""
 
-    step: Map
+    step: Step
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             if batch.num_rows:
-                yield from mapped(self.step, pa.Table.from_batches([batch])).combine_chunks().to_batches()
+                yield from self.step.call(pa.Table.from_batches([batch])).combine_chunks().to_batches()
 
 
 def _microseconds(stream: Stream) -> str:
-    """The event time as microseconds since 1970; a time without zone is taken as UTC."""
+    """The event time in microseconds since 1970; a time without a zone counts as UTC."""
     name = quoted(stream.time)
     if stream.time_type == "timestamp_ntz":
         return f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {name})"

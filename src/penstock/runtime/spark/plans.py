@@ -1,20 +1,20 @@
-# ruff: noqa: SLF001 -- all of it is about what PySpark keeps to itself
-"""The three places where Penstock asks more of Spark than its public API offers.
+# ruff: noqa: SLF001 -- this file is about PySpark's private parts
+"""The three places where Penstock needs more of Spark than its public API offers.
 
-1. One compiled loop from the source to the partials. The frame that `foreachBatch` hands over is an
+1. One compiled loop from the source to the partials. The frame that `foreachBatch` receives is an
    RDD of finished rows, so whatever an epoch does with it starts by reading them again.
    `planned_rows` starts from the physical plan behind that RDD instead: scan, prefix and combine
    become one generated function, and no row is ever built between them.
 2. A combine on the map side whose result goes to channels of our choice. Spark plans an aggregation
-   as partial, exchange, final, and its exchange cannot be told where to send a key, so an
+   as partial, exchange, final. That exchange offers no choice of where a key goes, so an
    aggregation followed by routing shuffles twice. `run_map_side` folds the two halves into one that
-   asks nothing of its input; it aggregates within each partition, which is exactly a combine, and
-   the one exchange left is ours.
-3. Looking at an epoch before its channels run. The frontier decides which windows close, and it is
-   known when the map side has seen every row. `run_map_side` runs the stages up to the exchange and
-   returns the observed metrics; the channels then start from the shuffled rows.
+   makes no demand on its input. It aggregates within each partition, which is exactly a combine, and
+   the only exchange left is ours.
+3. Observing an epoch before its channels run. The frontier decides which windows close, and it is
+   known when the map side has seen every row. `run_map_side` runs the Spark stages up to the exchange
+   and returns the observed metrics; the channels then start from the shuffled rows.
 
-All are plain calls on classes of Spark 4.3, kept in this file alone.
+All are plain calls on classes of Spark 4.3, and only this file makes them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,12 +28,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 __all__ = ["Observed", "Shuffled", "branches", "from_plan", "observed_by", "planned_rows", "run_map_side"]
 
 Observed = Mapping[str, tuple[int | None, ...]]
-"""Whole numbers by the name of the observation."""
+"""Integers by the name of the observation."""
 
 
 @dataclass(frozen=True)
 class Shuffled:
-    """The rows behind an exchange, what was observed on the way there, and how to let them go."""
+    """The rows behind an exchange, the observations on the way there, and how to release the rows."""
 
     rows: DataFrame
     observed: Observed
@@ -41,24 +41,24 @@ class Shuffled:
     shuffle: int
 
     def release(self) -> None:
-        """Delete the shuffle files now instead of when the JVM happens to collect garbage."""
+        """Delete the shuffle files now, not when the JVM happens to collect garbage."""
         cleaner = self.session.sparkContext._jsc.sc().cleaner()
         if cleaner.isDefined():
             cleaner.get().doCleanupShuffle(self.shuffle, False)
 
 
 def planned_rows(frame: DataFrame, query: StreamingQuery) -> DataFrame:
-    """The rows of the epoch under way, as a plan that is compiled together with what is built upon it.
+    """The rows of the current epoch, as a plan that is compiled together with what is built on it.
 
-    The frame itself where the user's DataFrame keeps state of its own: Spark has prepared that for
-    one execution, which is the frame's.
+    This is the frame itself if the user's DataFrame keeps state of its own: Spark has prepared that state
+    for one execution, the frame's.
     """
     physical = _physical(query)
     return frame if physical is None else from_plan(frame, physical)
 
 
 def branches(query: StreamingQuery) -> list[Any] | None:
-    """The plans of the branches of a union in the epoch under way, None where they are not to be had."""
+    """The plans of the branches of a union in the current epoch, None if they are not available."""
     physical = _physical(query)
     if physical is None or not physical.getClass().getSimpleName().startswith("Union"):
         return None if physical is None else [physical]
@@ -70,28 +70,28 @@ def from_plan(frame: DataFrame, physical: Any) -> DataFrame:
     """The rows of a physical plan of the epoch that `frame` belongs to."""
     session = frame.sparkSession
     spark = _spark(session)
-    # Stands for the logical side, which the planner asks only for its columns.
+    # A stand-in for the logical side, which the planner asks only for its columns.
     logical = spark.local_relation(physical.output(), spark.nil, False, spark.none)
     leaf = spark.query_stage(logical, physical)
     return DataFrame(spark.dataset.ofRows(session._jsparkSession, leaf), session)
 
 
 def _physical(query: StreamingQuery) -> Any:
-    """The physical plan of the epoch under way; None if it keeps state of its own."""
+    """The physical plan of the current epoch; None if it keeps state of its own."""
     execution = query._jsq.streamingQuery().lastExecution()
     return None if execution.numStateStores() else execution.sparkPlan()
 
 
 def run_map_side(frame: DataFrame, metrics: Iterable[str], *, combining: bool) -> Shuffled | None:
-    """Run everything up to the frame's last exchange, and give the whole numbers observed on the way.
+    """Run everything up to the frame's last exchange, and return the integers observed on the way.
 
-    `metrics` name observations of one struct each. `combining`: the last aggregation before the exchange
-    is done within each partition. None when there is nothing to run: an empty epoch of some sources
-    has no partitions at all.
+    `metrics` name observations of one struct each. With `combining`, the last aggregation before the
+    exchange happens within each partition. The result is None if there is nothing to run: with some
+    sources an empty epoch has no partitions at all.
     """
     session = frame.sparkSession
     spark = _spark(session)
-    # Plan nodes take the session from the thread that makes them, and the thread that drains has none.
+    # Plan nodes take the session from the thread that makes them, and the draining thread has none.
     spark.sessions.setActiveSession(session._jsparkSession)
     planned = frame._jdf.queryExecution().sparkPlan()
     if combining:
@@ -108,12 +108,12 @@ def run_map_side(frame: DataFrame, metrics: Iterable[str], *, combining: bool) -
 
 
 def observed_by(frame: DataFrame, metrics: Iterable[str]) -> Observed:
-    """The whole numbers observed by a frame that was collected."""
+    """The integers that a collected frame observed."""
     return _observed(frame._jdf.queryExecution().observedMetrics(), metrics)
 
 
 def _observed(collected: Any, metrics: Iterable[str]) -> Observed:
-    """What was observed; Spark leaves out what lies behind a condition that it proves to be never true."""
+    """The observations; Spark leaves out those behind a condition that it proves to be never true."""
     return {
         name: _numbers(collected.apply(name).getStruct(0).mkString(","))
         for name in metrics
@@ -126,9 +126,9 @@ def _numbers(observed: str) -> tuple[int | None, ...]:
 
 
 def _in_place(spark: "_Spark", node: Any) -> Any:
-    """The physical plan with its topmost aggregation relieved of its demand on how rows are partitioned.
+    """The physical plan, with its topmost aggregation freed of its required partitioning.
 
-    There is none left where Spark has found out that there are no rows.
+    The plan has no aggregation if Spark has found out that there are no rows.
     """
     if node.children().isEmpty():
         return node
@@ -150,7 +150,7 @@ def _in_place(spark: "_Spark", node: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Spark:
-    """Classes and singletons of the JVM; finding one takes a call for every part of its name."""
+    """Classes and singletons of the JVM; a lookup takes one call for every part of the name."""
 
     none: Any
     nil: Any

@@ -1,10 +1,10 @@
-"""Routers as native Spark expressions: exactly what `route` gives, row for row, without Python.
+"""Routers as native Spark expressions: they give exactly what `route` gives, row by row, without Python.
 
-A hash is `xxhash64` of the key columns, a signed long whose bits are those of the unsigned hash that routers
-take. The arrays of a router stand in the plan as literals, so a route is two shifts and at most three array
+A hash is `xxhash64` of the key columns: a signed long with the bits of the unsigned hash that routers
+take. The arrays of a router are literals in the plan, so a route is two shifts and at most three array
 accesses in generated code. Rows that go to several channels get an array of them, to be exploded; each agrees
-with `left` and `right` of its router, copy by copy and in their order. Rows that are dealt out in turn take a
-running number; since what they form is merged again, a task that runs twice may deal them in another order.
+with `left` and `right` of its router, copy by copy and in their order. Rows that are sent round robin take a
+running number; since their partials are merged again, a task that runs twice may send them in another order.
 """
 
 from typing import Any
@@ -37,11 +37,11 @@ _ARRAY = "array<int>"
 def literal_array(values: NDArray[np.integer]) -> Column:
     """One array literal of longs; needs a running session.
 
-    The values go to the JVM as one buffer: `lit` of a list or an array would call it for each element.
-    An expression that makes the array, such as `from_json`, is not always folded before it is evaluated.
+    The values go to the JVM as one buffer: `lit` of a list or an array would make a call for each element.
+    An expression that builds the array, such as `from_json`, is not always folded before it is evaluated.
     """
     context: Any = SparkContext._active_spark_context  # noqa: SLF001 -- as `lit` itself does
-    assert context is not None, "no Spark session runs; start one before routing with it"
+    assert context is not None, "no Spark session is active; start one before routing"
     gateway, jvm = context._gateway, context._jvm  # noqa: SLF001 -- as `lit` itself does
     longs = gateway.new_array(jvm.long, len(values))
     jvm.java.nio.ByteBuffer.wrap(values.astype(">i8").tobytes()).asLongBuffer().get(longs)
@@ -66,7 +66,7 @@ def route_column(hashes: Column, arrays: RouteArrays) -> Column:
 
 
 def grid_left_column(hashes: Column, grid: Grid) -> Column:
-    """The channels of left rows of a Cartesian product: all of the column that the hash falls into."""
+    """The channels of left rows of a Cartesian product: all channels of the grid column of the hash."""
     least, more = divmod(grid.channels, grid.columns)
     part = _scaled(hashes, F.lit(grid.channels))
     tall = more * (least + 1)
@@ -77,7 +77,7 @@ def grid_left_column(hashes: Column, grid: Grid) -> Column:
 
 
 def grid_right_column(hashes: Column, grid: Grid) -> Column:
-    """The channels of right rows of a Cartesian product: one of every column, which are evenly apart."""
+    """The channels of right rows of a Cartesian product: one of every grid column, at equal distances."""
     least, more = divmod(grid.channels, grid.columns)
     tall = more * (least + 1)
     runs = []
@@ -90,7 +90,7 @@ def grid_right_column(hashes: Column, grid: Grid) -> Column:
 
 
 def spread_left_column(hashes: Column, salts: Column, router: JoinSpread) -> Column:
-    """The channels of left rows of an equi-join: one, or those of a column of the key's grid."""
+    """The channels of left rows of an equi-join: one, or all of a column of the key's grid."""
     route = route_column(hashes, router.arrays)
     if not len(router.cells):
         return F.array(route)
@@ -121,12 +121,12 @@ def spread_right_column(hashes: Column, salts: Column, router: JoinSpread) -> Co
 
 
 def _scaled(numbers: Column, sizes: Column) -> Column:
-    """Into which of so many equal parts of all 64-bit numbers each one falls."""
+    """Into which of this number of equal ranges of all 64-bit numbers each one falls."""
     return F.shiftright(F.shiftrightunsigned(numbers, 32) * sizes, 32)
 
 
 def sub_key_column(hashes: Column, sequence: Column, router: SubKeys) -> Column:
-    """The channel of every row from the 64-bit hash of its key, hot keys dealt out over their sub-keys."""
+    """The channel of every row from the 64-bit hash of its key; hot keys go round robin to their sub-keys."""
     route = route_column(hashes, router.arrays)
     if not len(router.targets):
         return route
@@ -137,12 +137,12 @@ def sub_key_column(hashes: Column, sequence: Column, router: SubKeys) -> Column:
 
 
 def plain_pane_column(panes: Column, router: PlainPanes) -> Column:
-    """The channel of every row from the id of its pane: whole panes in turn."""
+    """The channel of every row from the id of its pane: whole panes round robin."""
     return F.pmod(panes, F.lit(router.channels)).cast("int")
 
 
 def rate_pane_column(panes: Column, sequence: Column, router: RatePanes) -> Column:
-    """The channel of every row from the id of its pane, split panes dealt out over their slots."""
+    """The channel of every row from the id of its pane; split panes go round robin to their slots."""
     plain = plain_pane_column(panes, PlainPanes(router.channels))
     if not len(router.homes):
         return plain

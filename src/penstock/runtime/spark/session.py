@@ -1,4 +1,4 @@
-"""The Spark session that runs use when the user brings none."""
+"""The Spark session of runs to which the user gives none."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 __all__ = ["SETTINGS", "prepare", "settings", "spark_session"]
 
 SETTINGS = {
-    # Only errors on the terminal, from the first line on.
+    # Print only errors on the terminal, from the first line on.
     "spark.driver.extraJavaOptions": (
         f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     ),
@@ -31,9 +31,9 @@ SETTINGS = {
 }
 
 _PER_EPOCH = {
-    # Adaptive execution would run the stages of an epoch as it likes; here the epoch decides.
+    # Adaptive execution would choose the order of an epoch's stages itself; here the epoch decides.
     "spark.sql.adaptive.enabled": "false",
-    # The combine looks like a whole aggregation to the planner; let it have the faster map all the same.
+    # To the planner, the combine looks like a whole aggregation; let it use the faster map all the same.
     "spark.sql.codegen.aggregate.map.twolevel.partialOnly": "false",
     # A limit on bytes makes Spark measure the batch after every row; the limit on rows is enough.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
@@ -47,12 +47,12 @@ _PER_EPOCH = {
 def spark_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """The active session, or a new one: on the given master, else on all cores of this machine.
 
-    `settings` are Spark's own; some, such as the driver's memory, only count before the JVM starts.
+    `settings` are Spark's own; some, such as the driver's memory, only work before the JVM starts.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    # Workers must be the interpreter that has Penstock installed.
+    # Workers must use the interpreter that has Penstock installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder.appName("penstock").master(master or "local[*]")
     for name, value in {**SETTINGS, **(settings or {})}.items():
@@ -62,14 +62,14 @@ def spark_session(master: str | None = None, settings: Mapping[str, str] | None 
 
 
 def prepare(session: SparkSession) -> None:
-    """Settings of the session in which epochs run; the user's own session is left alone."""
+    """Settings of the session in which epochs run; the user's own session does not change."""
     for name, value in _PER_EPOCH.items():
         session.conf.set(name, value)
 
 
 @contextmanager
 def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Set options of the session for the length of the block, and put the old ones back."""
+    """Set options of the session for the duration of the block, then restore the old ones."""
     before = {name: session.conf.get(name, None) for name in values}
     for name, value in values.items():
         session.conf.set(name, value)

@@ -1,0 +1,1 @@
+"""The lab: measurements of Penstock, published experiments, a simulated cluster and synthetic streams."""

@@ -1,0 +1,248 @@
+"""`penstock bench`: the measurements, as tables for people or as one JSON object for programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock_lab.cli.delivery import deliver
+
+__all__ = ["bench"]
+
+bench = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Measure Penstock on this machine. The exit status is 0 only if no check failed.\n\n"
+    "Example: [bold]penstock bench windows --quick[/]",
+)
+
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, progress on standard error.")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A smaller form of the same measurement.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the data.")]
+Rows = Annotated[int, typer.Option(min=1, help="Rows to measure with.")]
+Keys = Annotated[int, typer.Option(min=1, help="Keys, drawn from a Zipf distribution.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Keep the data here and use it again; otherwise new data is made each time."),
+]
+
+
+@bench.command()
+def windows(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    rows: Rows = 10_000_000,
+    seconds: Annotated[int, typer.Option(min=1, help="Event time that the rows span.")] = 2000,
+    keys: Keys = 16_384,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; the best one counts.")] = 3,
+    files_per_epoch: Annotated[int, typer.Option(min=1, help="Files that one epoch takes.")] = 10,
+    data_dir: DataDir = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare sliding windows with Spark's own two ways to aggregate them.
+
+    Example: [bold]penstock bench windows --quick --json > windows.json[/]
+    """
+    from penstock_lab.bench.windows import windows as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(
+        rows=rows,
+        seconds=seconds,
+        keys=keys,
+        repeats=repeats,
+        files_per_epoch=files_per_epoch,
+        data_dir=data_dir,
+        seed=seed,
+        quick=quick,
+    )
+    deliver(report, json=json)
+
+
+@bench.command()
+def latency(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    rows_per_s: Annotated[int, typer.Option("--rate", min=1, help="Rows that arrive each second.")] = 20_000,
+    seconds: Annotated[int, typer.Option(min=11, help="Length; the first 10 are warm-up.")] = 60,
+    keys: Keys = 1000,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how long after a window could close its result is delivered.
+
+    Example: [bold]penstock bench latency --rate 20000 --seconds 60[/]
+    """
+    from penstock_lab.bench.latency import latency as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(rows_per_s=rows_per_s, seconds=seconds, keys=keys, seed=seed, quick=quick)
+    deliver(report, json=json)
+
+
+@bench.command()
+def growth(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    rows: Rows = 1_000_000,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of the long run.")] = 300,
+    data_dir: DataDir = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the figure into this PNG file.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what happens as windows overlap more, keys multiply and time passes.
+
+    Example: [bold]penstock bench growth --plot growth.png[/]
+    """
+    from penstock_lab.bench.growth import growth as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(rows=rows, epochs=epochs, data_dir=data_dir, plot=plot, seed=seed, quick=quick)
+    deliver(report, json=json)
+
+
+@bench.command()
+def routing(
+    *,
+    items: Annotated[int, typer.Option(min=1, help="Items to route and to count.")] = 2_000_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each; the best one counts.")] = 15,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure routers and sketches on one core, without Spark.
+
+    Example: [bold]penstock bench routing --json > routing.json[/]
+    """
+    from penstock_lab.bench.routing import routing as measure  # noqa: PLC0415 -- numpy is slow to import
+
+    deliver(measure(items=items, repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def migration(
+    *,
+    rows: Rows = 4_000_000,
+    keys: Annotated[
+        Path | None, typer.Option(help="Keys to use, one whole number a line; else Zipf 1.0 over a million.")
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what rescaling moves and how even it leaves the channels, for every partitioning function.
+
+    Example: [bold]penstock bench migration --keys keys.txt.gz --json > migration.json[/]
+    """
+    from penstock_lab.bench.migration import migration as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(rows=rows, keys=keys, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def rescale(
+    *,
+    state_mb: Annotated[int, typer.Option(min=1, help="Megabytes of keyed state.")] = 1024,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare how long a stream stands still from 4 to 8 channels with Spark's offline repartitioning.
+
+    Example: [bold]penstock bench rescale --quick --json > rescale.json[/]
+    """
+    from penstock_lab.bench.rescale import rescale as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(state_mb=state_mb, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def splits(
+    *,
+    rows: Rows = 10_000_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; their median counts.")] = 5,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how much more a tuple costs with skew-proof splits than with plain routing.
+
+    Example: [bold]penstock bench splits --quick --json > splits.json[/]
+    """
+    from penstock_lab.bench.splits import splits as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(rows=rows, repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def process(
+    *,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare keyed stateful functions with Spark's two ways to run them in Python.
+
+    Example: [bold]penstock bench process --quick --json > process.json[/]
+    """
+    from penstock_lab.bench.process import process as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def operators(
+    *,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare joins with Spark's own; measure the Cartesian product, single operators and strategies.
+
+    Example: [bold]penstock bench operators --quick --json > operators.json[/]
+    """
+    from penstock_lab.bench.operators import operators as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def subkeys(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of an epoch.")] = 50_000,
+    epochs: Annotated[int, typer.Option(min=2, help="Epochs; the first one is not measured.")] = 6,
+    keys: Annotated[
+        Path | None, typer.Option(help="A text file with one key a line, plain or .gz, instead of Zipf 1.5.")
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how evenly costly user code over hot keys falls on eight channels of a standalone cluster.
+
+    Example: [bold]penstock bench subkeys --quick --json > subkeys.json[/]
+    """
+    from penstock_lab.bench.sub_keys import sub_keys as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(rows=rows, epochs=epochs, keys=keys, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def gates(
+    *,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how fast rows enter through a gate, against a bare Flight server and Redis Streams.
+
+    Example: [bold]penstock bench gates --quick --json > gates.json[/]
+    """
+    from penstock_lab.bench.gates import gates as measure  # noqa: PLC0415 -- Flight is slow to import
+
+    deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)

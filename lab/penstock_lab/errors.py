@@ -1,0 +1,17 @@
+# ruff: noqa: N818 -- a name that says what is wrong needs no suffix
+"""The errors of the lab; like the product's they say what was given, what was expected and what to do."""
+
+from penstock.errors import PenstockError
+
+__all__ = ["BadSimulation", "UnknownExperiment"]
+
+
+class BadSimulation(PenstockError):
+    """A cluster on paper is described in a way that cannot be run."""
+
+
+class UnknownExperiment(PenstockError):
+    """No experiment has this id."""
+
+    def __init__(self, given: str, known: list[str]) -> None:
+        super().__init__(f"no experiment {given!r}; give one or more of {', '.join(known)}, or: all")

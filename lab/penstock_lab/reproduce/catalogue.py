@@ -1,0 +1,22 @@
+"""Every experiment that `penstock reproduce` knows, in the order in which `all` runs them."""
+
+from penstock_lab.reproduce.experiment import Experiment
+from penstock_lab.reproduce.hot_keys import HOT_KEYS
+from penstock_lab.reproduce.partitioning import PARTITIONING
+from penstock_lab.reproduce.rate_aware_panes import RATE_AWARE_PANES
+from penstock_lab.reproduce.relocation import RELOCATION
+from penstock_lab.reproduce.shuffle_grouping import SHUFFLE_GROUPING
+from penstock_lab.reproduce.streamcloud import STREAMCLOUD
+from penstock_lab.reproduce.window_split import WINDOW_SPLIT
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    PARTITIONING,
+    RATE_AWARE_PANES,
+    RELOCATION,
+    HOT_KEYS,
+    SHUFFLE_GROUPING,
+    *STREAMCLOUD,
+    WINDOW_SPLIT,
+)

@@ -1,0 +1,8 @@
+"""Synthetic streams that benchmarks, experiments and examples share: skewed keys, bursty rates, calls."""
+
+from penstock_lab.workloads.bursts import bursty_rate
+from penstock_lab.workloads.calls import CallRecords
+from penstock_lab.workloads.skewed_joins import skewed_join_work
+from penstock_lab.workloads.zipf import draw, zipf_shares
+
+__all__ = ["CallRecords", "bursty_rate", "draw", "skewed_join_work", "zipf_shares"]

@@ -1,0 +1,55 @@
+"""The number of tuples, or of values that are not null; counts of panes add up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from penstock.aggregates.aggregate import ANYTHING, Aggregate, Definition, check_count, defined_by
+from penstock.aggregates.count_distinct import count_distinct
+from penstock.aggregates.partials import Lowered, PaneColumns, Taken
+from penstock.expressions.parsing import Tree, render
+from penstock.expressions.scalar import Expression
+
+__all__ = ["count"]
+
+
+@dataclass(frozen=True, slots=True)
+class CountDefinition(Definition):
+    """Counts tuples; in SQL also count(*) and, by a sketch, count(DISTINCT x)."""
+
+    name = "count"
+    sql_names = ("count",)
+    takes = (ANYTHING,)
+    gives = "bigint"
+    never_null = True
+
+    def result_type(self, _given: Sequence[str | None]) -> str:
+        """A bigint over whatever is counted."""
+        return "bigint"
+
+    def lower(self, arguments: Sequence[Expression], pane: PaneColumns) -> Lowered:
+        """The count itself."""
+        return Taken(pane.counted(*arguments)), pa.int64()
+
+    @classmethod
+    def of_sql(cls, name: str, arguments: Sequence[Tree]) -> Aggregate:
+        """The forms that no other aggregate has."""
+        if not arguments or isinstance(arguments[0], exp.Star):
+            return count()
+        if isinstance(arguments[0], exp.Distinct):
+            check_count(name, arguments[0].expressions, 1, 1)
+            return count_distinct(render(arguments[0].expressions[0]))
+        check_count(name, arguments, 1, 1)
+        return count(render(arguments[0]))
+
+
+@defined_by(CountDefinition)
+def count(expression: str | None = None) -> Aggregate:
+    """The number of tuples, or of those for which the expression is not null.
+
+    >>> str(count()), str(count("speed"))
+    ('count()', 'count(speed)')
+    """
+    return Aggregate(CountDefinition(), () if expression is None else (expression,))

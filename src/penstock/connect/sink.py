@@ -1,0 +1,93 @@
+"""`Sink` and `Delivery`: what a sink must do so that every result arrives exactly once.
+
+A sink is a value: it says where results go and is checked when it is built. When a run starts, it is opened
+once, on the driver; from then on its `Delivery` gets the results of each epoch.
+
+The order of an epoch:
+
+1. Channels write result files on the workers, in the place and format that `Sink.writes` names.
+2. `Delivery.deliver` gets them on the driver, one epoch at a time, in ascending order.
+3. The epoch is committed: its manifest is written.
+4. `Delivery.committed` is called, and files that the sink does not keep are deleted.
+
+**The contract.** If the process is killed between 2 and 3, the next run opens the sink again and delivers the
+same epoch again: the same `EpochId` and the same rows, perhaps in other files and another order. The sink
+must replace what it has of that epoch, or ignore the second delivery. There are two usual ways:
+
+- write each epoch under a name made from `str(epoch)`, so that a second delivery overwrites the first;
+- store `epoch.version` in the same transaction as the rows, and ignore versions that are not above it.
+
+If `deliver` raises, the run fails and the epoch counts as not delivered.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from penstock.connect.results import EpochId, ResultFormat, Results
+from penstock.state.storage import Location
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Delivery", "Sink", "SinkContext"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkContext:
+    """What a sink gets when a run opens it.
+
+    `name` is the same in every run over a checkpoint, and different for each output of a query. `schema` are
+    the columns of the results. `folder` is a folder of the checkpoint for this sink alone; unless the sink
+    overrides `Sink.writes`, result files pass through it and everything in it is deleted when a run starts.
+    `order` are the columns that give the time of a result, by which `Results.table` sorts; it is empty if
+    results come in the order of the source. Later versions may add fields.
+    """
+
+    name: str
+    schema: pa.Schema
+    folder: Location
+    session: "SparkSession"
+    order: tuple[str, ...] = ()
+
+
+class Delivery(ABC):
+    """An open sink; one run uses it, from one thread at a time, on the driver."""
+
+    @abstractmethod
+    def deliver(self, epoch: EpochId, results: Results) -> None:
+        """Take the results of an epoch, all or none; `results` may be empty.
+
+        The first epoch of a run may have been delivered before. No later one has.
+        """
+
+    def committed(self, epoch: EpochId) -> None:  # noqa: B027 -- most sinks have nothing to do
+        """The epoch is committed and will not be delivered again."""
+
+    def close(self) -> None:  # noqa: B027 -- most sinks have nothing to do
+        """The run has ended, successfully or not; called once."""
+
+
+class Sink(ABC):
+    """Where results go. Subclass it in your own file, preferably as a frozen dataclass.
+
+    Nothing may touch Spark or the network before `open`.
+    """
+
+    keeps_files: ClassVar[bool] = False
+    """Whether delivered files belong to the sink; by default they are deleted after the commit."""
+
+    @abstractmethod
+    def open(self, context: SinkContext) -> Delivery:
+        """Check that the sink can take these results, and prepare it. Raise `SinkError` if it cannot."""
+
+    def writes(self, folder: Location) -> ResultFormat:
+        """Where workers write result files, and in which format: by default Arrow files in `folder`."""
+        return ResultFormat(folder, "arrow")
+
+    @property
+    def exclusive(self) -> str | None:
+        """What no other output of the query may write to, such as a folder; None if others may."""
+        return None

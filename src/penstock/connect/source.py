@@ -1,0 +1,63 @@
+"""`Source`: what a source of tuples must do so that an epoch can be replayed.
+
+A source is a value: it says where tuples come from. It is checked when it is built and when a stream is
+declared with it. When a run starts, it is opened once, on the driver, and returns a Spark streaming
+DataFrame. Spark reads the tuples on the workers.
+
+**The contract.** Spark records the offsets of an epoch before it runs. After a kill the next run opens the
+source again, on the same checkpoint, and Spark asks for the same offsets: the DataFrame must then give the
+same tuples. Files, Kafka and every other replayable source of Spark do so. `SourceContext.folder` belongs
+to the source and stays with the checkpoint, so the source can keep a reader's name or a copy of the tuples
+there.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from penstock.expressions.schema import Schema
+from penstock.state.storage import Location
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["CORRUPT", "Source", "SourceContext"]
+
+CORRUPT: Final = "_ps_corrupt"
+"""A column that a source may add: the text of a record that it cannot read, which becomes a reject."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceContext:
+    """What a source gets when a run opens it.
+
+    `name`, `schema` and `time` are those of the stream that it feeds. `folder` is a folder of the checkpoint
+    for this stream alone; it may not exist yet. Later versions may add fields.
+    """
+
+    session: "SparkSession"
+    name: str
+    schema: Schema
+    time: str
+    folder: Location
+
+
+class Source(ABC):
+    """The source of a stream's tuples. Subclass it in your own file, preferably as a frozen dataclass.
+
+    It must be hashable, because a stream is. Nothing may touch Spark or the network before `open`.
+    """
+
+    @property
+    @abstractmethod
+    def bounded(self) -> bool:
+        """Whether it ends; a run over bounded sources ends by itself and closes every window."""
+
+    @abstractmethod
+    def open(self, context: SourceContext) -> "DataFrame":
+        """A streaming DataFrame with the columns of the schema, by name; other columns are ignored."""
+
+    def conform(self, name: str, schema: Schema) -> Self:
+        """The source for a stream with this name and schema. Raise `BadSource` if it does not fit."""
+        del name, schema
+        return self

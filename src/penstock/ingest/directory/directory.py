@@ -1,0 +1,240 @@
+"""The directory: gates register, clients ask where to go; its answers survive a restart (000, section 3.3).
+
+A gate that has been silent for `away_seconds` is away: it gets no streams, and its streams go elsewhere
+when their clients ask. The rows that it acknowledged stay with it; readers of them wait for it.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+from penstock.errors import BadMessage, IngestError, NoGate
+from penstock.ingest.directory.registry import StreamRegistry
+from penstock.ingest.directory.server import DirectoryServer
+from penstock.ingest.security.access import TLS, Access
+from penstock.ingest.security.tokens import OPEN, Security
+from penstock.ingest.wire.codec import check_stream
+from penstock.ingest.wire.flight import CONTROLLER_PORT, Address, Endpoint
+from penstock.ingest.wire.protocol import GateStatusRequest, IndexTicket, NextRequest, RedirectStreams
+
+__all__ = ["Directory", "Poller"]
+
+CALL_S: Final = 2.0
+INLETS_EVERY_S: Final = 10.0
+_LOGGER = logging.getLogger("penstock.controller")
+
+
+@dataclass
+class _View:
+    """What was seen of a gate so far: its inlets, and the generation of its index of each."""
+
+    gate: Endpoint
+    inlets: list[str] = field(default_factory=list)
+    inlets_due: float = 0.0
+    since: dict[str, str] = field(default_factory=dict)
+
+
+class Poller:
+    """A thread that looks at all gates every `seconds` seconds; a gate is asked only for what has changed."""
+
+    def __init__(
+        self, registry: StreamRegistry, lock: threading.Lock, access: Access, seconds: float
+    ) -> None:
+        self._registry = registry
+        self._lock = lock
+        self._access = access
+        self._seconds = seconds
+        self._views: dict[str, _View] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="penstock-directory-poll", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the call under way."""
+        self._stop.set()
+        self._thread.join()
+        for view in self._views.values():
+            view.gate.close()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._seconds):
+            now = time.time()
+            with self._lock:
+                gates = [each.address for each in self._registry.gates()]
+                there = [each for each in gates if not self._registry.is_away(each, now)]
+            for gate in there:
+                try:
+                    self._look(gate)
+                except IngestError as error:
+                    # A gate that does not answer is away as soon as it has not registered for long enough.
+                    _LOGGER.debug("gate %s was not looked at: %s", gate, error)
+                    self._views.pop(gate).gate.close()
+
+    def _look(self, gate: str) -> None:
+        view = self._views.setdefault(gate, _View(Endpoint(gate, self._access)))
+        if time.monotonic() >= view.inlets_due:
+            view.inlets = list(view.gate.ask(GateStatusRequest(), CALL_S).inlets)
+            view.inlets_due = time.monotonic() + INLETS_EVERY_S
+        with self._lock:
+            inlets = sorted({*view.inlets, *self._registry.inlets()})
+        for inlet in inlets:
+            index = view.gate.index(IndexTicket(inlet, view.since.get(inlet)), CALL_S)
+            generation = (index.schema.metadata or {}).get(b"generation")
+            if generation is not None:
+                view.since[inlet] = generation.decode()
+            with self._lock:
+                self._registry.observe(gate, inlet, index, time.time())
+
+
+class Directory:
+    """A directory that listens at `address` and keeps its state in `folder` (without one, in memory).
+
+    `token` and `tls` are those that it calls gates with. Port 0 takes any free one; `address` then tells it.
+
+    >>> with Directory("127.0.0.1:0") as directory:
+    ...     directory.register("127.0.0.1:7400")
+    ...     directory.where({"reports/v1": None})
+    {'reports/v1': '127.0.0.1:7400'}
+    """
+
+    def __init__(  # noqa: PLR0913 -- each is one setting with a default
+        self,
+        address: str = f"127.0.0.1:{CONTROLLER_PORT}",
+        folder: str | Path | None = None,
+        *,
+        away_seconds: float = 5.0,
+        poll_seconds: float = 1.0,
+        security: Security = OPEN,
+        token: str | None = None,
+        tls: TLS | None = None,
+    ) -> None:
+        wanted = Address.parse(address, CONTROLLER_PORT)
+        security.check(wanted.host)
+        self._access = Access(tls, token)
+        self._lock = threading.Lock()
+        self._registry = StreamRegistry(None if folder is None else Path(folder), away_seconds, time.time())
+        self._poller = Poller(self._registry, self._lock, self._access, poll_seconds)
+        self._server = DirectoryServer(self, wanted, security)
+        self.address = str(Address(wanted.host, self._server.port))
+        self.started = time.time()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> Self:
+        """Begin to look at gates; calls are answered from the beginning."""
+        self._poller.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop; every answer given is on disk."""
+        self._server.shutdown()
+        self._poller.stop()
+        self._registry.close()
+
+    def register(self, gate: str, info: Mapping[str, Any] | None = None) -> None:
+        """A gate says that it is there; it repeats this well within `away_seconds`."""
+        address, now = str(Address.parse(gate)), time.time()
+        with self._lock:
+            new = self._registry.is_away(address, now)
+            self._registry.register(address, dict(info or {}), now)
+        if new:
+            _LOGGER.info("gate %s is there", address)
+
+    def where(self, streams: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+        """The gate of each stream; new ones get one, by the metadata they come with."""
+        for stream in streams:
+            check_stream(stream)
+        with self._lock:
+            return self._registry.where(streams, time.time())
+
+    def next_sequences(self, streams: list[str]) -> dict[str, int]:
+        """For each stream the number after the last row that any gate holds.
+
+        Raises if a gate that may hold some is away: its rows could be more than the others know of.
+        """
+        with self._lock:
+            holders = {each: self._registry.holders(each) for each in streams}
+        known = dict.fromkeys(streams, 0)
+        for gate in sorted(set().union(*holders.values())):
+            asked = [each for each in streams if gate in holders[each]]
+            try:
+                with Endpoint(gate, self._access) as endpoint:
+                    held = endpoint.ask(NextRequest(tuple(asked))).next
+            except IngestError as error:
+                raise NoGate(
+                    f"gate {gate}, which may hold rows of {asked[0]!r}, does not answer ({error}); start it "
+                    "again, or `forget` it, or give the client its sequence"
+                ) from None
+            for stream in asked:
+                known[stream] = max(known[stream], held[stream])
+        return known
+
+    def redirect(self, streams: list[str], to: str) -> dict[str, list[str]]:
+        """Move streams to a gate; tells the gates they are at, which tell the clients.
+
+        Returns the streams that were moved and those whose gate did not answer: their clients will ask.
+        """
+        with self._lock:
+            leaving = self._registry.move(streams, to, time.time())
+        moved, unreached = [], []
+        for gate, group in leaving.items():
+            try:
+                with Endpoint(gate, self._access) as endpoint:
+                    endpoint.ask(RedirectStreams(tuple(group), to))
+                moved += group
+            except IngestError as error:
+                _LOGGER.warning("gate %s was not told to redirect %d streams: %s", gate, len(group), error)
+                unreached += group
+        return {"moved": moved, "unreached": unreached}
+
+    def gates(self) -> list[dict[str, Any]]:
+        """All gates: address, whether it is away, seconds of silence, streams, their rate."""
+        now = time.time()
+        with self._lock:
+            streams = self._registry.streams()
+            return [
+                {
+                    "gate": each.address,
+                    "away": self._registry.is_away(each.address, now),
+                    "silent_seconds": round(now - each.seen, 3),
+                    "streams": sum(stream.gate == each.address for stream in streams),
+                    "rate": round(sum(s.rate or 0.0 for s in streams if s.gate == each.address), 3),
+                    "info": dict(each.info),
+                }
+                for each in self._registry.gates()
+            ]
+
+    def streams(self, inlet: str | None = None) -> list[dict[str, Any]]:
+        """All streams, or those of an inlet: gate, rate, frontier, next sequence seen, metadata."""
+        with self._lock:
+            return [
+                {
+                    "stream": each.stream,
+                    "gate": each.gate,
+                    "rate": each.rate,
+                    "frontier": each.frontier,
+                    "next": each.high,
+                    "metadata": dict(each.metadata or {}),
+                }
+                for each in self._registry.streams(inlet)
+            ]
+
+    def forget(self, *, gate: str | None = None, streams: list[str] | None = None) -> None:
+        """Forget a gate that will not come back, with whatever it held, or streams that have ended."""
+        if gate is None and not streams:
+            raise BadMessage("nothing to forget; give a gate or streams")
+        with self._lock:
+            if gate is not None:
+                self._registry.forget_gate(gate)
+            self._registry.forget_streams(streams or [])

@@ -1,0 +1,159 @@
+"""The Flight service of a directory: what can be asked of it, and who may ask."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyarrow import flight
+
+from penstock.errors import BadMessage, NoGate
+from penstock.ingest.security.tokens import Rights, Security
+from penstock.ingest.wire.codec import Message
+from penstock.ingest.wire.flight import Address, flight_errors, require
+from penstock.ingest.wire.protocol import (
+    DIRECTORY_REQUESTS,
+    Answer,
+    DirectoryStatus,
+    DirectoryStatusRequest,
+    Done,
+    Forget,
+    GateList,
+    GateListRequest,
+    MovedStreams,
+    MoveStreams,
+    NextRequest,
+    NextSequences,
+    Push,
+    Redirect,
+    Register,
+    StreamGates,
+    StreamList,
+    StreamListRequest,
+    Wait,
+    WhereRequest,
+    encode_answers,
+)
+
+if TYPE_CHECKING:
+    from penstock.ingest.directory.directory import Directory
+
+
+WAIT_S: Final = 0.5
+MAX_BYTES: Final = 16 * 2**20
+
+
+class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is untyped
+    """Translates Flight's calls; every error of ours becomes one of Flight's with the same words."""
+
+    def __init__(self, directory: "Directory", address: Address, security: Security) -> None:
+        super().__init__((address.host, address.port), **security.server_options())
+        self._directory = directory
+        self._security = security
+
+    def do_put(self, context: Any, _: Any, reader: Any, writer: Any) -> None:
+        """Send every stream to its gate; a drained gate sends its clients here."""
+        with flight_errors():
+            rights = self._security.rights(context)
+            for chunk in _chunks(reader):
+                push = Push.decode(chunk.app_metadata)
+                require(rights.may_push(push.stream), f"push to stream {push.stream!r}")
+                writer.write(encode_answers([self._answer(push)]))
+
+    def _answer(self, push: Push) -> Answer:
+        try:
+            return Redirect(push.stream, self._directory.where({push.stream: push.declare})[push.stream])
+        except NoGate as error:
+            return Wait(push.stream, WAIT_S, message=str(error))
+
+    def do_action(self, context: Any, action: Any) -> list[bytes]:
+        """A request and its answer."""
+        with flight_errors():
+            if action.body is not None and action.body.size > MAX_BYTES:
+                raise BadMessage(f"a body of {action.body.size:,} bytes; send at most {MAX_BYTES:,}")
+            kind = DIRECTORY_REQUESTS.get(action.type)
+            if kind is None:
+                known = ", ".join(DIRECTORY_REQUESTS)
+                raise BadMessage(f"no action {action.type[:40]!r}; the actions are: {known}")
+            request = kind.decode(action.body and action.body.to_pybytes())
+            return [_ANSWERS[kind](self._directory, request, self._security.rights(context)).encode()]
+
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+        """Every request that a directory answers; by `where` a client tells a controller from a gate."""
+        with flight_errors():
+            self._security.rights(context)
+            return [(name, kind.about()) for name, kind in DIRECTORY_REQUESTS.items()]
+
+
+def _chunks(reader: Any) -> Iterator[Any]:
+    """What a client sends, until it has ended or gone."""
+    while True:
+        try:
+            yield reader.read_chunk()
+        except (StopIteration, flight.FlightError, pa.ArrowException):
+            return
+
+
+def _register(directory: "Directory", asked: Register, rights: Rights) -> Message:
+    require(rights.administer, "register a gate")
+    directory.register(
+        asked.gate, {name: value for name, value in asked.to_object().items() if name != "gate"}
+    )
+    return Done()
+
+
+def _where(directory: "Directory", asked: WhereRequest, rights: Rights) -> Message:
+    for stream in asked.streams:
+        require(rights.may_push(stream), f"push to stream {stream!r}")
+    return StreamGates(directory.where(asked.streams))
+
+
+def _next(directory: "Directory", asked: NextRequest, rights: Rights) -> Message:
+    for stream in asked.streams:
+        require(rights.may_push(stream) or rights.may_read(stream), f"ask for stream {stream!r}")
+    return NextSequences(directory.next_sequences(list(asked.streams)))
+
+
+def _gates(directory: "Directory", _: GateListRequest, rights: Rights) -> Message:
+    require(rights.administer or bool(rights.read), "look at the gates")
+    return GateList(tuple(directory.gates()))
+
+
+def _streams(directory: "Directory", asked: StreamListRequest, rights: Rights) -> Message:
+    streams = directory.streams(asked.inlet)
+    if not rights.administer:
+        streams = [each for each in streams if rights.may_read(each["stream"])]
+    return StreamList(tuple(streams))
+
+
+def _redirect(directory: "Directory", asked: MoveStreams, rights: Rights) -> Message:
+    require(rights.administer, "redirect streams")
+    found = directory.redirect(list(asked.streams), asked.to)
+    return MovedStreams(tuple(found["moved"]), tuple(found["unreached"]))
+
+
+def _forget(directory: "Directory", asked: Forget, rights: Rights) -> Message:
+    require(rights.administer, "forget gates or streams")
+    directory.forget(gate=asked.gate, streams=list(asked.streams or ()) or None)
+    return Done()
+
+
+def _status(directory: "Directory", _: DirectoryStatusRequest, rights: Rights) -> Message:
+    require(rights.administer or bool(rights.read), "look at the directory")
+    return DirectoryStatus(
+        controller=directory.address,
+        started_ms=int(directory.started * 1000),
+        gates=tuple(directory.gates()),
+        streams=len(directory.streams()),
+    )
+
+
+_ANSWERS: Final[dict[type, Callable[["Directory", Any, Rights], Message]]] = {
+    Register: _register,
+    WhereRequest: _where,
+    NextRequest: _next,
+    GateListRequest: _gates,
+    StreamListRequest: _streams,
+    MoveStreams: _redirect,
+    Forget: _forget,
+    DirectoryStatusRequest: _status,
+}

@@ -1,0 +1,294 @@
+"""What happens to a gate, and what a gate does about it: the vocabulary of `GateState.handle`.
+
+To extend the gate, add a class here, its handler to `GateState` and, for an action, its execution to `Gate`.
+Control requests (`Suspend`, `Resume`, `RedirectStreams`, `Drain`, `Committed`, `ForgetReader`, `NextRequest`)
+are events as they come off the wire.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from penstock.ingest.wire.codec import Message
+from penstock.ingest.wire.protocol import (
+    Answer,
+    Committed,
+    Drain,
+    ForgetReader,
+    NextRequest,
+    Push,
+    RedirectStreams,
+    Resume,
+    Suspend,
+)
+
+__all__ = [
+    "Action",
+    "Append",
+    "BatchOffered",
+    "BatchPrepared",
+    "CallClosed",
+    "CallId",
+    "CallOpened",
+    "Control",
+    "DeleteBelow",
+    "Deleted",
+    "DropReader",
+    "Event",
+    "GroupDurable",
+    "HoldUp",
+    "MetadataStored",
+    "Prepare",
+    "Promise",
+    "ReaderStored",
+    "Reply",
+    "SchemaStored",
+    "Send",
+    "StoreFailed",
+    "StoreMetadata",
+    "StoreReader",
+    "StoreSchema",
+    "WriteFailed",
+]
+
+CallId: TypeAlias = int
+"""Names one open push of one client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Action: append these rows to the log after everything appended before.
+
+    It comes back in `GroupDurable` or `WriteFailed`.
+    """
+
+    call: CallId
+    stream: str
+    sequence: int
+    rows: int
+    frontier: int | None
+    size: int
+    arrived_ms: int
+
+    @property
+    def end(self) -> int:
+        """The sequence after the last row."""
+        return self.sequence + self.rows
+
+
+# ---- events --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CallOpened:
+    """A client has opened a push."""
+
+    call: CallId
+    schema: pa.Schema
+    may_push: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class CallClosed:
+    """A push is over, and everything taken from it was answered."""
+
+    call: CallId
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOffered:
+    """A batch has arrived; nothing of it was looked at but its size."""
+
+    call: CallId
+    push: Push
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPrepared:
+    """The rows after the first `skip` are validated and serialised into `size` bytes.
+
+    `problem` says what makes the rows invalid. `held_up` says that the client was already made to wait for
+    memory.
+    """
+
+    call: CallId
+    push: Push
+    rows: int
+    skip: int
+    size: int
+    problem: str | None = None
+    held_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStored:
+    """The schema of a new inlet was written."""
+
+    inlet: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStored:
+    """The metadata of a stream was written."""
+
+    stream: str
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderStored:
+    """The name of a new reader was written and synced."""
+
+    inlet: str
+    reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFailed:
+    """What a batch needed could not be written: its schema or its metadata."""
+
+    call: CallId
+    stream: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDurable:
+    """Appended rows are on disk; the size of the log and its recent speed in bytes per second."""
+
+    appends: tuple[Append, ...]
+    store_bytes: int
+    speed: float
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailed:
+    """Nothing of these rows is in the log; they are all that was appended and is not durable."""
+
+    appends: tuple[Append, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The log was looked through for files to delete; its size now."""
+
+    store_bytes: int
+
+
+Control: TypeAlias = Suspend | Resume | RedirectStreams | Drain | Committed | ForgetReader | NextRequest
+Event: TypeAlias = (
+    CallOpened
+    | CallClosed
+    | BatchOffered
+    | BatchPrepared
+    | SchemaStored
+    | MetadataStored
+    | ReaderStored
+    | StoreFailed
+    | GroupDurable
+    | WriteFailed
+    | Deleted
+    | Control
+)
+
+# ---- actions -------------------------------------------------------------------------------------------
+# After Prepare, StoreSchema, StoreMetadata, StoreReader and HoldUp the state waits for an event: it has done
+# nothing yet for the event that it answered with them.
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Validate and serialise the rows after the first `skip`, then report `BatchPrepared`."""
+
+    skip: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoldUp:
+    """Wait up to this many seconds for memory, then report the batch again; this slows its client down."""
+
+    seconds: float
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSchema:
+    """Write the schema of a new inlet, report `SchemaStored`, then the batch again."""
+
+    inlet: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMetadata:
+    """Write the metadata of a stream, report `MetadataStored`, then the batch again."""
+
+    stream: str
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReader:
+    """Write and sync the name of a new reader, report `ReaderStored`, then its positions again."""
+
+    inlet: str
+    reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropReader:
+    """Remove the name of a reader from the disk."""
+
+    inlet: str
+    reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Answer a client."""
+
+    call: CallId
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Answer the control request that is being handled."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """Let readers see a frontier that came without rows."""
+
+    stream: str
+    frontier: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBelow:
+    """Delete log files that no reader needs, by the positions of every (inlet, reader); report `Deleted`."""
+
+    committed: Mapping[tuple[str, str], Mapping[str, int]]
+
+
+Action: TypeAlias = (
+    Append
+    | Prepare
+    | HoldUp
+    | StoreSchema
+    | StoreMetadata
+    | StoreReader
+    | DropReader
+    | Send
+    | Reply
+    | Promise
+    | DeleteBelow
+)

@@ -1,0 +1,294 @@
+"""A gate: streams enter here over Arrow Flight, are made durable, then acknowledged, and are read from here.
+
+This file is the Flight service: pushes, reads and requests, and who may make them. What the gate decides is
+in `state`; a batch that was acknowledged is there after any end.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pyarrow as pa
+from pyarrow import flight
+
+from penstock.errors import BadMessage, GateError, TooMany
+from penstock.ingest.gate import read_requests
+from penstock.ingest.gate.shell import GateShell, OpenCall
+from penstock.ingest.limits import Limits
+from penstock.ingest.security.tokens import OPEN, Rights, Security
+from penstock.ingest.wire.codec import Message
+from penstock.ingest.wire.flight import GATE_PORT, Address, flight_errors, require
+from penstock.ingest.wire.protocol import (
+    GATE_REQUESTS,
+    PROTOCOL,
+    Committed,
+    Drain,
+    ForgetReader,
+    GateStatistics,
+    GateStatisticsRequest,
+    GateStatus,
+    GateStatusRequest,
+    IndexTicket,
+    InletSchema,
+    NextRequest,
+    OpenPush,
+    Push,
+    RedirectStreams,
+    Refusal,
+    Resume,
+    SchemaRequest,
+    StoreSize,
+    Suspend,
+    decode_ticket,
+)
+
+__all__ = ["Gate"]
+
+_LOGGER = logging.getLogger("penstock.gate")
+
+
+class Gate:
+    """A running gate; `stop` ends it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, Gate("127.0.0.1:0", folder) as gate:
+    ...     gate.address.startswith("127.0.0.1:")
+    True
+    """
+
+    def __init__(
+        self,
+        address: str = f"127.0.0.1:{GATE_PORT}",
+        folder: str | Path = "gate",
+        *,
+        limits: Limits | None = None,
+        security: Security = OPEN,
+        advertise: str | None = None,
+    ) -> None:
+        wanted = Address.parse(address)
+        security.check(wanted.host)
+        pa.array([0])  # Arrow imports pandas with its first array: now, not in front of clients
+        self.started = time.time()
+        self.limits = limits or Limits()
+        self.shell = GateShell(Path(folder), self.limits)
+        self.state, self.log = self.shell.state, self.shell.log
+        self._server = GateServer(self, wanted, security)
+        self.address = advertise or str(Address(wanted.host, self._server.port))
+        _LOGGER.info("gate %s started on %s", self.address, folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self, patience: float = 5.0, drain_to: str | None = None) -> None:
+        """Let nothing more in, make everything durable, answer it and close.
+
+        Clients are sent to `drain_to` or told to wait. Pushes that are still open after `patience` seconds
+        are cut: their clients send again what was not answered.
+        """
+        self.shell.control(Drain(drain_to))
+        ending = threading.Thread(target=self._server.shutdown, daemon=True)
+        ending.start()
+        ending.join(patience)
+        self.shell.close()
+        _LOGGER.info("gate %s stopped", self.address)
+
+
+class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is untyped
+    """Translates Flight's calls; every error of ours becomes one of Flight's with the same words."""
+
+    def __init__(self, gate: Gate, address: Address, security: Security) -> None:
+        super().__init__((address.host, address.port), **security.server_options())
+        self._gate, self._security = gate, security
+        self._open = {"calls": 0, "reads": 0}
+        self._lock = threading.Lock()
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """A push: batches in, answers out, until the client ends it."""
+        with flight_errors(), self._counted("calls"):
+            OpenPush.decode(descriptor.command)
+            rights = self._security.rights(context)
+            with self._gate.shell.call(reader.schema, rights.may_push, writer.write) as call:
+                _serve(call, reader)
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        """A read: the index of an inlet, or the rows of ranges."""
+        with flight_errors():
+            asked = decode_ticket(ticket.ticket)
+            rights = self._security.rights(context)
+            require(rights.may_read_some(asked.inlet), f"read inlet {asked.inlet!r}")
+            if isinstance(asked, IndexTicket):
+                return flight.RecordBatchStream(read_requests.index(self._gate.log, asked, rights))
+            schema, batches = read_requests.rows(self._gate.log, asked, rights)
+            return flight.GeneratorStream(schema, self._counted_reads(batches))
+
+    def do_action(self, context: Any, action: Any) -> list[bytes]:
+        """A request and its answer."""
+        with flight_errors():
+            kind = GATE_REQUESTS.get(action.type)
+            if kind is None:
+                known = ", ".join(GATE_REQUESTS)
+                raise BadMessage(f"no action {action.type[:40]!r}; the actions are: {known}")
+            request = kind.decode(action.body and action.body.to_pybytes())
+            rights = self._security.rights(context)
+            return [_ANSWERS[kind](self._gate, request, rights).encode()]
+
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+        """Every request that a gate answers."""
+        with flight_errors():
+            self._security.rights(context)
+            return [(name, kind.about()) for name, kind in GATE_REQUESTS.items()]
+
+    def _counted_reads(self, batches: Iterator[Any]) -> Iterator[Any]:
+        with flight_errors(), self._counted("reads"):
+            yield from batches
+
+    @contextmanager
+    def _counted(self, kind: str) -> Iterator[None]:
+        limit = getattr(self._gate.limits, kind)
+        with self._lock:
+            if self._open[kind] >= limit:
+                raise TooMany(f"{limit} {kind} are open, the limit of this gate; use fewer, or try later")
+            self._open[kind] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open[kind] -= 1
+
+
+def _serve(call: OpenCall, reader: Any) -> None:
+    while not call.writer.broken:
+        try:
+            chunk = reader.read_chunk()
+        except StopIteration:
+            return
+        except (flight.FlightError, pa.ArrowException):
+            return  # the client is gone; it sends again what was not answered
+        try:
+            push = Push.decode(chunk.app_metadata)
+            if chunk.data is None:
+                raise BadMessage(f"a message of stream {push.stream!r} without rows; send a record batch")
+        except GateError as error:
+            call.writer.send(Refusal(type(error).__name__, str(error)))
+        else:
+            call.push(push, chunk.data)
+
+
+# ---- requests ------------------------------------------------------------------------------------------
+
+
+def _status(gate: Gate, _: GateStatusRequest, rights: Rights) -> Message:
+    require(rights.administer, "look at the gate")
+    state, log = gate.state, gate.log
+    return GateStatus(
+        gate=gate.address,
+        protocol=PROTOCOL,
+        started_ms=int(gate.started * 1000),
+        draining=state.draining,
+        trouble=state.trouble,
+        pending_bytes=state.pending_bytes,
+        limits=asdict(state.limits),
+        log={
+            "bytes": log.bytes,
+            "segments": len(log.held.segments),
+            "torn_bytes": log.torn_bytes,
+            "damaged": [str(each) for each in log.damage],
+            "discarded_segments": log.discarded,
+        },
+        inlets=tuple(sorted(state.schemas)),
+        readers=tuple({"inlet": inlet, "reader": reader} for inlet, reader in sorted(state.committed)),
+        streams={each: _stream_status(gate, each) for each in sorted({*log.held.streams, *state.streams})},
+    )
+
+
+def _stream_status(gate: Gate, stream: str) -> dict[str, Any]:
+    known, held = gate.state.streams.get(stream), gate.log.held.streams.get(stream)
+    return {
+        "next": gate.state.next(stream),
+        "ranges": held.positions.ranges() if held else [],
+        "frontier": held.frontier if held else None,
+        "bytes": held.bytes if held else 0,
+        "last_ms": held.arrived if held else None,
+        "connected": known is not None and known.call is not None,
+        "suspended": known is not None and known.suspended,
+        "redirected": known.redirected_to if known else None,
+        "metadata": dict(gate.state.metadata.get(stream, {})),
+    }
+
+
+def _statistics(gate: Gate, _: GateStatisticsRequest, rights: Rights) -> Message:
+    require(rights.administer, "look at the gate")
+    state, held = gate.state, gate.log.held.streams
+    return GateStatistics(
+        gate=gate.address,
+        seconds=round(time.time() - gate.started, 3),
+        counts=dict(state.counts),
+        groups=gate.log.groups,
+        sync_seconds=round(gate.log.sync_seconds, 3),
+        pending_bytes=state.pending_bytes,
+        store_bytes=gate.log.bytes,
+        streams={
+            each.stream: {
+                "rows": each.rows,
+                "bytes": each.bytes,
+                "batches": each.batches,
+                "next": each.durable,
+                "frontier": held[each.stream].frontier if each.stream in held else None,
+                "pending_bytes": each.pending_bytes,
+                "connected": each.call is not None,
+            }
+            for each in list(state.streams.values())
+        },
+    )
+
+
+def _next(gate: Gate, request: NextRequest, rights: Rights) -> Message:
+    for each in request.streams:
+        require(rights.may_push(each) or rights.may_read(each), f"ask for stream {each!r}")
+    return _replied(gate.shell.control(request))
+
+
+def _schema(gate: Gate, request: SchemaRequest, rights: Rights) -> Message:
+    require(rights.may_read_some(request.inlet), f"read inlet {request.inlet!r}")
+    return InletSchema.of(request.inlet, gate.log.catalogue.schema(request.inlet))
+
+
+def _committed(gate: Gate, request: Committed, rights: Rights) -> Message:
+    require(rights.may_read_some(request.inlet), f"read inlet {request.inlet!r}")
+    gate.shell.control(request)
+    return StoreSize(gate.log.bytes)
+
+
+def _administer(what: str) -> Callable[[Gate, Any, Rights], Message]:
+    def answer(gate: Gate, request: Any, rights: Rights) -> Message:
+        require(rights.administer, what)
+        return _replied(gate.shell.control(request))
+
+    return answer
+
+
+def _replied(message: Message | None) -> Message:
+    assert message is not None, "the state replies to this request"
+    return message
+
+
+_ANSWERS: Final[dict[type, Callable[[Gate, Any, Rights], Message]]] = {
+    GateStatusRequest: _status,
+    GateStatisticsRequest: _statistics,
+    NextRequest: _next,
+    SchemaRequest: _schema,
+    Committed: _committed,
+    ForgetReader: _administer("forget a reader"),
+    Suspend: _administer("suspend streams"),
+    Resume: _administer("resume streams"),
+    RedirectStreams: _administer("redirect streams"),
+    Drain: _administer("drain the gate"),
+}

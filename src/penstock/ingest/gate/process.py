@@ -1,0 +1,97 @@
+"""A gate as a process of its own: it registers, serves, and ends so that nothing acknowledged is lost."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import IngestError
+from penstock.ingest.gate.gate import Gate
+from penstock.ingest.limits import Limits
+from penstock.ingest.security.access import TLS, Access
+from penstock.ingest.security.tokens import Security
+from penstock.ingest.wire.flight import CONTROLLER_PORT, Address, Endpoint
+from penstock.ingest.wire.protocol import Register
+
+__all__ = ["Heartbeat", "run_gate"]
+
+_EVERY: Final = 1.0
+_TIMEOUT: Final = 2.0
+_LOGGER = logging.getLogger("penstock.gate")
+
+
+def run_gate(  # noqa: PLR0913 -- the options of the command
+    address: str,
+    folder: Path,
+    limits: Limits,
+    security: Security,
+    *,
+    controller: str | None = None,
+    controller_tls: TLS | None = None,
+    advertise: str | None = None,
+) -> None:
+    """Run a gate until SIGTERM or SIGINT; prints one line when it is ready, and logs to standard error."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    ended = threading.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: ended.set())
+    gate = Gate(address, folder, limits=limits, security=security, advertise=advertise)
+    heartbeat = Heartbeat(controller, gate, Access(controller_tls)) if controller else None
+    sys.stdout.write(f"gate ready at {gate.address}\n")
+    sys.stdout.flush()
+    ended.wait()
+    if heartbeat:
+        heartbeat.leave()
+    gate.stop(patience=5.0 if controller else 0.5, drain_to=controller)
+    # Flight waits for pushes that are still open; what they sent is durable or was not answered.
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+class Heartbeat:
+    """Registers a gate with a controller every second; the gate also serves while the controller is away."""
+
+    def __init__(self, controller: str, gate: Gate, access: Access | None = None) -> None:
+        self._gate = gate
+        self._controller = Endpoint(Address.parse(controller, CONTROLLER_PORT), access)
+        self._ended = threading.Event()
+        self._away = False
+        self._thread = threading.Thread(target=self._run, name="penstock-heartbeat", daemon=True)
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Register for the last time, as draining."""
+        self._ended.set()
+        self._thread.join()
+        self._register(draining=True)
+
+    def _run(self) -> None:
+        while True:
+            self._register(draining=self._gate.state.draining)
+            if self._ended.wait(_EVERY):
+                return
+
+    def _register(self, *, draining: bool) -> None:
+        state = self._gate.state
+        message = Register(
+            gate=self._gate.address,
+            streams=len(state.streams),
+            rows=state.counts["rows"],
+            bytes=state.counts["bytes"],
+            pending_bytes=state.pending_bytes,
+            draining=draining,
+        )
+        try:
+            self._controller.ask(message, _TIMEOUT)
+        except IngestError as error:
+            if not self._away:
+                _LOGGER.warning("the gate is not registered (%s); trying again each second", str(error)[:200])
+            self._away = True
+        else:
+            if self._away:
+                _LOGGER.warning("the gate is registered again")
+            self._away = False

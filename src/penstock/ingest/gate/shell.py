@@ -1,0 +1,343 @@
+"""The shell around `GateState`: threads, the log and clients. It feeds events and carries out actions.
+
+One lock orders the events. Rows are validated and serialised, clients are answered and files are deleted
+outside of it, so that one slow client or one large batch does not stop the others.
+"""
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.ingest.gate.events import (
+    Action,
+    Append,
+    BatchOffered,
+    BatchPrepared,
+    CallClosed,
+    CallId,
+    CallOpened,
+    Control,
+    DeleteBelow,
+    Deleted,
+    DropReader,
+    Event,
+    GroupDurable,
+    HoldUp,
+    MetadataStored,
+    Prepare,
+    Promise,
+    ReaderStored,
+    Reply,
+    SchemaStored,
+    Send,
+    StoreFailed,
+    StoreMetadata,
+    StoreReader,
+    StoreSchema,
+    WriteFailed,
+)
+from penstock.ingest.gate.state import GateState, Restored
+from penstock.ingest.limits import Limits
+from penstock.ingest.log.group_commit import LogEntry
+from penstock.ingest.log.log import Log
+from penstock.ingest.log.record import checksum
+from penstock.ingest.wire.codec import Message
+from penstock.ingest.wire.protocol import Acknowledged, Answer, Push, encode_answers
+
+__all__ = ["AnswerWriter", "GateShell", "OpenCall"]
+
+_LOGGER = logging.getLogger("penstock.gate")
+
+
+class GateShell:
+    """The log and the state of a gate, and the threads that bring them together."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.limits = limits
+        self._changed = threading.Condition(threading.Lock())
+        self._writers: dict[CallId, AnswerWriter] = {}
+        self._calls = itertools.count(1)
+        self.log = Log(folder, limits, self._durable, self._failed)
+        self.state = GateState(limits, _restored(self.log))
+        self._log_recovery()
+
+    def close(self) -> None:
+        """Make everything taken durable and answer it, then close the log."""
+        self.log.close()
+
+    @contextmanager
+    def call(
+        self, schema: pa.Schema, may_push: Callable[[str], bool], write: Callable[[bytes], Any]
+    ) -> "Iterator[OpenCall]":
+        """One open push; it ends when everything taken from it is answered."""
+        number = next(self._calls)
+        writer = self._writers[number] = AnswerWriter(write)
+        self._feed(CallOpened(number, schema, may_push))
+        try:
+            yield OpenCall(self, number, writer)
+        finally:
+            with self._changed:
+                self._changed.wait_for(lambda: not self.state.waiting(number))
+            self._feed(CallClosed(number))
+            writer.close()
+            del self._writers[number]
+
+    def control(self, request: Control) -> Message | None:
+        """Carry out a control request; its answer, if the state gives one."""
+        while True:
+            done = self._feed(request)
+            match done.prerequisite:
+                case StoreReader(inlet, reader):
+                    self.log.catalogue.add_reader(inlet, reader)
+                    self.log.catalogue.sync()
+                    self._feed(ReaderStored(inlet, reader))
+                    _LOGGER.info("reader %s of inlet %s registered", reader, inlet)
+                case _:
+                    return done.reply
+
+    def push(self, call: CallId, push: Push, batch: pa.RecordBatch) -> None:
+        """Take a batch or answer why not."""
+        offered = BatchOffered(call, push, batch.num_rows, batch.get_total_buffer_size())
+        try:
+            skip = self._offer(offered)
+            if skip is not None:
+                self._prepare(offered, batch, skip)
+        except OSError as error:
+            self._feed(StoreFailed(call, push.stream, str(error)))
+
+    def _offer(self, offered: BatchOffered) -> int | None:
+        """Have the batch admitted; how many rows to skip, or None if it was answered."""
+        while True:
+            match self._feed(offered).prerequisite:
+                case StoreSchema(inlet, schema):
+                    with self._changed:  # two calls must not both bring the first schema
+                        if inlet not in self.state.schemas:
+                            self.log.catalogue.add_schema(inlet, schema)
+                            self.state.handle(SchemaStored(inlet, schema), time.time())
+                case StoreMetadata(stream, metadata):
+                    self.log.catalogue.declare(stream, dict(metadata))
+                    self._feed(MetadataStored(stream, metadata))
+                case Prepare(skip):
+                    return skip
+                case _:
+                    return None
+
+    def _prepare(self, offered: BatchOffered, batch: pa.RecordBatch, skip: int) -> None:
+        """Serialise outside the lock what will most likely be taken; again if another call came between."""
+        problem = _problem(offered.push, batch)
+        prepared, payload = _prepared(offered, batch, skip, problem)
+        while True:
+            match self._feed(prepared, payload).prerequisite:
+                case Prepare(again):
+                    prepared, payload = _prepared(offered, batch, again, problem)
+                case HoldUp(seconds, size):
+                    with self._changed:
+                        self._changed.wait_for(lambda: self.state.has_room(size), seconds)
+                    prepared = replace(prepared, held_up=True)
+                case _:
+                    return
+
+    # ---- events in, actions out ------------------------------------------------------------------------
+
+    def _feed(self, event: Event | Callable[[], Event], payload: "_Payload | None" = None) -> "_Outcome":
+        """Hand an event to the state and carry out its actions, in order.
+
+        An event that tells the size of the log is made here, with the lock held: of two such events the later
+        one must not tell the older size.
+        """
+        outcome = _Outcome()
+        with self._changed:
+            if callable(event):
+                event = event()
+            for action in self.state.handle(event, time.time()):
+                self._carry_out(action, payload, outcome)
+            if isinstance(event, GroupDurable):
+                self._changed.notify_all()  # memory is free, and calls may be done
+        if outcome.deletion is not None:  # others push meanwhile
+            self._delete(outcome.deletion)
+        return outcome
+
+    def _carry_out(self, action: Action, payload: "_Payload | None", outcome: "_Outcome") -> None:
+        match action:
+            case Append():
+                assert payload is not None, "rows come with the batch that is taken"
+                self.log.append(payload.entry(action))
+            case Send(call, answer):
+                self._writers[call].send(answer)
+            case Promise(stream, frontier):
+                self.log.promise(stream, frontier)
+            case DropReader(inlet, reader):
+                self.log.catalogue.remove_reader(inlet, reader)
+            case Reply(message):
+                outcome.reply = message
+            case DeleteBelow():
+                outcome.deletion = action
+            case _:
+                outcome.prerequisite = action
+
+    def _delete(self, deletion: DeleteBelow) -> None:
+        before = self.log.discarded
+        self.log.delete_below(deletion.committed)
+        if self.log.discarded > before:
+            _LOGGER.warning("%d log files were deleted unread", self.log.discarded - before)
+        self._feed(lambda: Deleted(self.log.bytes))
+
+    def _durable(self, entries: list[LogEntry]) -> None:
+        troubled = self.state.trouble is not None
+        appends = tuple(each.tag for each in entries)
+        self._feed(lambda: GroupDurable(appends, self.log.bytes, self.log.speed))
+        if troubled:
+            _LOGGER.warning("the log in %s can be written again", self.log.folder)
+
+    def _failed(self, error: Exception, entries: list[LogEntry]) -> None:
+        """A group failed: nothing of it or of what waits after it is in the log."""
+        with self._changed:
+            lost = [*entries, *self.log.take_back()]
+            new = self.state.trouble is None
+            actions = self.state.handle(
+                WriteFailed(tuple(each.tag for each in lost), str(error)), time.time()
+            )
+            for action in actions:
+                assert isinstance(action, Send), "a failed write only makes clients wait"
+                self._writers[action.call].send(action.answer)
+            self._changed.notify_all()
+        if new:
+            _LOGGER.error("the log in %s cannot be written (%s); clients wait", self.log.folder, error)
+
+    def _log_recovery(self) -> None:
+        if self.log.torn_bytes:
+            _LOGGER.warning(
+                "the end of the log was torn: %d bytes that were never acknowledged are cut off",
+                self.log.torn_bytes,
+            )
+        for damage in self.log.damage:
+            _LOGGER.error("damaged log, set aside: %s", damage)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What an event leaves to its caller."""
+
+    reply: Message | None = None
+    prerequisite: Any = None
+    deletion: DeleteBelow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """One open push, as the server sees it."""
+
+    shell: GateShell
+    number: CallId
+    writer: "AnswerWriter"
+
+    def push(self, push: Push, batch: pa.RecordBatch) -> None:
+        """Take a batch or answer why not."""
+        self.shell.push(self.number, push, batch)
+
+
+class AnswerWriter:
+    """Writes the answers of one push in a thread of its own, so that a slow client does not stop the log.
+
+    Answers that wait go out as one message. At most two wait for each stream: a later acknowledgement
+    replaces an earlier one, and so does a later refusal, wait or redirection.
+    """
+
+    def __init__(self, write: Callable[[bytes], Any]) -> None:
+        self._write = write
+        self._acknowledged: dict[str, Answer] = {}
+        self._others: dict[str | None, Answer] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+        self.broken = False
+        self._thread = threading.Thread(target=self._run, name="penstock-answers", daemon=True)
+        self._thread.start()
+
+    def send(self, answer: Answer) -> None:
+        """Answer the client soon."""
+        with self._changed:
+            if isinstance(answer, Acknowledged):
+                self._acknowledged[answer.stream] = answer
+            else:
+                self._others[answer.stream] = answer
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Send what waits, then end."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while answers := self._take():
+            if self.broken:
+                continue
+            try:
+                self._write(encode_answers(answers))
+            except Exception:  # noqa: BLE001 -- a client that is gone fails in many ways, and all mean the same
+                self.broken = True
+
+    def _take(self) -> list[Answer]:
+        with self._changed:
+            while not (self._acknowledged or self._others or self._closed):
+                self._changed.wait()
+            answers = [*self._acknowledged.values(), *self._others.values()]
+            self._acknowledged, self._others = {}, {}
+        return answers
+
+
+def _restored(log: Log) -> Restored:
+    return Restored(
+        next={stream: held.next for stream, held in log.held.streams.items()},
+        schemas=log.catalogue.schemas,
+        metadata=log.catalogue.declared,
+        readers=frozenset(log.catalogue.readers),
+        store_bytes=log.bytes,
+    )
+
+
+def _problem(push: Push, batch: pa.RecordBatch) -> str | None:
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid as error:
+        return f"the rows of stream {push.stream!r} are no sound Arrow batch: {error}"
+    return None
+
+
+def _prepared(
+    offered: BatchOffered, batch: pa.RecordBatch, skip: int, problem: str | None
+) -> tuple[BatchPrepared, "_Payload"]:
+    part = batch.slice(skip) if skip else batch
+    content = part.serialize() if part.num_rows and problem is None else b""
+    event = BatchPrepared(offered.call, offered.push, offered.rows, skip, len(content), problem)
+    return event, _Payload(content, checksum(content))
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    """Serialised rows and their checksum, both made outside the lock."""
+
+    content: Any
+    total: int
+
+    def entry(self, append: Append) -> LogEntry:
+        """The rows as the log takes them."""
+        return LogEntry(
+            append.stream,
+            append.sequence,
+            append.rows,
+            append.frontier,
+            self.content,
+            self.total,
+            append,
+            append.arrived_ms,
+        )

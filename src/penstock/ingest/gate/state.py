@@ -1,0 +1,466 @@
+"""What a gate decides, without I/O, threads or a clock: events in, actions out.
+
+It is the mirror of the client's `Outbox`. What holds, whatever order events come in:
+
+- Rows of a stream are appended once and in the order of their sequences; only a client that has just
+  connected may start after a gap, because another gate acknowledged the rows between.
+- A row is acknowledged only after `GroupDurable` named it.
+- Every batch is answered: acknowledged, told to wait, refused or redirected.
+- Rows that are appended and not durable are bounded for each stream and in total.
+
+Every event costs O(1), or O(rows of its group) appends; `Drain` and `DeleteBelow` look at every stream.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from penstock.errors import BadMessage, GateError, LogFull, NotAllowed, SequenceGap, TooLarge, TooMany
+from penstock.ingest.gate.events import (
+    Action,
+    Append,
+    BatchOffered,
+    BatchPrepared,
+    CallClosed,
+    CallId,
+    CallOpened,
+    DeleteBelow,
+    Deleted,
+    DropReader,
+    Event,
+    GroupDurable,
+    HoldUp,
+    MetadataStored,
+    Prepare,
+    Promise,
+    ReaderStored,
+    Reply,
+    SchemaStored,
+    Send,
+    StoreFailed,
+    StoreMetadata,
+    StoreReader,
+    StoreSchema,
+    WriteFailed,
+)
+from penstock.ingest.gate.stream import StreamState
+from penstock.ingest.limits import Limits
+from penstock.ingest.log.catalogue import check_schema, storable_schema
+from penstock.ingest.wire.metadata import Metadata
+from penstock.ingest.wire.protocol import (
+    Acknowledged,
+    Committed,
+    Done,
+    Drain,
+    ForgetReader,
+    NextRequest,
+    NextSequences,
+    Push,
+    Redirect,
+    RedirectedStreams,
+    RedirectStreams,
+    Refusal,
+    Resume,
+    ResumedStreams,
+    Suspend,
+    SuspendedStreams,
+    Wait,
+    inlet_of,
+)
+
+__all__ = ["GateState", "Restored"]
+
+LATER: Final = 1.0
+"""Seconds to wait where the speed of the disk does not matter: suspended, draining, disk full."""
+SOON: Final = 0.005
+HOLD_UP: Final = 0.2
+"""Seconds that a push is held up for memory before its client is told to wait."""
+FIRST_SPEED: Final = 64e6
+"""Bytes per second of the log before any group was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a gate knows when it starts: everything that the log and the catalogue hold."""
+
+    next: Mapping[str, int] = field(default_factory=dict)
+    """For every stream the number after its last durable row."""
+    schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    readers: frozenset[tuple[str, str]] = frozenset()
+    store_bytes: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _CallState:
+    """One open push; `waiting` counts batches that were appended and not yet answered."""
+
+    schema: pa.Schema
+    may_push: Callable[[str], bool]
+    streams: set[str] = field(default_factory=set)
+    waiting: int = 0
+
+
+class GateState:
+    """All streams of a gate. Read its attributes; change them only through `handle`."""
+
+    def __init__(self, limits: Limits, restored: Restored) -> None:
+        self.limits = limits
+        self.streams: dict[str, StreamState] = {}
+        self.schemas = dict(restored.schemas)
+        self.metadata = dict(restored.metadata)
+        self.committed: dict[tuple[str, str], dict[str, int]] = {each: {} for each in restored.readers}
+        """The positions of every (inlet, reader); after a start nothing is deleted before each has spoken."""
+        self.counts: Counter[str] = Counter()
+        self.pending_bytes = 0
+        self.store_bytes = restored.store_bytes
+        self.speed = FIRST_SPEED
+        self.draining = False
+        self.trouble: str | None = None
+        self._drained_to: str | None = None
+        self._restored_next = restored.next
+        self._calls: dict[CallId, _CallState] = {}
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        """Take in what happened at `now`, in seconds since 1970, and say what to do, in this order."""
+        handler: Callable[[GateState, Any, float], list[Action]] = _HANDLERS[type(event)]
+        return handler(self, event, now)
+
+    def has_room(self, size: int) -> bool:
+        """Whether memory has room for this many bytes more; an empty gate takes any batch."""
+        return not self.pending_bytes or self.pending_bytes + size <= self.limits.gate_bytes
+
+    def waiting(self, call: CallId) -> int:
+        """Batches of a call that are appended and not yet answered."""
+        return self._calls[call].waiting
+
+    def next(self, stream: str) -> int:
+        """The number after the last durable row of a stream."""
+        known = self.streams.get(stream)
+        return known.durable if known else self._restored_next.get(stream, 0)
+
+    # ---- calls and batches -----------------------------------------------------------------------------
+
+    def _call_opened(self, event: CallOpened, _: float) -> list[Action]:
+        self._calls[event.call] = _CallState(event.schema, event.may_push)
+        return []
+
+    def _call_closed(self, event: CallClosed, _: float) -> list[Action]:
+        for name in self._calls.pop(event.call).streams:
+            stream = self.streams[name]
+            stream.listeners.discard(event.call)
+            if stream.call == event.call:
+                stream.call = None
+        return []
+
+    def _offered(self, event: BatchOffered, _: float) -> list[Action]:
+        """Admit the stream and check the size, before the rows cost anything."""
+        push, call = event.push, self._calls[event.call]
+        try:
+            if push.stream not in call.streams:
+                unknown = self._check_admission(call, push.stream)
+                if unknown is not None:
+                    return [StoreSchema(inlet_of(push.stream), unknown)]
+                self._admit(call, push.stream)
+            self._check_size(event)
+            metadata = None if push.declare is None else Metadata.of(push.declare).given()
+        except GateError as error:
+            return self._refuse(event.call, push.stream, error)
+        if metadata is not None and self.metadata.get(push.stream) != metadata:
+            return [StoreMetadata(push.stream, metadata)]
+        return [Prepare(self.streams[push.stream].judge(push, event.rows).skip)]
+
+    def _check_admission(self, call: _CallState, stream: str) -> pa.Schema | None:
+        """Raise if the stream may not enter; the schema to store if it is the first of its inlet."""
+        if not call.may_push(stream):
+            raise NotAllowed(
+                f"this token may not push to stream {stream!r}; use one whose push rights cover it"
+            )
+        if len(call.streams) >= self.limits.streams_per_client:
+            raise TooMany(
+                f"stream {stream!r} would be number {len(call.streams) + 1} of this push; at most "
+                f"{self.limits.streams_per_client} are taken: open another connection"
+            )
+        if stream not in self.streams and len(self.streams) >= self.limits.streams:
+            raise TooMany(
+                f"the gate has {len(self.streams)} streams, its limit; send {stream!r} to another gate"
+            )
+        known = self.schemas.get(inlet_of(stream))
+        if known is None:
+            return storable_schema(stream, call.schema)
+        check_schema(stream, call.schema, known)
+        return None
+
+    def _admit(self, call: _CallState, stream: str) -> None:
+        call.streams.add(stream)
+        if stream not in self.streams:
+            self.streams[stream] = StreamState(stream, self._restored_next.get(stream, 0))
+
+    def _check_size(self, event: BatchOffered) -> None:
+        if event.size > self.limits.message_bytes or event.rows > self.limits.message_rows:
+            raise TooLarge(
+                f"a batch of {event.rows:,} rows in {event.size:,} bytes of stream {event.push.stream!r}; at "
+                f"most {self.limits.message_rows:,} rows in {self.limits.message_bytes:,} bytes: send fewer"
+            )
+
+    def _prepared(self, event: BatchPrepared, now: float) -> list[Action]:
+        """Take the batch, or say why not."""
+        push, stream = event.push, self.streams[event.push.stream]
+        if event.problem is not None:
+            return self._refuse(event.call, push.stream, BadMessage(event.problem))
+        verdict = stream.judge(push, event.rows)
+        if verdict.skip != event.skip:
+            return [Prepare(verdict.skip)]  # another call came between
+        stream.call = event.call
+        turned_away = self._turn_away(event, stream, gap=verdict.gap)
+        return self._take(event, stream, now) if turned_away is None else turned_away
+
+    def _turn_away(self, event: BatchPrepared, stream: StreamState, *, gap: bool) -> list[Action] | None:
+        """Redirect the batch, refuse its gap or make it wait; None if it can be taken."""
+        push = event.push
+        if push.connect and not self.draining:
+            stream.redirected_to = None
+        target = self._drained_to if self.draining else stream.redirected_to
+        if target:
+            stream.redirected_to = target
+            return self._tell_redirection(stream)
+        if gap and not stream.told_to_wait:
+            return [self._gap(event.call, stream, push)]
+        if push.connect and push.sequence > stream.expected:
+            stream.begin_range(push.sequence)
+        reason = self._reason_to_wait(stream, event.size) if event.size else None
+        if reason is None and event.size and not self.has_room(event.size):
+            if not event.held_up:
+                return [HoldUp(HOLD_UP, event.size)]
+            reason = self._no_memory()
+        if reason is None and gap:
+            reason = stream.told_to_wait
+        return None if reason is None else [self._let_wait(event.call, stream, *reason)]
+
+    def _take(self, event: BatchPrepared, stream: StreamState, now: float) -> list[Action]:
+        self.counts["duplicates"] += event.skip
+        if event.rows == event.skip:
+            return self._without_rows(event, stream)
+        push, first = event.push, event.push.sequence + event.skip
+        append = Append(
+            event.call,
+            stream.stream,
+            first,
+            event.rows - event.skip,
+            push.frontier,
+            event.size,
+            int(now * 1000),
+        )
+        stream.appended(append)
+        self.pending_bytes += append.size
+        self._calls[event.call].waiting += 1
+        return [append]
+
+    def _without_rows(self, event: BatchPrepared, stream: StreamState) -> list[Action]:
+        """A duplicate, a frontier or the start of a range: answered at once."""
+        stream.promise(event.push.frontier)
+        if stream.pending:
+            stream.listeners.add(event.call)
+        return [*self._settle(stream), self._acknowledge(event.call, stream)]
+
+    def _reason_to_wait(self, stream: StreamState, size: int) -> tuple[float, GateError] | None:
+        if self.draining:
+            return LATER, GateError("the gate is closing; send again later or to another gate")
+        if stream.suspended:
+            return LATER, GateError(f"stream {stream.stream!r} is suspended; send again later")
+        if self.store_bytes >= self.limits.store_bytes:
+            return LATER, LogFull(
+                f"the gate stores {self.store_bytes:,} bytes, its limit; send again "
+                "when readers have committed"
+            )
+        if stream.pending_bytes and stream.pending_bytes + size > self.limits.stream_bytes:
+            return self._delay(stream.pending_bytes), LogFull(
+                f"stream {stream.stream!r} has {stream.pending_bytes:,} bytes on their way to the disk, of "
+                f"{self.limits.stream_bytes:,}; keep to the credit"
+            )
+        return None
+
+    def _no_memory(self) -> tuple[float, GateError]:
+        return self._delay(self.pending_bytes), LogFull(
+            f"{self.pending_bytes:,} bytes are on their way to the disk, of {self.limits.gate_bytes:,}; "
+            "send again later"
+        )
+
+    def _delay(self, ahead: int) -> float:
+        return round(min(max(ahead / self.speed, SOON), LATER), 4)
+
+    # ---- the disk --------------------------------------------------------------------------------------
+
+    def _durable(self, event: GroupDurable, _: float) -> list[Action]:
+        self.trouble = None
+        self.store_bytes, self.speed = event.store_bytes, event.speed
+        actions: list[Action] = []
+        for append in event.appends:
+            stream = self._leave_memory(append)
+            stream.stored(append)
+            self.counts.update(rows=append.rows, bytes=append.size, batches=1)
+            actions += [self._acknowledge(call, stream) for call in sorted({append.call, *stream.listeners})]
+            actions += self._settle(stream)
+        if self.store_bytes > self.limits.store_bytes:
+            actions.append(DeleteBelow(dict(self.committed)))
+        return actions
+
+    def _write_failed(self, event: WriteFailed, _: float) -> list[Action]:
+        """Take the rows back, the last first, so that each stream expects its first lost row again."""
+        full = _log_full(event.reason)
+        self.trouble = str(full)
+        self.counts["failed writes"] += 1
+        actions: list[Action] = []
+        for append in reversed(event.appends):
+            stream = self._leave_memory(append)
+            stream.expected, stream.promised = append.sequence, None
+            actions.append(self._let_wait(append.call, stream, LATER, full))
+            actions += self._settle(stream)
+        return actions
+
+    def _leave_memory(self, append: Append) -> StreamState:
+        stream = self.streams[append.stream]
+        stream.left_memory(append)
+        self.pending_bytes -= append.size
+        self._calls[append.call].waiting -= 1
+        return stream
+
+    def _settle(self, stream: StreamState) -> list[Action]:
+        """Once nothing is on its way to the disk, a frontier holds and a redirection is told."""
+        if stream.pending:
+            return []
+        stream.listeners.clear()
+        promised, stream.promised = stream.promised, None
+        promise: list[Action] = [] if promised is None else [Promise(stream.stream, promised)]
+        return promise + self._tell_redirection(stream)
+
+    def _schema_stored(self, event: SchemaStored, _: float) -> list[Action]:
+        self.schemas.setdefault(event.inlet, event.schema)
+        return []
+
+    def _metadata_stored(self, event: MetadataStored, _: float) -> list[Action]:
+        self.metadata[event.stream] = event.metadata
+        return []
+
+    def _store_failed(self, event: StoreFailed, _: float) -> list[Action]:
+        full = _log_full(event.reason)
+        stream = self.streams.get(event.stream) or StreamState(event.stream, self.next(event.stream))
+        return [self._let_wait(event.call, stream, LATER, full)]
+
+    # ---- answers ---------------------------------------------------------------------------------------
+
+    def _acknowledge(self, call: CallId, stream: StreamState) -> Send:
+        credit = max(self.limits.stream_bytes - stream.pending_bytes, 0)
+        return Send(call, Acknowledged(stream.stream, stream.durable, credit))
+
+    def _let_wait(self, call: CallId, stream: StreamState, seconds: float, error: GateError) -> Send:
+        stream.told_to_wait = (seconds, error)
+        self.counts["waits"] += 1
+        answer = Wait(stream.stream, seconds, stream.durable, 0, type(error).__name__, str(error))
+        return Send(call, answer)
+
+    def _refuse(self, call: CallId, stream: str, error: GateError) -> list[Action]:
+        self.counts["refused"] += 1
+        return [Send(call, Refusal(type(error).__name__, str(error), stream))]
+
+    def _gap(self, call: CallId, stream: StreamState, push: Push) -> Send:
+        message = (
+            f"stream {stream.stream!r}: row {push.sequence} came where {stream.expected} was expected; "
+            f"send again from {stream.expected}"
+        )
+        return Send(call, Refusal(SequenceGap.__name__, message, stream.stream, stream.expected))
+
+    def _tell_redirection(self, stream: StreamState) -> list[Action]:
+        """Redirect the client, once nothing of the stream is on its way to the disk."""
+        if stream.redirected_to is None or stream.call is None or stream.pending:
+            return []
+        return [Send(stream.call, Redirect(stream.stream, stream.redirected_to, stream.durable))]
+
+    # ---- control ---------------------------------------------------------------------------------------
+
+    def _suspend(self, event: Suspend, _: float) -> list[Action]:
+        known = self._known(event.streams)
+        for stream in known:
+            stream.suspended = True
+        return [Reply(SuspendedStreams(tuple(each.stream for each in known)))]
+
+    def _resume(self, event: Resume, _: float) -> list[Action]:
+        known = self._known(event.streams)
+        for stream in known:
+            stream.suspended = False
+        return [Reply(ResumedStreams(tuple(each.stream for each in known)))]
+
+    def _redirect(self, event: RedirectStreams, _: float) -> list[Action]:
+        """It holds until the client connects the stream here again, as it does when it is sent back."""
+        known = self._known(event.streams)
+        self.counts["redirected"] += len(known)
+        actions: list[Action] = []
+        for stream in known:
+            stream.redirected_to = event.to
+            actions += self._tell_redirection(stream)
+        return [*actions, Reply(RedirectedStreams(tuple(each.stream for each in known)))]
+
+    def _drain(self, event: Drain, now: float) -> list[Action]:
+        self.draining, self._drained_to = True, event.to
+        connected = tuple(each.stream for each in self.streams.values() if each.call is not None)
+        if event.to is None:
+            return [Reply(RedirectedStreams(()))]
+        return self._redirect(RedirectStreams(connected, event.to), now)
+
+    def _known(self, streams: tuple[str, ...]) -> list[StreamState]:
+        return [self.streams[each] for each in streams if each in self.streams]
+
+    def _next(self, event: NextRequest, _: float) -> list[Action]:
+        return [Reply(NextSequences({each: self.next(each) for each in event.streams}))]
+
+    # ---- readers ---------------------------------------------------------------------------------------
+
+    def _committed(self, event: Committed, _: float) -> list[Action]:
+        known = self.committed.get((event.inlet, event.reader))
+        if known is None:
+            return [StoreReader(event.inlet, event.reader)]
+        for stream, upto in event.upto.items():
+            known[stream] = max(upto, known.get(stream, 0))
+        return [DeleteBelow(dict(self.committed))]
+
+    def _reader_stored(self, event: ReaderStored, _: float) -> list[Action]:
+        self.committed.setdefault((event.inlet, event.reader), {})
+        return []
+
+    def _forget_reader(self, event: ForgetReader, _: float) -> list[Action]:
+        self.committed.pop((event.inlet, event.reader), None)
+        return [DropReader(event.inlet, event.reader), DeleteBelow(dict(self.committed)), Reply(Done())]
+
+    def _deleted(self, event: Deleted, _: float) -> list[Action]:
+        self.store_bytes = event.store_bytes
+        return []
+
+
+def _log_full(reason: str) -> LogFull:
+    return LogFull(f"the log cannot be written ({reason}); rows wait until it can: make room on the disk")
+
+
+# ruff: noqa: SLF001 -- the table belongs to the class
+_HANDLERS: Final[dict[type, Callable[[GateState, Any, float], list[Action]]]] = {
+    CallOpened: GateState._call_opened,
+    CallClosed: GateState._call_closed,
+    BatchOffered: GateState._offered,
+    BatchPrepared: GateState._prepared,
+    SchemaStored: GateState._schema_stored,
+    MetadataStored: GateState._metadata_stored,
+    ReaderStored: GateState._reader_stored,
+    StoreFailed: GateState._store_failed,
+    GroupDurable: GateState._durable,
+    WriteFailed: GateState._write_failed,
+    Deleted: GateState._deleted,
+    Suspend: GateState._suspend,
+    Resume: GateState._resume,
+    RedirectStreams: GateState._redirect,
+    Drain: GateState._drain,
+    NextRequest: GateState._next,
+    Committed: GateState._committed,
+    ForgetReader: GateState._forget_reader,
+}

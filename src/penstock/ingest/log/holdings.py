@@ -1,0 +1,199 @@
+"""What is durable, stream by stream and segment by segment; kept in memory and rebuilt at every start."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from sys import intern
+
+from penstock.errors import RangeNotHeld
+from penstock.ingest.log.segments import IndexLine
+from penstock.ingest.wire.protocol import inlet_of
+
+__all__ = ["Holdings", "LogSegment", "Piece", "Positions", "StreamHoldings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The rows [sequence, sequence + rows), all of them in the record that begins at this place."""
+
+    segment: int
+    offset: int
+    sequence: int
+    rows: int
+
+
+class Positions:
+    """The records of one stream that are durable, and the ranges [low, high) that they make.
+
+    Sorted, without gaps within a range, 32 bytes for each record.
+
+    >>> held = Positions()
+    >>> for sequence, rows in ((0, 10), (10, 5), (40, 10)):
+    ...     held.add(sequence, rows, segment=1, offset=sequence * 64)
+    >>> held.ranges()
+    [(0, 15), (40, 50)]
+    >>> [(each.sequence, each.rows) for each in held.pieces(8, 12)]
+    [(8, 2), (10, 2)]
+    >>> held.holds(8, 12), held.holds(8, 41)
+    (True, False)
+    """
+
+    __slots__ = ("_lows", "_offsets", "_ranges", "_rows", "_segments")
+
+    def __init__(self) -> None:
+        self._lows = array("q")
+        self._rows = array("q")
+        self._segments = array("q")
+        self._offsets = array("q")
+        self._ranges: list[tuple[int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._lows)
+
+    def add(self, sequence: int, rows: int, segment: int, offset: int) -> None:
+        """Add the next record; rows that are held already are skipped."""
+        if self._ranges and sequence < self._ranges[-1][1]:
+            sequence, rows = self._ranges[-1][1], sequence + rows - self._ranges[-1][1]
+        if rows <= 0:
+            return
+        self._lows.append(sequence)
+        self._rows.append(rows)
+        self._segments.append(segment)
+        self._offsets.append(offset)
+        if self._ranges and self._ranges[-1][1] == sequence:
+            self._ranges[-1] = (self._ranges[-1][0], sequence + rows)
+        else:
+            self._ranges.append((sequence, sequence + rows))
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """The ranges [low, high) in order."""
+        return list(self._ranges)
+
+    def holds(self, low: int, high: int) -> bool:
+        """Whether every row of [low, high) is there."""
+        at = bisect_right(self._ranges, (low, 2**63)) - 1
+        return low >= high or (at >= 0 and high <= self._ranges[at][1])
+
+    def pieces(self, low: int, high: int) -> Iterator[Piece]:
+        """The records that hold the rows [low, high), in order, each cut to it."""
+        at = max(bisect_right(self._lows, low) - 1, 0)
+        while at < len(self._lows) and self._lows[at] < high:
+            first, rows = self._lows[at], self._rows[at]
+            start, end = max(low, first), min(high, first + rows)
+            if start < end:
+                yield Piece(self._segments[at], self._offsets[at], start, end - start)
+            at += 1
+
+    def without(self, segment: int) -> "Positions":
+        """The same without the records of one segment; if these come first, it costs one copy."""
+        gone = self._segments.count(segment)
+        kept = Positions()
+        if all(place == segment for place in self._segments[:gone]):
+            kept._lows, kept._rows = self._lows[gone:], self._rows[gone:]
+            kept._segments, kept._offsets = self._segments[gone:], self._offsets[gone:]
+            low = kept._lows[0] if kept._lows else 2**63
+            kept._ranges = [(max(first, low), end) for first, end in self._ranges if end > low]
+            return kept
+        for low, rows, place, offset in zip(
+            self._lows, self._rows, self._segments, self._offsets, strict=True
+        ):
+            if place != segment:
+                kept.add(low, rows, place, offset)
+        return kept
+
+
+@dataclass(slots=True)
+class StreamHoldings:
+    """What is durable of one stream."""
+
+    positions: Positions = field(default_factory=Positions)
+    next: int = 0
+    frontier: int | None = None
+    bytes: int = 0
+    arrived: int | None = None
+    changed: int = 0
+
+
+@dataclass(slots=True)
+class LogSegment:
+    """One log file: its size, the end of the rows and the bytes of each stream, its index until closed."""
+
+    size: int = 0
+    highs: dict[str, int] = field(default_factory=dict)
+    weights: dict[str, int] = field(default_factory=dict)
+    lines: list[IndexLine] = field(default_factory=list)
+
+
+class Holdings:
+    """The place of every durable row; callers hold a lock."""
+
+    def __init__(self, deleted: dict[str, int]) -> None:
+        self.streams = {stream: StreamHoldings(next=high) for stream, high in deleted.items()}
+        self.segments: dict[int, LogSegment] = {}
+        self.generation = 0
+        self.bytes = 0
+
+    def load(self, number: int, size: int, lines: list[IndexLine]) -> None:
+        """Add a segment that was found at the start."""
+        self.segments[number] = LogSegment()
+        for line in lines:
+            self.note(number, line)
+        self.bytes += size - self.segments[number].size
+        self.segments[number].size = size
+
+    def note(self, number: int, line: IndexLine) -> None:
+        """Add one record."""
+        offset, name, sequence, rows, frontier, arrived, stride = line
+        stream = intern(name)  # one text for all segments
+        held = self.streams.setdefault(stream, StreamHoldings())
+        held.positions.add(sequence, rows, number, offset)
+        held.next = max(held.next, sequence + rows)
+        if frontier is not None and (held.frontier is None or frontier > held.frontier):
+            held.frontier = frontier
+        held.bytes += stride
+        held.arrived, held.changed = arrived, self.generation
+        segment = self.segments.setdefault(number, LogSegment())
+        self.bytes += offset + stride - segment.size
+        segment.size = offset + stride
+        segment.highs[stream] = held.next
+        segment.weights[stream] = segment.weights.get(stream, 0) + stride
+        segment.lines.append(line)
+
+    def promise(self, stream: str, frontier: int) -> None:
+        """Note a frontier that came without rows."""
+        held = self.streams.setdefault(stream, StreamHoldings())
+        if held.frontier is None or frontier > held.frontier:
+            self.generation += 1
+            held.frontier, held.changed = frontier, self.generation
+
+    def drop(self, number: int) -> dict[str, int]:
+        """Forget a segment; the next row of every stream that was in it."""
+        segment = self.segments.pop(number)
+        self.generation += 1
+        self.bytes -= segment.size
+        for stream, weight in segment.weights.items():
+            held = self.streams[stream]
+            held.positions = held.positions.without(number)
+            held.bytes -= weight
+            held.changed = self.generation
+        return {stream: self.streams[stream].next for stream in segment.highs}
+
+    def ranges(self, inlet: str, since: int) -> list[tuple[str, int, int, StreamHoldings]]:
+        """Stream, low and high of every range of an inlet whose stream changed after a generation."""
+        return [
+            (stream, low, high, held)
+            for stream, held in self.streams.items()
+            if held.changed > since and inlet_of(stream) == inlet
+            for low, high in held.positions.ranges() or [(held.next, held.next)]
+        ]
+
+    def pieces(self, stream: str, low: int, high: int) -> list[Piece]:
+        """Where the rows [low, high) of a stream are."""
+        held = self.streams.get(stream) or StreamHoldings()
+        if not held.positions.holds(low, high):
+            raise RangeNotHeld(
+                f"rows {low} to {high} of stream {stream!r} are not all here, which has "
+                f"{held.positions.ranges()[:8] or 'none'}; ask for the index and read what it names"
+            )
+        return list(held.positions.pieces(low, high))

@@ -1,0 +1,284 @@
+"""The durable rows of a gate: appended in groups, found by stream and sequence, deleted by whole segments.
+
+After any end, also by SIGKILL or loss of power, it opens with everything that was reported durable.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+
+from penstock.errors import BadGate, DamagedLog, RangeNotHeld
+from penstock.ingest.limits import Limits
+from penstock.ingest.log.catalogue import Catalogue
+from penstock.ingest.log.group_commit import GroupCommit, LogEntry, PlacedEntry
+from penstock.ingest.log.holdings import Holdings, LogSegment, Piece, StreamHoldings
+from penstock.ingest.log.record import BLOCK, checksum, parse_header
+from penstock.ingest.log.scan import Damage, scan
+from penstock.ingest.log.segments import IndexLine, SegmentFiles, line_of, read_index, write_index
+from penstock.ingest.wire.protocol import inlet_of
+
+__all__ = ["Log", "Recovered", "deletable", "recover"]
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What a folder of segments holds."""
+
+    segments: list[tuple[int, int, list[IndexLine]]] = field(default_factory=list)
+    """Number, size and index of every segment, oldest first."""
+    damage: list[Damage] = field(default_factory=list)
+    torn_bytes: int = 0
+
+
+def recover(files: SegmentFiles) -> Recovered:
+    """Read every segment: closed ones by their index, others record by record.
+
+    A segment that is found without its index gets one, unless it is the last, which may still grow.
+    """
+    found = Recovered()
+    numbers = files.numbers()
+    for number in numbers:
+        size = files.size(number)
+        lines = read_index(files.index_path(number), size)
+        if lines is None:
+            size, lines = _scanned(files, number, size, found)
+            if number != numbers[-1] and not any(each.segment == number for each in found.damage):
+                write_index(files.index_path(number), size, lines)
+        found.segments.append((number, size, lines))
+    return found
+
+
+def _scanned(files: SegmentFiles, number: int, size: int, found: Recovered) -> tuple[int, list[IndexLine]]:
+    if not size:
+        return 0, []
+    result = scan(number, files.mapped(number))
+    found.damage += result.damage
+    found.torn_bytes += result.torn
+    if result.end != size:
+        files.cut(number, result.end)
+    return result.end, [line_of(offset, header) for offset, header in result.records]
+
+
+class _Closed(Protocol):
+    size: int
+    highs: dict[str, int]
+
+
+def deletable(
+    closed: Mapping[int, _Closed],
+    upto: Mapping[tuple[str, str], Mapping[str, int]],
+    total: int,
+    limits: Limits,
+) -> Iterator[tuple[int, bool]]:
+    """Numbers of closed files to delete now, and whether one was not committed.
+
+    Files that every reader has committed go first, the oldest first; others only if the limits allow it.
+    An inlet without readers is not committed. The cost is the number of streams in committed files; in any
+    other file only the streams up to the first that is not committed are looked at.
+    """
+    done = [number for number in sorted(closed) if _committed(closed[number].highs, upto)]
+    kept = sum(closed[number].size for number in done)
+    for number in done:
+        if kept <= limits.keep_bytes and total <= limits.store_bytes:
+            break
+        kept -= closed[number].size
+        total -= closed[number].size
+        yield number, False
+    if limits.discard_uncommitted:
+        for number in sorted(set(closed) - set(done)):
+            if total <= limits.store_bytes:
+                break
+            total -= closed[number].size
+            yield number, True
+
+
+def _committed(highs: Mapping[str, int], upto: Mapping[tuple[str, str], Mapping[str, int]]) -> bool:
+    readers: dict[str, list[Mapping[str, int]]] = {}
+    for (inlet, _), known in upto.items():
+        readers.setdefault(inlet, []).append(known)
+    return all(
+        inlet_of(stream) in readers
+        and all(known.get(stream, 0) >= high for known in readers[inlet_of(stream)])
+        for stream, high in highs.items()
+    )
+
+
+class Log:
+    """All durable rows of a gate, and how new ones become durable.
+
+    The writing thread calls `durable` or `failed` for every entry.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits,
+        durable: Callable[[list[LogEntry]], None],
+        failed: Callable[[Exception, list[LogEntry]], None],
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._owner = _only_one(folder)
+        self._limits, self._answer = limits, durable
+        self._lock = threading.RLock()
+        self.folder = folder
+        self.files = SegmentFiles(folder / "log")
+        self.catalogue = Catalogue(folder / "catalogue")
+        self.held = Holdings(self.catalogue.deleted)
+        self.boot = uuid4().hex
+        self.discarded = 0
+        found = recover(self.files)
+        self.damage, self.torn_bytes = found.damage, found.torn_bytes
+        for segment in found.segments:
+            self.held.load(*segment)
+        self._commit = self._open(failed)
+
+    def _open(self, failed: Callable[[Exception, list[LogEntry]], None]) -> GroupCommit:
+        last = max(self.held.segments, default=0)
+        # After a torn tail the file ends within a block: nothing more is added to it.
+        whole = last > 0 and self.held.segments[last].size % BLOCK == 0
+        grows = whole and not self.files.index_path(last).exists()
+        number = last if grows else last + 1
+        size = self.held.segments.setdefault(number, LogSegment()).size
+        return GroupCommit(
+            self.files,
+            segment=number,
+            size=size,
+            segment_bytes=self._limits.segment_bytes,
+            group_bytes=self._limits.group_bytes,
+            durable=self._placed,
+            failed=failed,
+            sealed=self._seal,
+            before=self.catalogue.sync,
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Size of all log files."""
+        return self.held.bytes
+
+    @property
+    def generation(self) -> str:
+        """Changes with every group; comparable only within one life of the gate."""
+        return f"{self.boot}:{self.held.generation}"
+
+    @property
+    def groups(self) -> int:
+        """Groups written since the start, each with one sync."""
+        return self._commit.groups
+
+    @property
+    def speed(self) -> float:
+        """Bytes per second of the last groups."""
+        return self._commit.speed
+
+    @property
+    def sync_seconds(self) -> float:
+        """Time spent in waiting for the disk since the start."""
+        return self._commit.sync_seconds
+
+    def append(self, entry: LogEntry) -> None:
+        """Hand in rows that follow all others of their stream."""
+        self._commit.append(entry)
+
+    def take_back(self) -> list[LogEntry]:
+        """All entries of which nothing was written yet."""
+        return self._commit.take_back()
+
+    def next(self, stream: str) -> int:
+        """The number after the last durable row of a stream, 0 if there never was one."""
+        held = self.held.streams.get(stream)
+        return held.next if held else 0
+
+    def promise(self, stream: str, frontier: int) -> None:
+        """Remember a frontier that came without rows; it is not durable, and its client repeats it."""
+        with self._lock:
+            self.held.promise(stream, frontier)
+
+    def ranges(self, inlet: str, since: str | None) -> list[tuple[str, int, int, StreamHoldings]]:
+        """Every range of an inlet, or of those streams that changed after a generation of this life."""
+        boot, _, number = (since or "").partition(":")
+        after = int(number) if boot == self.boot and number.isdigit() else -1
+        with self._lock:
+            return self.held.ranges(inlet, after)
+
+    def pieces(self, stream: str, low: int, high: int) -> list[Piece]:
+        """Where the rows [low, high) of a stream are."""
+        with self._lock:
+            return self.held.pieces(stream, low, high)
+
+    def read(self, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
+        """The rows of a piece, in place in the mapped file, after their checksum was verified."""
+        segment = self.held.segments.get(piece.segment)
+        if segment is None:
+            raise RangeNotHeld(
+                f"rows from {piece.sequence} were deleted in the meantime; ask for the index again"
+            )
+        for least in (0, segment.size):  # a map of the last segment may be too short
+            content = self.files.mapped(piece.segment, least)
+            header = parse_header(memoryview(content), piece.offset)
+            if header and piece.offset + header.size + header.length <= content.size:
+                payload = content.slice(piece.offset + header.size, header.length)
+                if checksum(payload) == header.total:
+                    rows = pa.ipc.read_record_batch(payload, schema)
+                    return rows.slice(piece.sequence - header.sequence, piece.rows)
+        raise DamagedLog(
+            f"{self.files.path(piece.segment).name}: the record at byte {piece.offset} is not what was "
+            f"written, so rows from {piece.sequence} are lost; restore the file, or continue after them"
+        )
+
+    def delete_below(self, committed: Mapping[tuple[str, str], Mapping[str, int]]) -> None:
+        """Delete the closed segments that no reader needs, by the positions of every (inlet, reader)."""
+        with self._lock:
+            active = self._commit.segment
+            closed = {number: each for number, each in self.held.segments.items() if number != active}
+            for number, uncommitted in list(deletable(closed, committed, self.bytes, self._limits)):
+                self.discarded += uncommitted
+                self.files.delete(number)
+                try:
+                    self.catalogue.delete(self.held.drop(number))
+                except OSError:
+                    continue  # a full disk: rows that come again after a restart are stored again, no more
+
+    def close(self) -> None:
+        """Write what waits and close; the last segment gets its index, which saves the next start a scan."""
+        self._commit.close()
+        if self.held.segments[self._commit.segment].size:
+            self._seal(self._commit.segment)
+        else:
+            self.files.delete(self._commit.segment)
+        self.catalogue.close()
+        os.close(self._owner)
+
+    def _placed(self, placed: list[PlacedEntry]) -> None:
+        with self._lock:
+            self.held.generation += 1
+            for each in placed:
+                self.held.note(each.segment, each.line())
+        self._answer([each.entry for each in placed])
+
+    def _seal(self, number: int) -> None:
+        segment = self.held.segments[number]
+        if any(each.segment == number for each in self.damage):
+            return  # without an index it is scanned, and its damage reported, at every start
+        try:
+            write_index(self.files.index_path(number), segment.size, segment.lines)
+        except OSError:
+            self.files.index_path(number).unlink(missing_ok=True)
+        segment.lines = []
+
+
+def _only_one(folder: Path) -> int:
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise BadGate(f"another gate uses the folder {folder}; give each gate its own") from None
+    return handle

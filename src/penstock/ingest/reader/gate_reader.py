@@ -1,0 +1,256 @@
+"""Rows out of gates, through their failures: each row that was asked for, in order, once.
+
+Every batch names its rows, and a batch that is not the next one is an error, never wrong rows. What a gate
+gave before it went away is kept; the rest is asked for when it is back. Batches of several gates are joined,
+because every batch costs Spark about as much as a thousand rows.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.flight as fl
+
+from penstock.errors import BadMessage, BadSource, GateAway, Refused
+from penstock.ingest.security.access import Access
+from penstock.ingest.wire.flight import Endpoint, ingest_error
+from penstock.ingest.wire.protocol import BatchLabel, IndexTicket, ReadTicket
+
+__all__ = [
+    "BATCH_ROWS",
+    "INDEX",
+    "GateReader",
+    "Gathering",
+    "Part",
+    "Wanted",
+    "conformed",
+    "remaining",
+    "resumed",
+]
+
+Wanted = tuple[str, int, int]
+"""A stream and its sequences [first, last)."""
+
+BATCH_ROWS: Final = 50_000
+"""Up to this many rows come as one batch."""
+
+INDEX: Final = pa.schema([("stream", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
+"""The columns of an index that a reader needs."""
+
+
+class GateReader:
+    """Calls to one gate: `GateAway` if it does not answer, `Refused` if it says no."""
+
+    def __init__(self, address: str, access: Access) -> None:
+        self.address = address
+        self._access = access
+        self._open: Endpoint | None = None
+        self._generation: str | None = None
+        self._held: Any = INDEX.empty_table()
+
+    def index(self, inlet: str) -> Any:
+        """The ranges of every stream of an inlet that the gate holds; only what is new goes over the wire."""
+        table = self.endpoint.index(IndexTicket(inlet, self._generation))
+        generation = (table.schema.metadata or {}).get(b"generation", b"").decode()
+        news = table.select(INDEX.names).cast(INDEX)
+        self._held = news if _boot(generation) != _boot(self._generation) else _renewed(self._held, news)
+        self._generation = generation or None
+        return self._held
+
+    def rows(self, inlet: str, wanted: Sequence[Wanted], stream_column: str | None) -> Iterator[Any]:
+        """The rows of the ranges in the order given; without a timeout, since the reader may be slow."""
+        ticket = ReadTicket(inlet, tuple(wanted), stream_column, BATCH_ROWS)
+        order = _Order(self.address, wanted)
+        endpoint = self.endpoint
+        try:
+            encoded = fl.Ticket(ticket.encode())
+            for chunk in endpoint.flight.do_get(encoded, endpoint.access.options()):
+                order.check_all(_runs(self.address, chunk), chunk.data.num_rows)
+                yield chunk.data
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            raise ingest_error(error, endpoint.address) from None
+        order.check_end()
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The channel to the gate, opened with the first call."""
+        if self._open is None:
+            self._open = Endpoint(self.address, self._access)
+        return self._open
+
+    def close(self) -> None:
+        """Let the connection go; the next call opens another."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+def _boot(generation: str | None) -> str | None:
+    """The start of a gate that a generation belongs to; what is from before another one is void."""
+    return generation.partition(":")[0] if generation else None
+
+
+def _renewed(held: Any, news: Any) -> Any:
+    """The ranges held, with all those of the streams in the news replaced by them."""
+    if not news.num_rows:
+        return held
+    same = pc.invert(pc.is_in(held["stream"], value_set=news["stream"].combine_chunks()))
+    return pa.concat_tables([held.filter(same), news]).combine_chunks()
+
+
+def _runs(address: str, chunk: Any) -> tuple[tuple[str, int, int], ...]:
+    try:
+        return BatchLabel.decode(chunk.app_metadata and chunk.app_metadata.to_pybytes()).runs
+    except BadMessage as error:
+        raise Refused(f"gate {address} gave rows that it does not name: {error}") from None
+
+
+class _Order:
+    """What has to come next."""
+
+    def __init__(self, address: str, wanted: Sequence[Wanted]) -> None:
+        self._address = address
+        self._due = iter(wanted)
+        self._stream, self._at, self._last = next(self._due)
+
+    def check_all(self, runs: Sequence[tuple[str, int, int]], rows: int) -> None:
+        """Refuse a batch that is not the next one, or whose runs are not those of its rows."""
+        for run in runs:
+            self._check(*run)
+        if sum(run[2] for run in runs) != rows:
+            raise Refused(
+                f"gate {self._address} gave {rows} rows as {str(runs)[:80]}; run the same version everywhere"
+            )
+
+    def _check(self, stream: str, sequence: int, rows: int) -> None:
+        if self._at == self._last:
+            self._stream, self._at, self._last = next(self._due, ("", 0, 0))
+        if (stream, sequence) != (self._stream, self._at) or self._at + rows > self._last:
+            raise Refused(
+                f"gate {self._address} gave {rows} rows of {stream!r} from {sequence}, due was "
+                f"{self._stream!r} {self._at} to {self._last}; give gate and run the same version"
+            )
+        self._at += rows
+
+    def check_end(self) -> None:
+        """Refuse an end before the last row."""
+        if self._at != self._last or next(self._due, None) is not None:
+            raise Refused(
+                f"gate {self._address} ended {self._stream!r} at {self._at}, due was {self._last}; see that "
+                "its folder is the one that it had before"
+            )
+
+
+_PAUSE_S: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Part:
+    """What to ask of one gate."""
+
+    gate: str
+    wanted: tuple[Wanted, ...]
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """How the rows of an inlet are fetched; `patience` is how many seconds a gate may be away."""
+
+    inlet: str
+    access: Access
+    schema: Any
+    stream_column: str | None
+    patience: float
+
+    def rows(self, parts: Sequence[Part]) -> Iterator[Any]:
+        """Record batches of the schema, part after part."""
+        held: list[Any] = []
+        count = 0
+        for batch in self._given(parts):
+            held.append(batch)
+            count += batch.num_rows
+            if count >= BATCH_ROWS:
+                yield from self._together(held)
+                held, count = [], 0
+        yield from self._together(held)
+
+    def _given(self, parts: Sequence[Part]) -> Iterator[Any]:
+        for part in parts:
+            yield from resumed(partial(self._once, part.gate), part.wanted, self.patience)
+
+    def _once(self, gate: str, wanted: Sequence[Wanted]) -> Iterator[Any]:
+        reader = GateReader(gate, self.access)
+        try:
+            yield from reader.rows(self.inlet, wanted, self.stream_column)
+        finally:
+            reader.close()
+
+    def _together(self, batches: list[Any]) -> Iterator[Any]:
+        if batches:
+            table = conformed(pa.Table.from_batches(batches), self.schema, self.inlet)
+            yield from table.combine_chunks().to_batches()
+
+
+def resumed(
+    fetch: Callable[[Sequence[Wanted]], Iterator[Any]], wanted: Sequence[Wanted], patience: float
+) -> Iterator[Any]:
+    """The batches of the ranges in order; asks again for the rest, for up to `patience` seconds."""
+    given = 0
+    heard = time.monotonic()
+    while True:
+        try:
+            for batch in fetch(remaining(wanted, given)):
+                given += batch.num_rows
+                yield batch
+                heard = time.monotonic()
+        except GateAway as error:
+            if time.monotonic() - heard > patience:
+                raise GateAway(
+                    f"{error}, for {patience:.0f} s now; it holds rows of an epoch under way: start it again "
+                    "on the same folder, then the run, which continues where it was"
+                ) from error
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def remaining(wanted: Sequence[Wanted], given: int) -> list[Wanted]:
+    """The ranges without their first rows.
+
+    >>> remaining([("a", 0, 10), ("b", 5, 9)], 12)
+    [('b', 7, 9)]
+    """
+    left = []
+    for stream, first, last in wanted:
+        skipped = min(given, last - first)
+        given -= skipped
+        if first + skipped < last:
+            left.append((stream, first + skipped, last))
+    return left
+
+
+def conformed(table: Any, schema: Any, inlet: str) -> Any:
+    """The columns of the schema out of a table of rows, with their types."""
+    from penstock.expressions.types import from_arrow  # noqa: PLC0415 -- it imports a parser of SQL
+
+    known = {name.lower(): place for place, name in enumerate(table.column_names)}
+    columns = []
+    for field in schema:
+        place = known.get(field.name.lower())
+        if place is None:
+            raise BadSource(
+                f"the rows of inlet {inlet!r} have no column {field.name!r}; they have "
+                f"{', '.join(table.column_names)}: correct the schema of the stream"
+            )
+        column = table.column(place)
+        if from_arrow(column.type) != from_arrow(field.type):
+            raise BadSource(
+                f"column {field.name!r} of inlet {inlet!r} is {from_arrow(column.type)}, declared is "
+                f"{from_arrow(field.type)}: correct the schema of the stream"
+            )
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.table(columns, schema=schema)

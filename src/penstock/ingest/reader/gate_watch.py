@@ -1,0 +1,169 @@
+"""All gates of an inlet together: which gates exist, which answer, and what they hold.
+
+A gate that does not answer delays no one: it is asked in the background until it is back, and what it holds
+is left out until then. The list of gates comes from the addresses given or from a controller.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.errors import GateAway
+from penstock.ingest.reader.gate_reader import INDEX, GateReader
+from penstock.ingest.security.access import Access
+from penstock.ingest.wire.protocol import GateListRequest, Request, WhereRequest
+
+__all__ = ["GateWatch", "HeldRanges"]
+
+_ANSWER_S: Final = 2.0
+"""A gate that takes longer is away until it has answered."""
+_GATES_LAST_S: Final = 1.0
+_AGAIN_S: Final = 0.25
+_AT_ONCE: Final = 64
+
+
+@dataclass(frozen=True)
+class HeldRanges:
+    """The ranges of the gates that answer, and for each range the number of its gate.
+
+    All gates were found and asked after the time `since`; it is None while a gate is away.
+    """
+
+    gates: tuple[str, ...]
+    away: tuple[str, ...]
+    streams: Any
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    gate: NDArray[np.int64]
+    since: float | None
+
+
+class GateWatch:
+    """The gates behind some addresses, each a gate's or a controller's."""
+
+    def __init__(self, addresses: Sequence[str], access: Access, inlet: str) -> None:
+        self._access = access
+        self._inlet = inlet
+        self._readers: dict[str, GateReader] = {}
+        self._addresses = [_Question(self._gates_behind(GateReader(each, access))) for each in addresses]
+        self._indexes: dict[str, _Question] = {}
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="penstock-watch")
+
+    def held(self) -> HeldRanges:
+        """Ask every gate, wait for those that usually answer, and put together what they hold."""
+        self._answers(self._addresses, _GATES_LAST_S)
+        self._update_gates()
+        self._answers(list(self._indexes.values()), 0.0)
+        return self._together()
+
+    def tell(self, request: Request[Any]) -> None:
+        """Send a request to every gate that answers; one that has just gone away gets the next."""
+        there = [self._readers[name] for name, each in self._indexes.items() if each.answer is not None]
+        wait([self._pool.submit(each.endpoint.ask, request) for each in there], timeout=_ANSWER_S)
+
+    def close(self) -> None:
+        """Stop asking."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _update_gates(self) -> None:
+        """Add new gates, and drop those that every controller has forgotten."""
+        listed = {address for known in self._addresses for address in known.answer or ()}
+        for address in sorted(listed - self._readers.keys()):
+            self._readers[address] = GateReader(address, self._access)
+            self._indexes[address] = _Question(self._index_of(self._readers[address]))
+        if all(known.answer is not None for known in self._addresses):
+            for address in self._readers.keys() - listed:
+                del self._readers[address], self._indexes[address]
+
+    def _answers(self, asked: "list[_Question]", lasting: float) -> None:
+        """Ask everyone whose last answer is too old; wait for all that did not fail before."""
+        for each in asked:
+            each.ask(self._pool, lasting)
+        wait([each.question for each in asked if each.question and each.failed is None], timeout=_ANSWER_S)
+        for each in asked:
+            each.take()
+
+    def _gates_behind(self, reader: GateReader) -> Callable[[], list[str]]:
+        """The gates that a controller knows, or the address itself if it is a gate's."""
+
+        def ask() -> list[str]:
+            with _closed_if_away(reader):
+                if not reader.endpoint.offers(WhereRequest):
+                    return [reader.address]
+                return [each["gate"] for each in reader.endpoint.ask(GateListRequest()).gates]
+
+        return ask
+
+    def _index_of(self, reader: GateReader) -> Callable[[], Any]:
+        def ask() -> Any:
+            with _closed_if_away(reader):
+                return reader.index(self._inlet)
+
+        return ask
+
+    def _together(self) -> HeldRanges:
+        there = {name: each for name, each in self._indexes.items() if each.answer is not None}
+        tables = [each.answer for each in there.values()]
+        table = pa.concat_tables(tables) if tables else INDEX.empty_table()
+        every = [*self._addresses, *self._indexes.values()]
+        whole = bool(there) and all(each.answer is not None for each in every)
+        return HeldRanges(
+            gates=tuple(there),
+            away=tuple(name for name in self._indexes if name not in there),
+            streams=table["stream"].combine_chunks(),
+            low=table["low"].to_numpy(),
+            high=table["high"].to_numpy(),
+            gate=np.repeat(np.arange(len(tables)), [each.num_rows for each in tables]),
+            since=min(each.asked for each in every) if whole else None,
+        )
+
+
+class _Question:
+    """A question that is asked again and again, in the background, and its last answer."""
+
+    def __init__(self, ask: Callable[[], Any]) -> None:
+        self._call = ask
+        self.answer: Any = None
+        self.asked = 0.0
+        self.failed: float | None = None
+        self.question: Future[Any] | None = None
+        self._sent = 0.0
+
+    def ask(self, pool: ThreadPoolExecutor, lasting: float) -> None:
+        """Ask, unless a question is open, it has failed just now, or the last answer lasts."""
+        now = time.monotonic()
+        lasts = self.answer is not None and now - self.asked < lasting
+        failed = self.failed is not None and now - self.failed < _AGAIN_S
+        if self.question is None and not lasts and not failed:
+            self._sent = now
+            self.question = pool.submit(self._call)
+
+    def take(self) -> None:
+        """Take the answer; a gate without one is away."""
+        if self.question is None:
+            return
+        if not self.question.done():
+            self.answer, self.failed = None, time.monotonic()
+            return
+        question, self.question = self.question, None
+        try:
+            self.answer, self.asked, self.failed = question.result(), self._sent, None
+        except GateAway:
+            self.answer, self.failed = None, time.monotonic()
+
+
+@contextmanager
+def _closed_if_away(reader: GateReader) -> Iterator[None]:
+    """Give up a connection on which no answer comes, so that the next try makes a new one."""
+    try:
+        yield
+    except GateAway:
+        reader.close()
+        raise

@@ -1,0 +1,259 @@
+"""Who may do what at a gate or controller: rights, tokens, and the security of a server.
+
+Tokens are kept as hashes in a file, compared in constant time, and never named in a log or an error. A server
+is open on loopback; elsewhere it needs TLS, and tokens or client certificates, unless they are waived.
+"""
+
+import hmac
+import secrets
+import threading
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+from pyarrow import flight
+
+from penstock.errors import BadGate, BadToken, NotAllowed
+from penstock.ingest.wire.protocol import inlet_of
+
+__all__ = ["ALL", "NONE", "OPEN", "Rights", "Security", "TokenFile", "hash_of", "new_token"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Patterns of stream ids, as in a shell; the right to administer includes looking.
+
+    >>> rights = Rights(push=("reports/vehicle-*",), read=("reports/*",))
+    >>> rights.may_push("reports/vehicle-17"), rights.may_push("reports/bus-1")
+    (True, False)
+    >>> rights.may_read_some("reports"), rights.may_read_some("alarms")
+    (True, False)
+    """
+
+    push: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    administer: bool = False
+
+    def may_push(self, stream: str) -> bool:
+        """Whether rows of this stream are taken."""
+        return any(fnmatchcase(stream, each) for each in self.push)
+
+    def may_read(self, stream: str) -> bool:
+        """Whether rows of this stream are given."""
+        return any(fnmatchcase(stream, each) for each in self.read)
+
+    def may_read_some(self, inlet: str) -> bool:
+        """Whether any stream of an inlet may be read."""
+        return any(fnmatchcase(inlet, inlet_of(each)) for each in self.read)
+
+
+ALL: Final = Rights(("*",), ("*",), administer=True)
+NONE: Final = Rights()
+
+
+_KEYS = {"name", "sha256", "push", "read", "administer", "expires"}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEntry:
+    """One line of the file: a hash, what it allows and until when."""
+
+    name: str
+    hash: str
+    rights: Rights
+    expires: datetime | None
+
+
+def new_token() -> str:
+    """A fresh token: 256 bits at random, so that a plain hash of it reveals nothing.
+
+    >>> len(new_token()), new_token() == new_token()
+    (47, False)
+    """
+    return f"pst_{secrets.token_urlsafe(32)}"
+
+
+def hash_of(token: str) -> str:
+    """The hash under which a token is kept."""
+    return sha256(token.encode()).hexdigest()
+
+
+class TokenFile:
+    """The tokens of a gate; the file is read again when it changes, so tokens can change while the gate runs.
+
+    While the file cannot be read, nobody is let in: old tokens do not outlive it.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._path, self._now = path, now
+        self._lock = threading.Lock()
+        self._seen: tuple[int, int] | None = None
+        self._known: list[TokenEntry] = []
+        self._refresh()
+
+    def rights(self, token: str | None) -> Rights:
+        """What a token allows; every hash is compared, so the time reveals nothing."""
+        if not token:
+            raise NotAllowed("no token; send the header 'authorization: Bearer ...'")
+        try:
+            known = self._refresh()
+        except BadToken:
+            raise NotAllowed("the gate cannot read its tokens; tell its operator") from None
+        given, found = hash_of(token), None
+        for each in known:
+            if hmac.compare_digest(each.hash, given):
+                found = each
+        if found is None:
+            raise NotAllowed("this token is not known here; ask for a new one")
+        if found.expires is not None and self._now() >= found.expires:
+            raise NotAllowed(
+                f"the token {found.name!r} expired at {found.expires:%Y-%m-%d %H:%M} UTC; ask for a new one"
+            )
+        return found.rights
+
+    def _refresh(self) -> list[TokenEntry]:
+        with self._lock:
+            try:
+                state = self._path.stat()
+                mark = (state.st_mtime_ns, state.st_size)
+                if mark != self._seen:
+                    self._known = [_known(each) for each in tomllib.loads(self._path.read_text())["token"]]
+                    self._seen = mark
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                self._known, self._seen = [], None
+                raise BadToken(
+                    f"the token file {self._path} cannot be read ({type(error).__name__}); write [[token]] "
+                    "entries as `penstock token` prints them"
+                ) from None
+            return self._known
+
+
+def _known(entry: dict[str, Any]) -> TokenEntry:
+    name, digest, expires = entry.get("name"), entry.get("sha256"), entry.get("expires")
+    if unknown := set(entry) - _KEYS:
+        raise BadToken(f"token {name!r}: no key {min(unknown)!r}; the keys are {', '.join(sorted(_KEYS))}")
+    if not isinstance(name, str) or not isinstance(digest, str) or len(digest) != 64:
+        raise BadToken(f"token {name!r}: give a name and the sha256 as `penstock token` prints it")
+    if expires is not None and not isinstance(expires, datetime):
+        raise BadToken(f"token {name!r}: expires is {expires!r}; give a time such as 2030-01-01T00:00:00Z")
+    if expires is not None and expires.tzinfo is None:
+        expires = expires.replace(tzinfo=UTC)
+    rights = Rights(
+        _patterns(entry, "push"), _patterns(entry, "read"), entry.get("administer", False) is True
+    )
+    return TokenEntry(name, digest.lower(), rights, expires)
+
+
+def _patterns(entry: dict[str, Any], key: str) -> tuple[str, ...]:
+    value = entry.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise BadToken(f"token {entry.get('name')!r}: {key} is {value!r}; give a list such as ['reports/*']")
+    return tuple(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """Certificates and tokens of a server; `client_roots` makes TLS mutual.
+
+    >>> Security().check("127.0.0.1")
+    >>> Security().check("0.0.0.0")
+    Traceback (most recent call last):
+        ...
+    penstock.errors.BadGate: address 0.0.0.0 is open to others without TLS and without tokens or client \
+certificates; give them, or waive them with --insecure
+    """
+
+    certificate: Path | None = None
+    key: Path | None = None
+    client_roots: Path | None = None
+    tokens: Path | None = None
+    insecure: bool = False
+    _file: TokenFile | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise BadGate("TLS needs both a certificate and its key; give --tls-certificate and --tls-key")
+        if self.client_roots is not None and self.certificate is None:
+            raise BadGate("client certificates need TLS; give --tls-certificate and --tls-key too")
+        object.__setattr__(self, "_file", TokenFile(self.tokens) if self.tokens else None)
+
+    def check(self, host: str) -> None:
+        """Refuse an address that other machines can reach without TLS and identification."""
+        known = self.tokens or self.client_roots
+        lacking = [
+            *([] if self.certificate else ["without TLS"]),
+            *([] if known else ["without tokens or client certificates"]),
+        ]
+        if lacking and not self.insecure and not is_loopback(host):
+            raise BadGate(
+                f"address {host} is open to others {' and '.join(lacking)}; give them, or waive them "
+                "with --insecure"
+            )
+
+    def server_options(self) -> dict[str, Any]:
+        """What a Flight server is started with."""
+        options: dict[str, Any] = {}
+        if self._file:
+            options["middleware"] = {"token": _Tokens(self._file)}
+        if self.certificate and self.key:
+            options["tls_certificates"] = [(_read(self.certificate), _read(self.key))]
+        if self.client_roots:
+            options |= {"verify_client": True, "root_certificates": _read(self.client_roots)}
+        return options
+
+    def rights(self, context: Any) -> Rights:
+        """What the caller may do."""
+        if self._file is None:
+            return ALL
+        rights: Rights = context.get_middleware("token").rights
+        return rights
+
+
+class _Bearer(flight.ServerMiddleware):  # type: ignore[misc] # Flight is untyped
+    def __init__(self, rights: Rights) -> None:
+        self.rights = rights
+
+
+class _Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc] # Flight is untyped
+    def __init__(self, file: TokenFile) -> None:
+        self._file = file
+
+    def start_call(self, _: Any, headers: dict[str, list[Any]]) -> _Bearer:
+        given = [
+            value for name, values in headers.items() if name.lower() == "authorization" for value in values
+        ]
+        kind, _, token = str(given[0] if len(given) == 1 else "").partition(" ")
+        try:
+            return _Bearer(self._file.rights(token.strip() if kind.lower() == "bearer" else None))
+        except NotAllowed as error:
+            raise flight.FlightUnauthenticatedError(str(error)) from None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("gate-1")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadGate(f"{path} cannot be read ({error.strerror}); give a PEM file") from None
+
+
+OPEN: Final = Security()

@@ -1,0 +1,176 @@
+"""Arrow Flight as this room uses it: addresses, calls to gates and controllers, and errors on both sides."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Self, TypeVar, cast
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from penstock.errors import (
+    BadMessage,
+    GateAway,
+    IngestError,
+    NoGate,
+    NotAllowed,
+    PenstockError,
+    Refused,
+    TooMany,
+)
+from penstock.ingest.security.access import Access
+from penstock.ingest.wire.codec import Message
+from penstock.ingest.wire.protocol import IndexTicket, Request
+
+__all__ = [
+    "CALL_SECONDS",
+    "CONTROLLER_PORT",
+    "GATE_PORT",
+    "Address",
+    "Endpoint",
+    "flight_errors",
+    "ingest_error",
+    "require",
+]
+
+GATE_PORT: Final = 7400
+CONTROLLER_PORT: Final = 7300
+CALL_SECONDS: Final = 10.0
+# Each endpoint has its own channel: in a shared one gRPC would wait out the back-off of an earlier failure.
+_OPTIONS: Final = (
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+# What a server says on purpose; everything else is how a broken call looks, in more ways than are documented.
+_REFUSING: Final = (
+    fl.FlightUnauthenticatedError,
+    fl.FlightUnauthorizedError,
+    fl.FlightServerError,
+    NotImplementedError,
+)
+AnswerT = TypeVar("AnswerT", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a gate or a controller listens.
+
+    >>> str(Address.parse("[::1]")), Address.parse("gate-3:7401").location(tls=True)
+    ('[::1]:7400', 'grpc+tls://gate-3:7401')
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, port: int = GATE_PORT) -> "Address":
+        """Read host, host:port or [IPv6]:port; `port` is used where none is given."""
+        text = text.strip()
+        host, colon, number = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+        if not colon:
+            host, number = text, str(port)
+        host = host.strip("[]")
+        if not host or not number.isascii() or not number.isdigit() or int(number) > 65535:
+            raise BadMessage(f"no address {text!r}; give host:port, such as 127.0.0.1:{port}")
+        return cls(host, int(number))
+
+    def location(self, *, tls: bool) -> str:
+        """The address as Flight takes it."""
+        return f"{'grpc+tls' if tls else 'grpc'}://{self}"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Endpoint:
+    """An open channel to one gate or controller; close it after use."""
+
+    def __init__(self, address: str | Address, access: Access | None = None) -> None:
+        self.address = Address.parse(address) if isinstance(address, str) else address
+        self.access = access or Access()
+        self.flight = fl.FlightClient(
+            self.address.location(tls=self.access.tls is not None),
+            generic_options=list(_OPTIONS),
+            **self.access.arguments,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the channel."""
+        self.flight.close()
+
+    def ask(self, request: Request[AnswerT], timeout: float = CALL_SECONDS) -> AnswerT:
+        """Send a request and return its answer."""
+        body = self.act(request.action, request.encode(), timeout)
+        try:
+            return cast("AnswerT", request.reply.decode(body))
+        except BadMessage as error:
+            raise Refused(f"{self.address} gave an answer that cannot be read: {error}") from None
+
+    def act(self, action: str, body: bytes, timeout: float = CALL_SECONDS) -> bytes:
+        """Call an action; the body of its first result, or nothing."""
+        with self._errors():
+            for result in self.flight.do_action(fl.Action(action, body), self.access.options(timeout)):
+                return bytes(result.body.to_pybytes())
+        return b""
+
+    def offers(self, request: type[Request[AnswerT]], timeout: float = CALL_SECONDS) -> bool:
+        """Whether the server knows a request."""
+        with self._errors():
+            try:
+                listed = list(self.flight.list_actions(self.access.options(timeout)))
+            except NotImplementedError:
+                return False
+        return any(each.type == request.action for each in listed)
+
+    def index(self, ticket: IndexTicket, timeout: float = CALL_SECONDS) -> pa.Table:
+        """The ranges that a gate holds."""
+        with self._errors():
+            return self.flight.do_get(fl.Ticket(ticket.encode()), self.access.options(timeout)).read_all()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            raise ingest_error(error, self.address) from None
+
+
+def ingest_error(error: Exception, address: Address) -> IngestError:
+    """An error of Flight as one of ours: GateAway if another try may succeed, otherwise Refused."""
+    # gRPC adds its own context below the message, and Flight a frame above it.
+    text = re.split(r"\.? ?(?:gRPC client debug context|Client context|Detail):", str(error))[0]
+    text = re.sub(r"^Flight \w+(?: \w+)* error, with message: ", "", text).strip() or type(error).__name__
+    if isinstance(error, _REFUSING):
+        return Refused(f"{address} refused: {text}")
+    return GateAway(f"no answer from {address}: {text}; see that it runs and that the address is right")
+
+
+@contextmanager
+def flight_errors() -> Iterator[None]:
+    """Errors of ours as Flight sends them to a client, with the same words; a passing one as unavailable."""
+    try:
+        yield
+    except NotAllowed as error:
+        raise fl.FlightUnauthorizedError(str(error)) from None
+    except (NoGate, TooMany) as error:
+        raise fl.FlightUnavailableError(str(error)) from None
+    except PenstockError as error:
+        raise fl.FlightServerError(f"{type(error).__name__}: {error}") from None
+    except fl.FlightError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise fl.FlightServerError(f"the call could not be served: {error}") from None
+
+
+def require(allowed: bool, what: str) -> None:  # noqa: FBT001 -- reads as a sentence
+    """Raise NotAllowed unless the caller has the right to do something."""
+    if not allowed:
+        raise NotAllowed(f"this token may not {what}; use one with that right")

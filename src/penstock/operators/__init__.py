@@ -1,0 +1,68 @@
+"""Operators: the nodes of a query graph, and the verbs with which a user makes them.
+
+Each answers the questions of `Operator`; nothing outside of this package asks which one it is.
+"""
+
+from penstock.operators.deduplicate import Deduplicate, DeduplicateVerbs
+from penstock.operators.joins import How, Join, JoinKey, JoinVerbs, common_type, join_of
+from penstock.operators.names import Named, group_keys, shown_keys
+from penstock.operators.operator import (
+    Derivable,
+    Duration,
+    Filter,
+    GroupedVerbs,
+    InputRelation,
+    Inputs,
+    Operator,
+    Step,
+    lowered,
+)
+from penstock.operators.process import Process, ProcessVerbs
+from penstock.operators.steps import Branch, Map, Select, StepVerbs, Union, Where
+from penstock.operators.windows import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregation,
+    GroupedWindowVerbs,
+    Window,
+    Windowed,
+    WindowVerbs,
+)
+
+__all__ = [
+    "WINDOW_END",
+    "WINDOW_START",
+    "Aggregation",
+    "Branch",
+    "Deduplicate",
+    "DeduplicateVerbs",
+    "Derivable",
+    "Duration",
+    "Filter",
+    "GroupedVerbs",
+    "GroupedWindowVerbs",
+    "How",
+    "InputRelation",
+    "Inputs",
+    "Join",
+    "JoinKey",
+    "JoinVerbs",
+    "Map",
+    "Named",
+    "Operator",
+    "Process",
+    "ProcessVerbs",
+    "Select",
+    "Step",
+    "StepVerbs",
+    "Union",
+    "Where",
+    "Window",
+    "WindowVerbs",
+    "Windowed",
+    "common_type",
+    "group_keys",
+    "join_of",
+    "lowered",
+    "shown_keys",
+]

@@ -1,0 +1,94 @@
+"""What a port of a stage sends to its channels, and where: a value that any executor can run.
+
+Spark SQL runs an exchange as a projection, an optional combine and a shuffle; where a stage runs in the
+channels of another one, DuckDB evaluates the same columns on Arrow in place. A row goes to the channel of its
+key, with two exceptions that keep one key from filling one channel:
+
+- *Pairs.* An operator that looks at pairs of rows may have copies of a row in several channels, as long as
+  each pair meets in exactly one of them: a grid of channels, for all rows where there is no key, for the
+  rows of a hot key where there is one ([002] §III.D).
+- *Parts.* An operator whose rows are combined into mergeable partials may have the rows of a hot key dealt
+  out over channels by sub-keys. Each forms partials of its part, and a second hop brings them to the one
+  channel that keeps the key ([000] §4.1).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from penstock.columns import HASH, KEY, TIME
+from penstock.expressions.scalar import SqlColumn
+
+__all__ = ["HASH", "KEY", "TIME", "Bucket", "Combine", "Copied", "Exchange", "Form", "Nulls", "SqlColumn"]
+
+Form = Literal["rows", "combined", "partials"]
+"""How new rows reach a channel: as they are, combined by the map side, or formed by other channels."""
+
+Nulls = Literal["equal", "never", "anywhere"]
+"""Rows with a null in their key: null is a key like any other, they are not sent, they may go anywhere."""
+
+Copied = Literal["both", "left", "right", "neither"]
+"""Which ports of a pairing operator may have copies of a row in several channels."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A column that numbers slices of event time: floor((time - offset) / width).
+
+    All rows of a bucket are late or none is. So where a stream feeds nothing else, nothing has to be observed
+    of single tuples: rejects get a bucket of their own, and late buckets are left out after the combine.
+    """
+
+    name: str
+    offset: int
+    width: int
+
+    @property
+    def sql(self) -> str:
+        """The number of a row's bucket, in exact integer arithmetic also before 1970."""
+        moved = f"(`{TIME}` - {self.offset}L)"
+        return f"({moved} - pmod({moved}, {self.width}L)) div {self.width}L"
+
+    def start(self, number: int) -> int:
+        """The first event time of a bucket."""
+        return number * self.width + self.offset
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Rows aggregated within each partition before they are sent, by their keys and bucket.
+
+    `columns` are names and Spark SQL aggregates; `weight` names the one that says how many tuples a row
+    stands for.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    weight: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What one port sends to the channels of its stage.
+
+    `columns` are sent as rows; with a `combine`, the keys, the bucket and its columns may be sent instead.
+    `forms` are the ways that the operator can take them, the better guess first. `keys` name the columns
+    that the router hashes, in its order; with `hashed` the hash is sent as well. `copied` says which ports
+    of an operator over pairs may have copies of a row; `parts` that rows of a hot key may be formed in
+    several channels.
+    """
+
+    columns: tuple[SqlColumn, ...]
+    keys: tuple[str, ...] = ()
+    bucket: Bucket | None = None
+    combine: Combine | None = None
+    forms: tuple[Form, ...] = ("rows",)
+    nulls: Nulls = "equal"
+    hashed: bool = False
+    copied: Copied = "neither"
+    parts: bool = False
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow schema of the rows."""
+        return pa.schema([(each.name, each.type) for each in self.columns])

@@ -1,0 +1,224 @@
+"""The channels of a join: they match new rows against kept rows and keep rows while they can match.
+
+Rows of equal keys meet in one channel, rows of a hot key on a grid of channels, rows of a Cartesian product
+on a grid of all channels: each pair meets in exactly one channel.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import WrongType
+from penstock.expressions.duck import translate
+from penstock.expressions.schema import quoted
+from penstock.expressions.types import arrow_type
+from penstock.operators.exchange import KEY, TIME, Exchange, SqlColumn
+from penstock.operators.joins.node import Join, JoinKey, common_type
+from penstock.operators.joins.result import result_schema
+from penstock.operators.joins.spec import END, Condition, Frontiers, JoinSpec, Last, Pair, Side, Within
+from penstock.operators.joins.step import HeldSide, step
+from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Seen, StagePosition
+from penstock.routing import copied_sides
+from penstock.state.segments import Segment
+from penstock.state.time_table import TimeTable
+
+__all__ = ["TIE", "JoinKernel", "compile_join"]
+
+TIE = "_ps_tie"
+_SIDES = ("left", "right")
+
+
+@dataclass(frozen=True)
+class JoinKernel(Kernel):
+    """A join in channels.
+
+    `sides` are the columns that the left and the right side send, which segments hold. `time` is the readable
+    event time of results.
+    """
+
+    operator: Join
+    join: JoinSpec
+    sides: tuple[tuple[SqlColumn, ...], tuple[SqlColumn, ...]]
+    time: pa.Field
+
+    @property
+    def schema(self) -> Any:
+        """The columns of a result, then its event time in microseconds."""
+        left, right = (each.schema for each in self.exchanges)
+        found = result_schema(self.join, left, right)
+        return pa.schema([self.time, *list(found)[1:], found.field(0)])
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Both sides by their keys; a row without a key is sent only where it is delivered alone."""
+        return tuple(
+            Exchange(
+                columns,
+                keys=self.join.left.keys,
+                nulls="anywhere" if alone else "never",
+                copied=copied_sides(self.join.how, last=isinstance(self.join.bound, Last)),
+            )
+            for columns, alone in zip(self.sides, self.join.keeps_unmatched, strict=True)
+        )
+
+    @property
+    def tables(self) -> tuple[TimeTable, TimeTable]:
+        """The rows of each side that can still match."""
+        left, right = (self._table(port) for port in (0, 1))
+        return left, right
+
+    def bound(self, position: StagePosition, port: int) -> int | None:
+        """The frontier of the port, since rows of the other side have left with it."""
+        return position.frontier(port)
+
+    def advance(
+        self, before: StagePosition, frontiers: tuple[int | None, ...], seen: Seen, drained: int | None
+    ) -> Advance:
+        """A pair that is still to come has its earlier row at most the bound before both frontiers."""
+        if drained is not None:
+            nothing = not seen.rows and not seen.state
+            return Advance(StagePosition((drained, drained), drained), idle=nothing, ended=True)
+        promise = before.promise
+        left, right = frontiers
+        if left is not None and right is not None:
+            promised = min(left, right) - (self.operator.within or 0)
+            promise = promised if promise is None else max(promised, promise)
+        unchanged = frontiers == before.frontiers or not seen.state
+        return Advance(StagePosition(frontiers, promise), idle=unchanged and not seen.rows)
+
+    def step(self, channel: Channel) -> tuple[Segment, ...]:
+        """Match new rows against kept rows."""
+        if not any(channel.new) and not channel.store.segments:
+            return ()
+        before = Frontiers(*(channel.before.frontiers or (None, None)))
+        after = Frontiers(END, END) if channel.ended else Frontiers(*channel.after.frontiers)
+        schemas = [each.schema for each in self.exchanges]
+        opened = [
+            table.open(channel.store, schema, channel.before.frontiers)
+            for table, schema in zip(self.tables, schemas, strict=True)
+        ]
+        new = [
+            schema.empty_table() if rows is None else rows
+            for rows, schema in zip(channel.new, schemas, strict=True)
+        ]
+        left, right = (HeldSide(each.rows, each.matched) for each in opened)
+        stepped = step(
+            self.join,
+            Pair(left, right),
+            Pair(*new),
+            before,
+            after,
+            lambda table: channel.emit(self._result(table)),
+        )
+        kept: list[Segment] = []
+        for table, rows, side in zip(opened, new, (stepped.left, stepped.right), strict=True):
+            stays = side.new
+            kept += table.close_by_masks(
+                side.kept,
+                side.kept_matched,
+                rows.filter(pa.array(stays)) if stays.any() else None,
+                side.new_matched[stays],
+            )
+        return tuple(kept)
+
+    def _table(self, port: int) -> TimeTable:
+        bound = self.join.bound
+        within = isinstance(bound, Within)
+        return TimeTable(
+            _SIDES[port],
+            keys=self.join.left.keys,
+            port=port,
+            labels={
+                TIE: "",
+                **{KEY.format(place): key.left for place, key in enumerate(self.operator.keys)},
+            },
+            lives=(1 - port, bound.distance) if isinstance(bound, Within) else None,
+            marked=not within or self.join.keeps_unmatched[port],
+        )
+
+    def _result(self, table: Any) -> Any:
+        """Result rows with the readable event time in front."""
+        micros = table[TIME]
+        return pa.table([micros.cast(self.time.type), *table.columns[1:], micros], schema=self.schema)
+
+
+def compile_join(operator: Join, time_type: str, left: Describe, right: Describe) -> JoinKernel:
+    """The kernel of a join, with what Spark says about the types of both sides."""
+    own = (_key_types(operator, 0, left), _key_types(operator, 1, right))
+    types = tuple(map(_compared_as, operator.keys, *own))
+    whole = (_stored_keys(operator, 0, own[0], types), _stored_keys(operator, 1, own[1], types))
+    sides = (
+        _columns(operator, 0, left, types, _read(operator, 0, whole[0])),
+        _columns(operator, 1, right, types, _read(operator, 1, whole[1])),
+    )
+    delivered = tuple(
+        tuple((whole[side].get(stored, stored), name) for stored, name in columns)
+        for side, columns in enumerate((operator.left, operator.right))
+    )
+    keys = tuple(KEY.format(place) for place in range(len(types)))
+    ties = (TIE,) if operator.last is not None else ()
+    condition = operator.condition
+    join = JoinSpec(
+        Side(TIME, keys, ties, delivered[0]),
+        Side(TIME, keys, ties, delivered[1]),
+        Within(operator.within) if operator.within is not None else Last(operator.last or 1),
+        key_types=tuple(arrow_type(each) for each in types),
+        how=operator.how,
+        condition=Condition(translate(condition.sql), condition.left, condition.right) if condition else None,
+        time=TIME,
+        key_names=tuple(key.left for key in operator.keys),
+    )
+    return JoinKernel(operator, join, sides, pa.field(operator.time, arrow_type(time_type)))
+
+
+def _key_types(operator: Join, side: int, describe: Describe) -> list[str]:
+    """The types of the keys of a side before they are made comparable."""
+    return [type_ for type_, _ in describe([quoted((key.left, key.right)[side]) for key in operator.keys])]
+
+
+def _compared_as(key: JoinKey, ours: str, theirs: str) -> str:
+    found = common_type(ours, theirs)
+    if not found:
+        raise WrongType(f"the keys {key.left} {ours} and {key.right} {theirs} cannot be compared; cast one")
+    return found
+
+
+def _stored_keys(operator: Join, side: int, own: list[str], types: tuple[str, ...]) -> dict[str, str]:
+    """Columns that are sent and kept as keys without a cast: results need no second copy of them."""
+    return {
+        (key.left, key.right)[side]: KEY.format(place)
+        for place, key in enumerate(operator.keys)
+        if own[place] == types[place]
+    }
+
+
+def _read(operator: Join, side: int, keys: Mapping[str, str]) -> list[str]:
+    """The columns of a side that its results or the condition need, keys apart."""
+    delivered = [stored for stored, _ in (operator.left, operator.right)[side] if stored not in keys]
+    condition = operator.condition
+    asked = (condition.left, condition.right)[side] if condition else ()
+    return list(dict.fromkeys([*delivered, *asked]))
+
+
+def _columns(
+    operator: Join, side: int, describe: Describe, key_types: tuple[str, ...], names: list[str]
+) -> tuple[SqlColumn, ...]:
+    found = describe([quoted(name) for name in names])
+    keys = [(key.left, key.right)[side] for key in operator.keys]
+    columns = [SqlColumn(TIME, TIME, pa.int64())]
+    columns += [
+        SqlColumn(KEY.format(place), f"cast({quoted(name)} AS {type_})", arrow_type(type_))
+        for place, (name, type_) in enumerate(zip(keys, key_types, strict=True))
+    ]
+    columns += [
+        SqlColumn(name, quoted(name), arrow_type(type_))
+        for name, (type_, _) in zip(names, found, strict=True)
+    ]
+    if operator.last is not None:
+        content = ", ".join([TIME, *(quoted(name) for name in [*keys, *names])])
+        digest = f"shiftrightunsigned(xxhash64({content}), 1)"
+        # Negative on the left: at equal times all left rows precede all right rows.
+        columns.append(SqlColumn(TIE, digest if side else f"-1L - {digest}", pa.int64()))
+    return tuple(columns)

@@ -1,0 +1,291 @@
+"""The join of two relations: by equal keys or any condition, within a distance of time or the last rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+from penstock.expressions.conditions import substituted
+from penstock.expressions.durations import words
+from penstock.expressions.pairs import PairCondition
+from penstock.expressions.scalar import Expression
+from penstock.expressions.schema import Column, Schema, quoted
+from penstock.operators.kernel import Describe
+from penstock.operators.operator import NATIVE, Inputs, Operator, lowered
+from penstock.routing.resources import LQL, Resources
+
+if TYPE_CHECKING:
+    from penstock.operators.joins.kernel import JoinKernel
+
+__all__ = ["How", "Join", "JoinKey", "common_type"]
+
+How = Literal["inner", "left", "right", "full"]
+
+_LEFT, _RIGHT = 0, 1
+# The sides that can be filtered early: every result has a row of such a side.
+_TAKERS: Final = {"inner": (_LEFT, _RIGHT), "left": (_LEFT,), "right": (_RIGHT,), "full": ()}
+# Whether a result may have no left row, and no right row.
+_LACKING: Final = {
+    "inner": (False, False),
+    "left": (False, True),
+    "right": (True, False),
+    "full": (True, True),
+}
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+# With a bound of the last rows, a key keeps a fixed number of rows and compares each new row with them.
+_LAST_ROWS: Final = Resources.of("CLL")
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """A pair of columns that have to be equal; the result has one column for both, with the left name."""
+
+    left: str
+    right: str
+    type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Operator):
+    """A join; without keys it is the Cartesian product.
+
+    Either ``within`` (microseconds) or ``last`` (rows) bounds it. ``left`` and ``right`` are the columns
+    that each side gives, with their names in the result; ``time`` names the result's event time.
+    """
+
+    ports: ClassVar[tuple[str, ...]] = ("left", "right")
+    stateful: ClassVar[bool] = True
+
+    keys: tuple[JoinKey, ...]
+    within: int | None
+    last: int | None
+    how: How
+    condition: PairCondition | None
+    left: tuple[tuple[str, str], ...]
+    right: tuple[tuple[str, str], ...]
+    time: str
+
+    @property
+    def bound(self) -> str:
+        """The bound in words."""
+        return f"within {words(self.within)}" if self.within is not None else f"last {self.last}"
+
+    def __str__(self) -> str:
+        keys = ", ".join(
+            key.left if key.left == key.right else f"{key.left} = {key.right}" for key in self.keys
+        )
+        parts = [*([keys] if keys else []), self.bound, *([self.how] if self.how != "inner" else [])]
+        parts += [str(self.condition)] if self.condition else []
+        return f"{self.kind}({'; '.join(parts)})"
+
+    @property
+    def kind(self) -> str:
+        """Join, or cross without keys."""
+        return "join" if self.keys else "cross"
+
+    def meaning(self) -> list[object]:
+        """Keys, bound, condition and the columns of the result."""
+        keys: list[object] = [[key.left, key.right, key.type] for key in self.keys]
+        condition = self.condition.sql if self.condition else None
+        return ["join", keys, [self.within, self.last], self.how, condition, self.left, self.right]
+
+    # -- its result ------------------------------------------------------------------------------------
+
+    def schema(self, inputs: Inputs) -> Schema:
+        """The result's time, the keys, the columns of the left and those of the right side."""
+        columns = [Column(self.time, inputs[0].time_type, nullable=False)]
+        columns += [Column(key.left, key.type, nullable=self.how != "inner") for key in self.keys]
+        for place, lacks in enumerate(_LACKING[self.how]):
+            for stored, name in self._given(place):
+                found = inputs[place].schema.column(stored)
+                columns.append(Column(name, found.type, found.nullable or lacks))
+        return Schema(tuple(columns))
+
+    def event_time(self, inputs: Inputs) -> str:
+        """The time of a pair, named as that of the left side."""
+        return self.time
+
+    def pinned(self, inputs: Inputs) -> tuple[str, ...]:
+        """The time of a pair."""
+        return (self.time,)
+
+    # -- keys and columns ------------------------------------------------------------------------------
+
+    def keys_at(self, place: int) -> tuple[tuple[str, str], ...]:
+        """The columns of a side that have to be equal to those of the other."""
+        return tuple((key.left, quoted((key.left, key.right)[place])) for key in self.keys)
+
+    def origins(self, place: int, inputs: Inputs) -> dict[str, str]:
+        """The columns that a side gives, and the keys as they are compared."""
+        names = {name: quoted(stored) for stored, name in self._given(place)}
+        for key in self.keys:
+            stored = (key.left, key.right)[place]
+            given = inputs[place].schema.column(stored).type
+            if given is not None and given == key.type:
+                names[key.left] = quoted(stored)
+            elif given is not None and key.type is not None:
+                names[key.left] = f"CAST({quoted(stored)} AS {key.type})"
+        return names
+
+    def passes(self, condition: Expression, inputs: Inputs) -> dict[int, Expression]:
+        """The sides that can be filtered instead of the result.
+
+        Within a distance of time, a condition on the columns of one side goes to that side if that loses no
+        results: both sides of an inner join, the preserved side of a left or right join. A condition on keys
+        alone goes to both sides of any join, because it is equal for rows of equal keys. With a bound of the
+        last rows only whole keys may be dropped: without one row, an older row would enter the window.
+        """
+        found = [
+            substituted(condition, self.origins(place, inputs), each.schema)
+            for place, each in enumerate(inputs)
+        ]
+        if set(condition.columns) <= set(self.key_names):
+            return {place: each for place, each in enumerate(found) if each} if all(found) else {}
+        if self.last is not None:
+            return {}
+        for place in _TAKERS[self.how]:
+            if here := found[place]:
+                return {place: here}
+        return {}
+
+    def reads(self, place: int, wanted: frozenset[str], inputs: Inputs) -> frozenset[str]:
+        """The keys, what the condition reads, and the sources of wanted columns.
+
+        With a bound of the last rows all columns: a digest of all columns orders rows of one time.
+        """
+        if self.last is not None:
+            return lowered(inputs[place].schema.names)
+        keys = [(key.left, key.right)[place] for key in self.keys]
+        condition = (self.condition.left, self.condition.right)[place] if self.condition else ()
+        given = [stored for stored, name in self._given(place) if name.lower() in wanted]
+        return lowered([*keys, *condition, *given])
+
+    def narrowed(self, wanted: frozenset[str], inputs: Inputs) -> tuple[Operator, tuple[str, ...]]:
+        """The join without unused columns, so that its state is smaller."""
+        if self.last is not None:
+            return self, ()
+        left = tuple(each for each in self.left if each[1].lower() in wanted)
+        right = tuple(each for each in self.right if each[1].lower() in wanted)
+        given, made = len(self.left + self.right), len(left + right)
+        if made == given:
+            return self, ()
+        told = f"{self} gives {made} of {given} columns beside its time and keys"
+        entries = (self._entry(place, wanted, inputs) for place in range(2))
+        return replace(self, left=left, right=right), (told, *entries)
+
+    def _entry(self, place: int, wanted: frozenset[str], inputs: Inputs) -> str:
+        read, given = self.reads(place, wanted, inputs), inputs[place]
+        names = [name for name in given.schema.names if name.lower() in read]
+        counts = f"{len(names)} of {len(given.schema.names)} columns of {given.label}"
+        shown = f": {', '.join(names)}" if names else ""
+        return f"{counts} enter {self} beside its time{shown}"
+
+    def _given(self, place: int) -> tuple[tuple[str, str], ...]:
+        return (self.left, self.right)[place]
+
+    # -- channels --------------------------------------------------------------------------------------
+
+    def why_single(self) -> str | None:
+        """A product of the last rows, or one that delivers unmatched rows, has to see every row."""
+        if self.keys:
+            return None
+        if self.last is not None:
+            return "without a key the last rows are those of the whole stream"
+        if self.how != "inner":
+            return "a row without a partner is known only where all rows of the other side are"
+        return None
+
+    def partition_columns(self, inputs: Inputs) -> frozenset[str]:
+        """The keys, unless rows without a key are delivered: these may be in any channel.
+
+        A product without keys divides pairs by a grid, which no column describes.
+        """
+        lost = any(self._may_lack_a_key(place, inputs) for place in range(2))
+        return frozenset() if lost else frozenset(self.key_names)
+
+    def _may_lack_a_key(self, place: int, inputs: Inputs) -> bool:
+        """Whether rows of a side with a null in their key are delivered."""
+        if self.how not in {"full", ("left", "right")[place]}:
+            return False
+        schema = inputs[place].schema
+        return any(schema.column((key.left, key.right)[place]).nullable for key in self.keys)
+
+    def why_last(self) -> str | None:
+        """A row that newer rows of its key push out may be of any age: no operator can wait for it."""
+        if self.last is None or self.how == "inner":
+            return None
+        return (
+            f"{self} delivers rows of any age when they can match no more, so no window or join can "
+            "follow it; use within=..., or how='inner'"
+        )
+
+    def compile(self, time_type: str, ports: Sequence[Describe]) -> "JoinKernel":
+        """Rows of both sides, kept while they can match."""
+        from penstock.operators.joins.kernel import compile_join  # noqa: PLC0415 -- it needs this class
+
+        left, right = ports
+        return compile_join(self, time_type, left, right)
+
+    def resources(self) -> Resources:
+        """Within a distance, rows are kept (linear state) and paired (quadratic computation)."""
+        return LQL if self.within is not None else _LAST_ROWS
+
+    # -- words for plans -------------------------------------------------------------------------------
+
+    @property
+    def route(self) -> str:
+        """By hash, without keys by a grid."""
+        return "hash" if self.keys else "grid"
+
+    def route_words(self) -> str:
+        """The router and the reason for it."""
+        if not self.keys:
+            return "grid: each tuple goes to about √channels of them, each pair meets in exactly one"
+        names = ", ".join(
+            key.left if key.left == key.right else f"{key.left} or {key.right}" for key in self.keys
+        )
+        if self.within and self.how != "full":
+            return (
+                f"xxhash64({names}) by ring and table, hot keys on grids of channels of their own; {NATIVE}"
+            )
+        return f"xxhash64({names}) by ring and table, {NATIVE}"
+
+    def words(self) -> list[str]:
+        """Its bound, what its channels keep and how long, and what happens to unmatched rows."""
+        lines = [f"pairs: {self._pairs()}"]
+        if self.condition:
+            lines.append(f"  of these, where {self.condition} is true")
+        lines.append(f"state: {self._state()}")
+        if self.how != "inner":
+            sides = "either side" if self.how == "full" else f"the {self.how} side"
+            lines.append(f"outer: a row of {sides} without a partner is delivered when it can match no more")
+        return lines
+
+    def _pairs(self) -> str:
+        alike = f"equal {', '.join(self.key_names)}" if self.keys else "any two rows"
+        if self.within is not None:
+            return (
+                f"{alike}, at most {words(self.within)} apart; the time of a pair is that of its earlier row"
+            )
+        return (
+            f"{alike}, a row with the last {self.last} of the other side before it, at the time of the "
+            "later row"
+        )
+
+    def _state(self) -> str:
+        if self.within is not None:
+            return (
+                "the rows of both sides in segments, new ones matched against kept ones; a row goes when the "
+                f"frontier of the other side has passed its time by more than {words(self.within)}"
+            )
+        each = "of every key, for as long as the run lasts" if self.keys else "for as long as the run lasts"
+        return f"the last {self.last} rows of each side {each}; those that later rows precede go"
+
+
+def common_type(left: str | None, right: str | None) -> str | None:
+    """The type in which two keys are compared; empty if there is none, None while a type is unknown."""
+    if left is None or right is None or left == right:
+        return left or right
+    for family in (_WHOLE, ("float", "double")):
+        if left in family and right in family:
+            return max(left, right, key=family.index)
+    return ""

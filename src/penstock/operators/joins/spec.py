@@ -1,0 +1,167 @@
+"""What a join is: its sides, keys, bound and condition, and which unmatched rows it delivers.
+
+A left and a right row match if their keys are equal (null equals nothing), the bound holds and the condition
+is true. Without keys the join is a Cartesian product ([002] §III.D).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from penstock.errors import BadJoin
+
+__all__ = [
+    "END",
+    "REACH",
+    "Bound",
+    "Condition",
+    "Frontiers",
+    "How",
+    "JoinSpec",
+    "Last",
+    "Pair",
+    "Side",
+    "Within",
+]
+
+How = Literal["inner", "left", "right", "full"]
+T = TypeVar("T")
+
+# Event times, in microseconds, stay below this in size (73,000 years), so that the sum of a time and a
+# distance never overflows 64 bits.
+REACH = 1 << 61
+# The frontier of a stream that has ended.
+END = REACH
+
+
+@dataclass(frozen=True)
+class Within:
+    """Two rows may match if their times are at most `distance` microseconds apart."""
+
+    distance: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.distance < REACH:
+            raise BadJoin(f"a join within {self.distance} µs; give a distance of 0 or more, below 2**61")
+
+
+@dataclass(frozen=True)
+class Last:
+    """A row may match the last `rows` rows of the other side, of its own key, that precede it.
+
+    Event order decides which rows precede: by time, then by the tie columns of their side, then left before
+    right. Channels, epochs and the order of arrival therefore do not change the result. The window is counted
+    per key because a channel sees all rows of its keys but not all rows of a stream. Without keys it is
+    counted over the rows that the channel gets: all rows in a single channel, some of them on a grid. A side
+    keeps up to `rows` rows of every key that it has seen, as long as the run lasts.
+    """
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.rows < 1 << 31:
+            raise BadJoin(f"a join with the last {self.rows} rows; give 1 or more, below 2**31")
+
+
+Bound = Within | Last
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input: its key columns, its event time and what it gives to the result.
+
+    `time` is a column of microseconds or timestamps without nulls. `ties` order rows of equal time, for
+    example (stream, sequence); both sides have the same number of tie columns, of comparable types. `columns`
+    are pairs of a stored column and its name in the result.
+    """
+
+    time: str
+    keys: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A predicate over the pair in DuckDB's SQL: the left row is `l`, the right row `r`.
+
+    `left` and `right` name the columns that it reads. Null is not true.
+    """
+
+    sql: str
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """A join of two streams.
+
+    `key_types` are the Arrow types in which the keys of both sides are compared. `time` names the timestamp
+    of the result: min(l.t, r.t) within a distance, max(l.t, r.t) with the last rows, or the time of an
+    unmatched row. `key_names` name the keys in the result, between the time and the columns of the sides: the
+    keys of the left row, or of an unmatched right row, in the key types. Without names the keys are not
+    delivered.
+
+    >>> import pyarrow as pa
+    >>> call = Side("time", keys=("caller",), columns=(("caller", "caller"), ("time", "first")))
+    >>> again = Side("time", keys=("caller",), columns=(("time", "second"),))
+    >>> JoinSpec(call, again, Within(60_000_000), key_types=(pa.string(),), how="left").keeps_unmatched
+    (True, False)
+    """
+
+    left: Side
+    right: Side
+    bound: Bound
+    key_types: tuple[Any, ...] = ()
+    how: How = "inner"
+    condition: Condition | None = None
+    time: str = "time"
+    key_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        counts = len(self.left.keys), len(self.right.keys), len(self.key_types)
+        if len(set(counts)) != 1:
+            raise BadJoin(
+                f"a join has {counts[0]} left keys, {counts[1]} right keys and {counts[2]} key types; "
+                "give the same number of each"
+            )
+        if self.key_names and len(self.key_names) != len(self.key_types):
+            raise BadJoin(
+                f"{len(self.key_types)} keys of a join have the names {self.key_names}; "
+                "give a name for each key, or no names"
+            )
+        if len(self.left.ties) != len(self.right.ties):
+            raise BadJoin(
+                f"ties are broken by {self.left.ties} on the left and {self.right.ties} on the right; "
+                "give both sides the same number of columns"
+            )
+        names = [self.time, *self.key_names]
+        names += [name for side in (self.left, self.right) for _, name in side.columns]
+        if len(set(names)) != len(names):
+            raise BadJoin(f"the columns of a join's result are {', '.join(names)}; give each its own name")
+
+    @property
+    def keeps_unmatched(self) -> tuple[bool, bool]:
+        """Whether unmatched left and right rows are delivered."""
+        return self.how in {"left", "full"}, self.how in {"right", "full"}
+
+
+@dataclass(frozen=True)
+class Frontiers:
+    """The event times below which no more left and right rows come; None while there is no promise."""
+
+    left: int | None = None
+    right: int | None = None
+
+    @property
+    def both(self) -> int | None:
+        """The time below which no more rows come on either side."""
+        return None if self.left is None or self.right is None else min(self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Pair(Generic[T]):
+    """One thing for each side."""
+
+    left: T
+    right: T

@@ -1,0 +1,165 @@
+"""One epoch of a join in one channel: new rows against kept rows.
+
+Over a run every matching pair is delivered exactly once, whatever the boundaries of epochs and the order of
+arrival. A row leaves as soon as the frontiers have passed all that it could match; if it has matched nothing
+by then, an outer join delivers it alone, once (join and Cartesian product: [002] §III.D.1 and §III.D.2).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import BadJoin
+from penstock.operators.joins.candidates import Candidates, by_count, by_time
+from penstock.operators.joins.condition import Matcher
+from penstock.operators.joins.inputs import SideRows
+from penstock.operators.joins.result import JoinResult
+from penstock.operators.joins.spans import BLOCK, Mask, Rows
+from penstock.operators.joins.spec import Frontiers, JoinSpec, Pair, Within
+
+__all__ = ["HeldSide", "SideAfter", "step"]
+
+
+@dataclass(frozen=True)
+class HeldSide:
+    """Rows that can still match, and whether each of them has matched.
+
+    Only an outer join needs the marks; for other joins they are all false.
+    """
+
+    rows: Any
+    matched: Mask
+
+    def __post_init__(self) -> None:
+        assert len(self.matched) == self.rows.num_rows
+
+    @classmethod
+    def nothing(cls, schema: Any) -> "HeldSide":
+        """Before the first epoch."""
+        return cls(schema.empty_table(), np.zeros(0, np.bool_))
+
+
+@dataclass(frozen=True)
+class SideAfter:
+    """A side after an epoch: which kept and which new rows stay, and which of all rows have matched.
+
+    These are masks, so that a caller can leave a segment as it is while any of its rows stay, write only new
+    rows, and rewrite only the marks.
+    """
+
+    kept: Mask
+    new: Mask
+    kept_matched: Mask
+    new_matched: Mask
+
+    def held(self, kept: Any, new: Any) -> HeldSide:
+        """The rows to keep for the next epoch, from the kept and the new rows of this one."""
+        rows = pa.concat_tables([kept.filter(pa.array(self.kept)), new.filter(pa.array(self.new))])
+        return HeldSide(rows, np.concatenate([self.kept_matched[self.kept], self.new_matched[self.new]]))
+
+
+def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of an epoch
+    join: JoinSpec,
+    kept: Pair[HeldSide],
+    new: Pair[Any],
+    before: Frontiers,
+    after: Frontiers,
+    deliver: Callable[[Any], None],
+) -> Pair[SideAfter]:
+    """Deliver the results of an epoch in tables of bounded size, and say which rows stay.
+
+    `kept` are the rows that stayed after the last epoch. `new` are Arrow tables without late rows: no row is
+    below the frontier of its side in `before`. Results come in no particular order.
+
+    >>> import pyarrow as pa
+    >>> from dataclasses import replace
+    >>> from penstock.operators.joins.spec import Side
+    >>> side = Side("t", keys=("k",), columns=(("v", "v"),))
+    >>> other = replace(side, columns=(("v", "w"),))
+    >>> join = JoinSpec(side, other, Within(5), key_types=(pa.int64(),), time="t")
+    >>> rows = pa.table({"k": [1, 1], "t": [10, 20], "v": ["a", "b"]})
+    >>> empty = HeldSide.nothing(rows.schema)
+    >>> after = step(
+    ...     join, Pair(empty, empty), Pair(rows, rows.slice(1)), Frontiers(), Frontiers(16, 16),
+    ...     lambda table: print(table.to_pylist()))
+    [{'t': 20, 'v': 'b', 'w': 'b'}]
+    >>> after.left.new.tolist()
+    [False, True]
+    """
+    if before == after and not new.left.num_rows and not new.right.num_rows:
+        return Pair(_unchanged(kept.left), _unchanged(kept.right))
+    left = SideRows.of(join.left, join.key_types, kept.left.rows, new.left)
+    right = SideRows.of(join.right, join.key_types, kept.right.rows, new.right)
+    _refuse_late(left, before.left)
+    _refuse_late(right, before.right)
+    if isinstance(join.bound, Within):
+        candidates = by_time(join.bound, left, right, after)
+    else:
+        candidates = by_count(join.bound, left, right, before, after)
+    result = JoinResult(join, left, right)
+    outer_left, outer_right = join.keeps_unmatched
+    matched = Pair(_marks(kept.left, left), _marks(kept.right, right))
+    for one, other in _pairs(join, left, right, candidates):
+        if outer_left:
+            matched.left[one] = True
+        if outer_right:
+            matched.right[other] = True
+        deliver(result.matched(one, other))
+    if outer_left:
+        _deliver_alone(~candidates.stay.left & ~matched.left, result.unmatched_left, deliver)
+    if outer_right:
+        _deliver_alone(~candidates.stay.right & ~matched.right, result.unmatched_right, deliver)
+    return Pair(
+        _side_after(left, candidates.stay.left, matched.left),
+        _side_after(right, candidates.stay.right, matched.right),
+    )
+
+
+def _unchanged(kept: HeldSide) -> SideAfter:
+    none = np.zeros(0, np.bool_)
+    return SideAfter(np.ones(len(kept.matched), np.bool_), none, kept.matched, none)
+
+
+def _refuse_late(side: SideRows, frontier: int | None) -> None:
+    new = side.new_time
+    if frontier is not None and len(new) and new.min() < frontier:
+        raise BadJoin(
+            f"a new row has {side.side.time!r} {new.min()}, below the frontier {frontier}; "
+            "send late rows to the late output before the join"
+        )
+
+
+def _marks(kept: HeldSide, side: SideRows) -> Mask:
+    return np.concatenate([kept.matched, np.zeros(len(side) - side.kept, np.bool_)])
+
+
+def _pairs(
+    join: JoinSpec, left: SideRows, right: SideRows, candidates: Candidates
+) -> Iterator[tuple[Rows, Rows]]:
+    """Blocks of (left rows, right rows) that match."""
+    if join.condition is not None:
+        with Matcher(join.condition, left.rows, right.rows) as matcher:
+            if candidates.left_probes is not None:
+                yield from matcher.pairs(candidates.left_probes, left_probes=True)
+            if candidates.right_probes is not None:
+                yield from matcher.pairs(candidates.right_probes, left_probes=False)
+        return
+    if candidates.left_probes is not None:
+        yield from candidates.left_probes.blocks()
+    if candidates.right_probes is not None:
+        for probe, build in candidates.right_probes.blocks():
+            yield build, probe
+
+
+def _deliver_alone(alone: Mask, table: Callable[[Rows], Any], deliver: Callable[[Any], None]) -> None:
+    rows = np.flatnonzero(alone)
+    for start in range(0, len(rows), BLOCK):
+        deliver(table(rows[start : start + BLOCK]))
+
+
+def _side_after(side: SideRows, stay: Mask, matched: Mask) -> SideAfter:
+    cut = side.kept
+    return SideAfter(stay[:cut], stay[cut:], matched[:cut], matched[cut:])

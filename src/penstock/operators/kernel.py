@@ -1,0 +1,135 @@
+"""The kernel of a stateful operator: everything that its channels do, free of Spark and of clocks.
+
+A stage gives its kernel new rows, its state and how far event time has come, and takes results and new
+segments. Channels share nothing: what a channel leaves behind is files under names of its own and one
+receipt, so a task that runs twice spoils nothing.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.operators.exchange import Exchange, Form
+from penstock.state.segments import ChannelStore, Segment
+from penstock.state.table import Table
+
+__all__ = ["Advance", "Channel", "Describe", "Kernel", "Progress", "Seen", "StagePosition"]
+
+Describe = Callable[[list[str]], list[tuple[str, bool]]]
+"""Type and nullability of Spark SQL expressions over the rows of a port, as Spark's analyzer tells them."""
+
+Progress = Mapping[str, Any]
+"""What an operator remembers of event time beside its frontiers, as plain JSON values of its own."""
+
+
+@dataclass(frozen=True)
+class StagePosition:
+    """How far a stage has come.
+
+    `frontiers` are those of its ports, empty before the first epoch. `promise` is the event time below
+    which it gives no more results.
+    """
+
+    frontiers: tuple[int | None, ...] = ()
+    promise: int | None = None
+    progress: Progress = field(default_factory=dict)
+
+    def frontier(self, port: int) -> int | None:
+        """The frontier of a port, None while nothing is promised."""
+        return self.frontiers[port] if self.frontiers else None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of an epoch before its channels run.
+
+    Whether channels get new rows, the last bucket among those, and whether any channel holds state.
+    """
+
+    rows: bool = False
+    bucket: int | None = None
+    state: bool = False
+
+
+@dataclass(frozen=True)
+class Advance:
+    """How far a stage comes in an epoch.
+
+    `idle`: its channels have nothing to do. `ended`: nothing more will ever come.
+    """
+
+    position: StagePosition
+    idle: bool = False
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What one channel is given in an epoch.
+
+    `new` are the rows of each port, None where there are none, in the given `form`. `store` is its state.
+    `before` and `after` say how far the stage had come and comes now.
+    """
+
+    number: int
+    new: tuple[Any | None, ...]
+    form: Form
+    store: ChannelStore
+    before: StagePosition
+    after: StagePosition
+    ended: bool
+    emit: Callable[[Any], None]
+
+
+class Kernel(ABC):
+    """What the channels of a stage do; a frozen data class, made once and shipped to the workers."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Any:
+        """The Arrow schema of results, their event time in microseconds (TIME) among the columns."""
+
+    @property
+    @abstractmethod
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that its state is made of."""
+
+    @property
+    @abstractmethod
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What each port sends to the channels."""
+
+    @abstractmethod
+    def bound(self, position: StagePosition, port: int) -> int | None:
+        """The event time below which a tuple comes too late for a port."""
+
+    @abstractmethod
+    def advance(
+        self, before: StagePosition, frontiers: tuple[int | None, ...], seen: Seen, drained: int | None
+    ) -> Advance:
+        """How far the stage comes with these frontiers; `drained` is where all streams have ended, if so.
+
+        Called on the driver when the map side has seen every row of the epoch, before the channels run.
+        """
+
+    @abstractmethod
+    def step(self, channel: Channel) -> tuple[Segment, ...]:
+        """Take the new rows of a channel, emit results, and give the segments of its state afterwards."""
+
+    @property
+    def partials(self) -> Any:
+        """The Arrow schema of partials, where an exchange has `parts`."""
+        raise NotImplementedError
+
+    def form(self, rows: Any) -> Any:
+        """Partials of raw rows, where an exchange has `parts`: what another channel merges."""
+        raise NotImplementedError
+
+    def merge(self, partials: Any) -> Any:
+        """The partials of several channels as one for each bucket and key, merged in their order."""
+        raise NotImplementedError
+
+    def hosted(self, keys: tuple[str, ...]) -> "Kernel":
+        """The same kernel in the channels of another stage, which parts its rows by these of its keys."""
+        raise NotImplementedError

@@ -1,0 +1,305 @@
+"""The stateless operators: where, split, select, map and union, with the verbs that make them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from penstock.errors import BadMap, BadName, QueryError, WrongType
+from penstock.expressions.scalar import Expression, column, predicate
+from penstock.expressions.schema import TIME, Schema, quoted, schema_of
+from penstock.operators.names import Named, named_expressions, schema_of_columns
+from penstock.operators.operator import (
+    D,
+    Derivable,
+    Filter,
+    InputRelation,
+    Inputs,
+    Operator,
+    R,
+    Step,
+    lowered,
+)
+
+__all__ = ["Branch", "Map", "Select", "StepVerbs", "Union", "Where"]
+
+
+@dataclass(frozen=True, slots=True)
+class Where(Filter):
+    """Keep the tuples for which the condition is true."""
+
+    expression: Expression
+
+    @property
+    def condition(self) -> str:
+        """The condition as SQL."""
+        return self.expression.sql
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The condition."""
+        return (self.expression,)
+
+    def rewritten(self, change: Callable[[Expression], Expression]) -> "Where":
+        """The same over another relation."""
+        return Where(change(self.expression))
+
+    def __str__(self) -> str:
+        return f"where({self.expression})"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch(Filter):
+    """One output of a split: the tuples for which this condition is the first that is true.
+
+    ``place`` counts from 0; the place after the last condition takes the tuples for which none is.
+    """
+
+    conditions: tuple[Expression, ...]
+    place: int
+
+    @property
+    def condition(self) -> str:
+        """The branch as one condition; null is not true, so it falls through."""
+        before = [f"NOT coalesce({each.sql}, false)" for each in self.conditions[: self.place]]
+        own = [f"({each.sql})" for each in self.conditions[self.place : self.place + 1]]
+        return " AND ".join(before + own)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All conditions of the split."""
+        return self.conditions
+
+    def rewritten(self, change: Callable[[Expression], Expression]) -> "Branch":
+        """The same over another relation."""
+        return Branch(tuple(change(each) for each in self.conditions), self.place)
+
+    def __str__(self) -> str:
+        return f"split({', '.join(map(str, self.conditions))})[{self.place}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Step):
+    """Make these columns."""
+
+    transparent: ClassVar[bool] = True
+
+    columns: Named
+
+    def schema(self, inputs: Inputs) -> Schema:
+        """The columns that it makes."""
+        return schema_of_columns(self.columns)
+
+    def meaning(self) -> list[object]:
+        """Names and expressions."""
+        return ["select", [[name, each.sql] for name, each in self.columns]]
+
+    def origins(self, place: int, inputs: Inputs) -> dict[str, str]:
+        """What each column is made of."""
+        return {name: each.sql for name, each in self.columns}
+
+    def reads(self, place: int, wanted: frozenset[str], inputs: Inputs) -> frozenset[str]:
+        """What the wanted columns are made of."""
+        made = [each for name, each in self.columns if name.lower() in wanted]
+        return lowered(name for each in made for name in each.columns)
+
+    def narrowed(self, wanted: frozenset[str], inputs: Inputs) -> tuple[Operator, tuple[str, ...]]:
+        """The wanted columns alone."""
+        return Select(tuple(each for each in self.columns if each[0].lower() in wanted)), ()
+
+    def carriers(self, names: frozenset[str]) -> frozenset[str]:
+        """The columns that are one of these under another name or the same."""
+        texts = {quoted(name) for name in names}
+        return frozenset(name for name, each in self.columns if each.sql in texts)
+
+    def select(self, source: str, *carried: str) -> str:
+        """Its columns over the source."""
+        columns = [f"{each.sql} AS {quoted(name)}" for name, each in self.columns]
+        return f"(SELECT {', '.join([*columns, *carried])} FROM {source})"
+
+    def __str__(self) -> str:
+        return f"select({', '.join(name for name, _ in self.columns)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Map(Step):
+    """Call a function with record batches of ``given`` columns; it makes ``made`` ones, row by row.
+
+    ``kept`` columns pass by unchanged. The function may look at every column, so it reads them all.
+    """
+
+    calls: ClassVar[bool] = True
+
+    function: Callable[[Any], Any]
+    given: Schema
+    made: Schema
+    kept: tuple[str, ...]
+
+    def schema(self, inputs: Inputs) -> Schema:
+        """What passes by, then what it makes."""
+        return Schema(tuple(inputs[0].schema.column(name) for name in self.kept) + self.made.columns)
+
+    def meaning(self) -> list[object]:
+        """The function's name and what it makes."""
+        made = [[each.name, each.type] for each in self.made.columns]
+        return ["map", getattr(self.function, "__qualname__", type(self.function).__qualname__), made]
+
+    def origins(self, place: int, inputs: Inputs) -> dict[str, str]:
+        """What passes by."""
+        return {name: quoted(name) for name in self.kept}
+
+    def carriers(self, names: frozenset[str]) -> frozenset[str]:
+        """The columns that pass by."""
+        return names & frozenset(self.kept)
+
+    def declared(self, type_of: Callable[[str], str]) -> str:
+        """What passes by, then what the function makes."""
+        kept = [f"{quoted(name)} {type_of(name)}" for name in self.kept]
+        return ", ".join([*kept, *(f"{quoted(each.name)} {each.type}" for each in self.made.columns)])
+
+    def call(self, table: Any) -> Any:
+        """The columns that pass by, those that the function makes, and the event time."""
+        given = table.select(list(self.given.names)).combine_chunks()
+        batches = given.to_batches() or [pa.RecordBatch.from_pylist([], schema=given.schema)]
+        made = pa.Table.from_batches([self._checked(batch) for batch in batches])
+        carried = [TIME] if TIME in table.column_names else []
+        columns = [*table.select(list(self.kept)).columns, *made.columns, *table.select(carried).columns]
+        return pa.table(columns, names=[*self.kept, *made.column_names, *carried])
+
+    def _checked(self, batch: Any) -> Any:
+        made = self.function(batch)
+        if not isinstance(made, pa.RecordBatch):
+            raise BadMap(f"{self} returned {type(made).__name__}; return a pyarrow.RecordBatch")
+        if made.num_rows != batch.num_rows:
+            raise BadMap(
+                f"{self} returned {made.num_rows} rows for {batch.num_rows}; return one for each, in order, "
+                "and leave rows out with where()"
+            )
+        schema = self.made.arrow()
+        lacking = [name for name in schema.names if name not in made.schema.names]
+        if lacking:
+            raise BadMap(
+                f"{self} returned no column {lacking[0]!r}; its schema has {', '.join(schema.names)}"
+            )
+        try:
+            return made.select(schema.names).cast(schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise BadMap(
+                f"{self} returned {made.schema}, which cannot be held as declared: {error}"
+            ) from error
+
+    def __str__(self) -> str:
+        return f"map({getattr(self.function, '__name__', type(self.function).__name__)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Operator):
+    """All tuples of all inputs."""
+
+    transparent: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
+
+    def schema(self, inputs: Inputs) -> Schema:
+        """The columns of the first input; those of the others are the same, in any order."""
+        return inputs[0].schema
+
+    def meaning(self) -> list[object]:
+        """Its name."""
+        return [str(self)]
+
+    def origins(self, place: int, inputs: Inputs) -> dict[str, str]:
+        """The columns of the same names, as that input spells them."""
+        theirs = inputs[place].schema
+        return {name: quoted(theirs.column(name).name) for name in inputs[0].schema.names}
+
+    def reads(self, place: int, wanted: frozenset[str], inputs: Inputs) -> frozenset[str]:
+        """What is wanted."""
+        return wanted
+
+    def __str__(self) -> str:
+        return "union"
+
+
+class StepVerbs(Derivable[R, D]):
+    """The verbs of a relation that keep no state."""
+
+    def where(self, condition: str) -> D:
+        """Keep the tuples for which the condition is true."""
+        return self.derive(Where(predicate(condition, self.schema)))
+
+    def select(self, /, *names: str, **expressions: str) -> D:
+        """Go on with these columns and these expressions, the latter under the names given."""
+        pinned = tuple((name, column(name, self.schema)) for name in self.pinned)
+        taken = [name.lower() for name in self.pinned]
+        for name in expressions:
+            if name.lower() in taken:
+                raise BadName(f"{name!r} is a column of every result; choose another name")
+        chosen = [name for name in names if name.lower() not in taken]
+        columns = pinned + named_expressions(chosen, expressions, self.schema)
+        if not columns:
+            raise BadName("select() needs at least one column")
+        _check_time(self, columns)
+        return self.derive(Select(columns))
+
+    def split(self, *conditions: str) -> tuple[D, ...]:
+        """Part the tuples: one relation for each condition, of the tuples for which it is the first true one.
+
+        A last relation has the tuples for which none is true, so there is one more than conditions.
+
+        >>> from penstock.query import stream
+        >>> reports = stream("reports", "time timestamp, speed double", time="time")
+        >>> fast, slow, rest = reports.split("speed > 100", "speed < 5")
+        >>> rest
+        reports.split(`speed` > 100, `speed` < 5)[2]
+        """
+        if not conditions:
+            raise QueryError("split() needs at least one condition")
+        found = tuple(predicate(each, self.schema) for each in conditions)
+        return tuple(self.derive(Branch(found, place)) for place in range(len(found) + 1))
+
+    def map(self, function: Callable[[Any], Any], schema: Any) -> D:
+        """Go on with what a function makes of the columns in sight, batch by batch.
+
+        It takes a pyarrow.RecordBatch and returns one with as many rows, in the same order, with the
+        columns of ``schema``; the event time and the bounds of windows stay as they are.
+        """
+        if not callable(function):
+            raise QueryError(f"map() got {function!r}; give a function from a RecordBatch to a RecordBatch")
+        made = schema_of(schema)
+        kept = self.pinned or ((self.time,) if self.time in self.schema else ())
+        for name in made.names:
+            if name.lower() in {self.time.lower(), *(each.lower() for each in kept)}:
+                raise BadName(f"{name!r} passes a map unchanged; leave it out of the map's schema")
+        return self.derive(Map(function, self.schema, made, kept))
+
+    def union(self, *others: R) -> D:
+        """All tuples of this and the others, which have columns of the same names and types."""
+        if not others:
+            raise QueryError("union() needs another relation")
+        for other in others:
+            _check_union(self, other)
+        return self.derive(Union(), *others)
+
+
+def _check_time(relation: InputRelation, columns: Named) -> None:
+    for name, expression in columns:
+        own = relation.time in relation.schema and expression == column(relation.time, relation.schema)
+        if name.lower() == relation.time.lower() and not own:
+            raise BadName(f"{relation.time!r} is carried on as the event time; choose another name")
+
+
+def _check_union(one: InputRelation, other: InputRelation) -> None:
+    ours = {each.name.lower(): each.type for each in one.schema.columns}
+    theirs = {each.name.lower(): each.type for each in other.schema.columns}
+    if ours.keys() != theirs.keys() or one.time_type != other.time_type or one.time != other.time:
+        raise QueryError(
+            f"union of ({', '.join(one.schema.names)}) with time {one.time!r} and "
+            f"({', '.join(other.schema.names)}) with time {other.time!r}; give both the same columns "
+            "with select()"
+        )
+    for name, type_ in ours.items():
+        if type_ and theirs[name] and type_ != theirs[name]:
+            raise WrongType(
+                f"union: column {name!r} is {type_} in one and {theirs[name]} in the other; cast one"
+            )

@@ -1,0 +1,319 @@
+"""The channels of a windowed aggregation: partials of panes in, closed windows out ([004] §2.4).
+
+Each tuple is aggregated once, into the partial of its pane and key (the pane-level query). A window is closed
+when the frontier has passed its end: its panes are merged and finished (the window-level query). Partials are
+formed on the map side by Spark SQL, or in the channel from raw rows; both give the same columns.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.aggregates.aggregate import ResolvedAggregate
+from penstock.aggregates.partials import ROWS, Finish, PaneColumns, Partial
+from penstock.expressions.scalar import Expression
+from penstock.expressions.types import arrow_type
+from penstock.operators.exchange import KEY, TIME, Bucket, Combine, Exchange, Form, SqlColumn
+from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Progress, Seen, StagePosition
+from penstock.operators.windows.block import PaneBlock
+from penstock.operators.windows.node import Aggregation
+from penstock.operators.windows.sliding import Closed, close_windows
+from penstock.routing import WindowShape
+from penstock.state.pane_table import PANE, PaneTable
+from penstock.state.segments import Segment
+
+__all__ = ["WindowKernel", "WindowProgress", "WindowResult", "compile_windows"]
+
+
+@dataclass(frozen=True)
+class WindowResult:
+    """One aggregate of the result."""
+
+    name: str
+    finish: Finish
+    type: Any
+
+
+@dataclass(frozen=True)
+class WindowProgress:
+    """The first window that is not closed, and the last pane that holds a tuple; None before the first."""
+
+    first_open: int | None = None
+    newest: int | None = None
+
+    @classmethod
+    def of(cls, position: StagePosition) -> "WindowProgress":
+        """From plain values."""
+        return cls(**position.progress)
+
+    def to_json(self) -> Progress:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class WindowKernel(Kernel):
+    """A windowed aggregation in channels.
+
+    `keys` are named as in the result; `inputs` are the columns of raw rows that partials are formed from.
+    `bound_type` is the type of window_start and window_end. `parted` are the places of the keys that the
+    router hashes, None for all; with `in_place` the rows come from a stage in the same channels.
+    """
+
+    shape: WindowShape
+    keys: tuple[SqlColumn, ...]
+    inputs: tuple[SqlColumn, ...]
+    partial_columns: tuple[Partial, ...]
+    results: tuple[WindowResult, ...]
+    bound_type: Any
+    parted: tuple[int, ...] | None = None
+
+    # What it sends, keeps and gives.
+
+    @property
+    def schema(self) -> Any:
+        """The bounds of the window, the keys, the aggregates; the event time is the window's start."""
+        fields = [("window_start", self.bound_type), ("window_end", self.bound_type)]
+        fields += [(key.name, key.type) for key in self.keys]
+        return pa.schema([*fields, *((each.name, each.type) for each in self.results), (TIME, pa.int64())])
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Where partials may be formed, the better guess first: on the map side, or in the channel."""
+        if any(partial.lift is None for partial in self.partial_columns):
+            return ("combined",)
+        # Collecting lists only to take them apart again is never better than shipping the rows.
+        accumulated = any(partial.accumulated for partial in self.partial_columns)
+        return ("rows",) if accumulated else ("combined", "rows")
+
+    @property
+    def splits(self) -> bool:
+        """Whether rows of one key may be formed in several channels: by user code, all of which allows it."""
+        own = [each.accumulated.aggregate for each in self.partial_columns if each.accumulated]
+        return self.forms == ("rows",) and bool(own) and all(each.split for each in own)
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Rows or partials by their keys."""
+        keys = tuple(
+            SqlColumn(name, key.sql, key.type) for name, key in zip(self._names, self.keys, strict=True)
+        )
+        combined = tuple(
+            pair
+            for partial in self.partial_columns
+            for pair in zip(partial.wire, partial.combine, strict=True)
+        )
+        return (
+            Exchange(
+                columns=(*keys, *self.inputs),
+                keys=tuple(self._names),
+                bucket=Bucket(PANE, self.shape.offset, self.shape.pane),
+                combine=Combine(combined, weight=ROWS),
+                forms=self.forms,
+                parts=bool(self.keys and self.splits),
+            ),
+        )
+
+    @property
+    def tables(self) -> tuple[PaneTable]:
+        """Partials of panes, and coarser nodes over them."""
+        names = self._names
+        labels = {name: key.name for name, key in zip(names, self.keys, strict=True)}
+        for partial in self.partial_columns:
+            labels |= dict(zip(partial.columns, partial.texts, strict=True))
+        parted = names if self.parted is None else [names[place] for place in self.parted]
+        return (
+            PaneTable(
+                "panes",
+                keys=tuple(parted),
+                labels=labels,
+                span=self.shape.span,
+                stride=self.shape.stride,
+                pane=self.shape.pane,
+                offset=self.shape.offset,
+            ),
+        )
+
+    def hosted(self, keys: tuple[str, ...]) -> "WindowKernel":
+        """In the channels of a stage that parts its rows by these of its keys, in that order."""
+        names = [key.name for key in self.keys]
+        return replace(self, parted=tuple(names.index(name) for name in keys))
+
+    # How far it comes.
+
+    def bound(self, position: StagePosition, port: int) -> int | None:
+        """Where the last closed window ends."""
+        del port
+        first_open = WindowProgress.of(position).first_open
+        return None if first_open is None else self.shape.pane_start(self.shape.closed_below(first_open))
+
+    def advance(
+        self, before: StagePosition, frontiers: tuple[int | None, ...], seen: Seen, drained: int | None
+    ) -> Advance:
+        """A window closes when the frontier has passed its end; the first open one never goes back."""
+        progress = WindowProgress.of(before)
+        panes = [each for each in (progress.newest, seen.bucket) if each is not None]
+        newest = max(panes, default=None)
+        first_open = self._first_open(progress.first_open, newest, frontiers[0], drained)
+        promise = None if first_open is None else self.shape.start_of(first_open)
+        if drained is not None:
+            promise = drained if promise is None else max(drained, promise)
+        after = WindowProgress(first_open, newest)
+        idle = not seen.rows and first_open == progress.first_open
+        return Advance(StagePosition(frontiers, promise, after.to_json()), idle=idle)
+
+    def _first_open(
+        self, before: int | None, newest: int | None, frontier: int | None, drained: int | None
+    ) -> int | None:
+        if drained is not None:
+            # What comes from a stage in the same channels is not known here; nothing is later than the end.
+            last = newest if self.parted is None else self.shape.pane_of(drained)
+            if last is None:
+                return before
+            opens = self.shape.last_window_with(last) + 1
+        elif frontier is None:
+            return before
+        else:
+            opens = self.shape.first_open(frontier)
+        return opens if before is None else max(opens, before)
+
+    # What a channel does.
+
+    def step(self, channel: Channel) -> tuple[Segment, ...]:
+        """Close the windows that the frontier has passed, and keep the partials of the others."""
+        (rows,) = channel.new
+        opened, opens = (WindowProgress.of(each).first_open for each in (channel.before, channel.after))
+        state = self.tables[0].open(channel.store, self, opened)
+        closing = self._closing(rows, state.first, opened, opens)
+        raw, tables = (rows, []) if channel.form == "rows" else (None, self._received(rows, channel.form))
+        fresh = tables[0] if tables else None
+        if closing or raw is not None:
+            block = self._block(tables + state.held_by(closing), raw)
+            closed = close_windows(self.shape, closing.start, closing.stop, block.rows, block.merges)
+            for each in closed:
+                channel.emit(self._finished(block, each))
+            if raw is not None:
+                fresh = self._formed(block, opens)
+        return tuple(state.close(fresh, closing, opens))
+
+    def combined(self, tables: list[Any], length: int) -> Any:
+        """One row for each key and node of `length` panes."""
+        return self._block(tables).combined(length)
+
+    @property
+    def partials(self) -> Any:
+        """The columns of a segment."""
+        keys = [(name, key.type) for name, key in zip(self._names, self.keys, strict=True)]
+        columns = [
+            pair
+            for partial in self.partial_columns
+            for pair in zip(partial.columns, partial.kind.types, strict=True)
+        ]
+        return pa.schema([*keys, (PANE, pa.int64()), *columns])
+
+    def form(self, rows: Any) -> Any:
+        """The partials of raw rows, as a segment holds them."""
+        block = self._block([], rows)
+        return block.table(block.rows)
+
+    def merge(self, partials: Any) -> Any:
+        """One partial for each pane and key."""
+        return self.combined([partials], 1)
+
+    def _closing(self, rows: Any, held: int | None, opened: int | None, opens: int | None) -> range:
+        """The windows that this channel has to close now."""
+        first = [] if held is None else [held]
+        if rows is not None:
+            first.append(int(rows[PANE].to_numpy().min()))
+        if opens is None or not first:
+            return range(0)
+        start = self.shape.first_window_with(min(first))
+        return range(start if opened is None else max(start, opened), opens)
+
+    def _received(self, rows: Any, form: Form) -> list[Any]:
+        """What others have combined, with the lists of rows that Spark collected accumulated."""
+        if rows is None:
+            return []
+        for partial in self.partial_columns:
+            if form == "combined" and partial.wire != partial.columns:
+                columns = partial.received(rows)
+                rows = rows.drop_columns(list(partial.wire))
+                for name, column in zip(partial.columns, columns, strict=True):
+                    rows = rows.append_column(name, column)
+        return [rows]
+
+    def _formed(self, block: PaneBlock, opens: int | None) -> Any:
+        """The partials that were formed in this channel, of panes that an open window still needs."""
+        chosen = block.rows.at(slice(0, block.fresh))
+        if opens is not None:
+            chosen = chosen.at(np.flatnonzero(chosen.pane >= self.shape.kept_from(opens)))
+        return block.table(chosen)
+
+    def _finished(self, block: PaneBlock, closed: Closed) -> Any:
+        """Closed windows as rows of the result."""
+        columns: dict[str, Any] = {}
+        for partial, stored in zip(self.partial_columns, block.stored(closed.lanes), strict=True):
+            columns.update(zip(partial.columns, stored, strict=True))
+        start = closed.window * self.shape.slide + self.shape.offset
+        bounds = [pa.array(each).cast(self.bound_type) for each in (start, start + self.shape.size)]
+        values = [result.finish(columns) for result in self.results]
+        arrays = [*bounds, *block.key_columns(closed.key), *values, pa.array(start)]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def _block(self, tables: list[Any], raw: Any = None) -> PaneBlock:
+        return PaneBlock(self._names, self.partial_columns, tables, raw)
+
+    @property
+    def _names(self) -> list[str]:
+        return [KEY.format(place) for place in range(len(self.keys))]
+
+
+def compile_windows(operator: Aggregation, time_type: str, describe: Describe | None = None) -> WindowKernel:
+    """The kernel of an aggregation.
+
+    Without `describe`, what the query itself could infer is used, which is enough to explain it.
+    """
+    if describe is not None:
+        operator = _typed(operator, describe)
+    panes = PaneColumns(f"`{TIME}`", None if describe is None else _types_by(describe))
+    results = tuple(_result(each, panes) for each in operator.aggregates)
+    window = operator.window
+    return WindowKernel(
+        shape=WindowShape(window.size, window.slide, window.offset),
+        keys=tuple(
+            SqlColumn(name, key.sql, pa.null() if key.type is None else arrow_type(key.type))
+            for name, key in operator.keys
+        ),
+        inputs=tuple(panes.inputs.values()),
+        partial_columns=tuple(panes.partials.values()),
+        results=results,
+        bound_type=arrow_type(time_type),
+    )
+
+
+def _result(aggregate: ResolvedAggregate, panes: PaneColumns) -> WindowResult:
+    return WindowResult(aggregate.name, *aggregate.definition.lower(aggregate.arguments, panes))
+
+
+def _types_by(describe: Describe) -> Any:
+    return lambda texts: [type_ for type_, _ in describe(texts)]
+
+
+def _typed(operator: Aggregation, describe: Describe) -> Aggregation:
+    """The aggregation with the types that Spark gives its keys and arguments."""
+    texts = [key.sql for _, key in operator.keys]
+    texts += [each.sql for aggregate in operator.aggregates for each in aggregate.arguments]
+    known = dict(zip(texts, describe(texts), strict=True))
+
+    def settle(each: Expression) -> Expression:
+        type_, nullable = known[each.sql]
+        return replace(each, type=type_, nullable=each.nullable and nullable)
+
+    keys = tuple((name, settle(key)) for name, key in operator.keys)
+    aggregates = tuple(
+        replace(each, arguments=tuple(settle(value) for value in each.arguments))
+        for each in operator.aggregates
+    )
+    return replace(operator, keys=keys, aggregates=aggregates)

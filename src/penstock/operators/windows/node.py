@@ -1,0 +1,152 @@
+"""Windowed aggregation: keys, a window, and the aggregates of each of its groups.
+
+Windows are [start, end), one every slide, aligned to 1970-01-01 00:00 UTC plus offset.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from penstock.aggregates.aggregate import ResolvedAggregate, stable_text
+from penstock.errors import BadWindow
+from penstock.expressions.durations import words
+from penstock.expressions.schema import Column, Schema
+from penstock.operators.kernel import Describe
+from penstock.operators.names import Named, shown_keys
+from penstock.operators.operator import Inputs, Operator, lowered
+
+if TYPE_CHECKING:
+    from penstock.operators.windows.kernel import WindowKernel
+
+__all__ = ["WINDOW_END", "WINDOW_START", "Aggregation", "Window"]
+
+WINDOW_START: Final = "window_start"
+WINDOW_END: Final = "window_end"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window in microseconds; each tuple lies in ceil(size / slide) or one fewer of its windows.
+
+    >>> Window(3_600_000_000, 60_000_000, 0).pane
+    60000000
+    """
+
+    size: int
+    slide: int
+    offset: int
+
+    def __post_init__(self) -> None:
+        if self.size <= 0:
+            raise BadWindow(f"window of {words(self.size)}; the size has to be above zero")
+        if self.slide <= 0:
+            raise BadWindow(f"slide of {words(self.slide)}; the slide has to be above zero")
+        if self.slide > self.size:
+            raise BadWindow(
+                f"slide of {words(self.slide)} is longer than the window of {words(self.size)}: tuples "
+                "between windows would be lost; make the slide shorter, or leave tuples out with where()"
+            )
+        object.__setattr__(self, "offset", self.offset % self.slide)
+
+    @property
+    def pane(self) -> int:
+        """The longest slice of time that no window's edge cuts."""
+        return gcd(self.size, self.slide)
+
+    def __str__(self) -> str:
+        offset = f" offset {words(self.offset)}" if self.offset else ""
+        return f"{words(self.size)} slide {words(self.slide)}{offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation(Operator):
+    """Aggregates over the tuples of each key in each window.
+
+    State and computation are linear in the frequency of a key: a partial for each pane that has a tuple.
+    """
+
+    stateful: ClassVar[bool] = True
+
+    keys: Named
+    window: Window
+    aggregates: tuple[ResolvedAggregate, ...]
+
+    def __str__(self) -> str:
+        keys = f"{shown_keys(self.keys).lstrip('.')}." if self.keys else ""
+        aggregates = ", ".join(f"{each.name}={each}" for each in self.aggregates)
+        return f"{keys}window({self.window}).agg({aggregates})"
+
+    def meaning(self) -> list[object]:
+        """Keys, window and aggregates."""
+        keys: list[object] = [[name, each.sql] for name, each in self.keys]
+        window = [self.window.size, self.window.slide, self.window.offset]
+        return ["aggregation", keys, window, [_meaning(each) for each in self.aggregates]]
+
+    def schema(self, inputs: Inputs) -> Schema:
+        """The columns of the results: the bounds of the window, the keys, the aggregates."""
+        time_type = inputs[0].time_type
+        bounds = tuple(Column(name, time_type, nullable=False) for name in (WINDOW_START, WINDOW_END))
+        keys = tuple(Column(name, each.type, each.nullable) for name, each in self.keys)
+        return Schema(bounds + keys + tuple(_result_column(each) for each in self.aggregates))
+
+    def event_time(self, inputs: Inputs) -> str:
+        """The start of the window."""
+        return WINDOW_START
+
+    def pinned(self, inputs: Inputs) -> tuple[str, ...]:
+        """The bounds of the window."""
+        return (WINDOW_START, WINDOW_END)
+
+    def keys_at(self, place: int) -> tuple[tuple[str, str], ...]:
+        """The keys of group_by. The bounds of windows are no keys: a group has tuples of many of them."""
+        return tuple((name, each.sql) for name, each in self.keys)
+
+    def reads(self, place: int, wanted: frozenset[str], inputs: Inputs) -> frozenset[str]:
+        """What keys and aggregates read."""
+        given = [each for _, each in self.keys]
+        given += [each for aggregate in self.aggregates for each in aggregate.arguments]
+        return lowered(name for each in given for name in each.columns)
+
+    def why_single(self) -> str | None:
+        """Without a key there is one group."""
+        return None if self.keys else "without a key there is one group, and its partials are few"
+
+    def partition_columns(self, inputs: Inputs) -> frozenset[str]:
+        """The keys: a group lies whole in one channel."""
+        return frozenset(self.key_names)
+
+    def shares_channels(self) -> bool:
+        """Whether partials can be formed in a channel; what only Spark SQL can combine, a sketch, cannot."""
+        return "rows" in self._kernel().forms
+
+    def words(self) -> list[str]:
+        """Panes, the two sub-queries, and why they are formed where they are."""
+        from penstock.operators.windows.words import window_words  # noqa: PLC0415 -- words need the kernel
+
+        return window_words(self._kernel())
+
+    def compile(self, time_type: str, ports: Sequence[Describe]) -> "WindowKernel":
+        """Partials of panes, closed into windows."""
+        return self._kernel(time_type, ports[0])
+
+    def _kernel(self, time_type: str = "timestamp", describe: Describe | None = None) -> "WindowKernel":
+        """Words and the place of partials depend neither on the type of time nor on what Spark says."""
+        from penstock.operators.windows.kernel import compile_windows  # noqa: PLC0415 -- it needs this class
+
+        return compile_windows(self, time_type, describe)
+
+
+def _result_column(aggregate: ResolvedAggregate) -> Column:
+    return Column(aggregate.name, aggregate.type, nullable=not aggregate.definition.never_null)
+
+
+def _meaning(aggregate: ResolvedAggregate) -> list[object]:
+    definition = aggregate.definition
+    return [
+        aggregate.name,
+        definition.name,
+        [each.sql for each in aggregate.arguments],
+        [[name, stable_text(value)] for name, value in definition.options],
+        definition.meaning(),
+    ]

@@ -1,0 +1,82 @@
+"""The verbs window, group_by and agg: what a user gives, checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic
+
+from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
+from penstock.errors import BadAggregate, BadName
+from penstock.expressions.durations import microseconds, signed_microseconds
+from penstock.operators.names import Named, check_names, group_keys, shown_keys
+from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, InputRelation, R
+from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Window
+
+__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "window_of"]
+
+
+class WindowVerbs(Derivable[R, D]):
+    """The verb of a relation that puts windows over its tuples."""
+
+    def window(
+        self, size: Duration, slide: Duration | None = None, offset: Duration | None = None
+    ) -> "Windowed[R, D]":
+        """Aggregate over windows of this size, one every slide; without a slide they do not overlap."""
+        return Windowed(self, (), window_of(size, slide, offset))
+
+
+class GroupedWindowVerbs(GroupedVerbs[R, D]):
+    """The verb of a relation with keys that puts windows over the tuples of each key."""
+
+    def window(
+        self, size: Duration, slide: Duration | None = None, offset: Duration | None = None
+    ) -> "Windowed[R, D]":
+        """Aggregate over windows of this size, one every slide; without a slide they do not overlap."""
+        return Windowed(self.relation, self.keys, window_of(size, slide, offset))
+
+
+@dataclass(frozen=True)
+class Windowed(Generic[R, D]):
+    """A relation with a window, waiting for its aggregates."""
+
+    relation: Derivable[R, D]
+    keys: Named
+    window: Window
+
+    def group_by(self, /, *names: str, **expressions: str) -> "Windowed[R, D]":
+        """Aggregate for each value of these columns and expressions."""
+        if self.keys:
+            raise BadName("group_by() is there twice; give all keys to one of them")
+        return Windowed(self.relation, group_keys(names, expressions, self.relation.schema), self.window)
+
+    def agg(self, /, **aggregates: Aggregate | AggregateLike) -> D:
+        """The results: window_start, window_end, the keys, then these aggregates under their names.
+
+        The event time of a result is the start of its window.
+        """
+        return self.relation.derive(_aggregation_of(self.relation, self.keys, self.window, aggregates))
+
+    def __repr__(self) -> str:
+        return f"{self.relation!r}{shown_keys(self.keys)}.window({self.window})"
+
+
+def window_of(size: Duration, slide: Duration | None, offset: Duration | None) -> Window:
+    """The window that a user's durations describe; the slide defaults to the size."""
+    length = microseconds(size)
+    return Window(
+        size=length,
+        slide=length if slide is None else microseconds(slide),
+        offset=0 if offset is None else signed_microseconds(offset),
+    )
+
+
+def _aggregation_of(
+    relation: InputRelation,
+    keys: Named,
+    window: Window,
+    aggregates: Mapping[str, Aggregate | AggregateLike],
+) -> Aggregation:
+    if not aggregates:
+        raise BadAggregate("agg() needs at least one aggregate, such as reports=ps.count()")
+    check_names([WINDOW_START, WINDOW_END, *(name for name, _ in keys), *aggregates])
+    found = tuple(resolve(name, each, relation.schema) for name, each in aggregates.items())
+    return Aggregation(keys, window, found)

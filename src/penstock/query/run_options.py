@@ -1,0 +1,175 @@
+"""The options of a run: each has a type, a default and a range, and is checked when given."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from penstock.connect import ParquetSink, Sink
+from penstock.connect.checks import one_of, path_text, printable, session_or_none, short, whole_number
+from penstock.errors import BadOption, BadRouting, BadSink
+from penstock.routing import PARTITIONINGS, Resources
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "MERGINGS",
+    "MOST_CHANNELS",
+    "MOST_MOVED",
+    "STRATEGIES",
+    "Merging",
+    "PartitioningName",
+    "RunOptions",
+    "Strategy",
+    "checked_sinks",
+]
+
+Strategy = Literal["subquery", "operator", "query"]
+STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
+
+Merging = Literal["transparent", "best effort"]
+MERGINGS: Final[tuple[Merging, ...]] = get_args(Merging)
+
+PartitioningName = Literal["balanced", "uniform", "consistent", "scan", "redist", "readj"]
+
+MOST_MOVED: Final = 512 * 2**20
+"""The default of the most bytes of a stage's state that an epoch moves."""
+
+MOST_CHANNELS: Final = 1024
+"""The most channels that a stage can have."""
+
+_MOST_BYTES = 2**63 - 1
+_MOST_STAGES = 10_000
+_MOST_COST = 1e9  # seconds for one tuple; a larger value would overflow when loads are added up
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The checked options of `start`; the docstring of `Query.start` explains each.
+
+    >>> RunOptions(channels=2.5)
+    Traceback (most recent call last):
+        ...
+    penstock.errors.BadOption: channels=2.5; give a whole number, from 1 to 1,024, or None for one per core
+    """
+
+    checkpoint: str | os.PathLike[str] | None = None
+    late: ParquetSink | None = None
+    rejects: ParquetSink | None = None
+    channels: int | None = None
+    costs: Mapping[int, float] | None = None
+    session: "SparkSession | None" = None
+    name: str | None = None
+    strategy: Strategy = "subquery"
+    merging: Merging = "transparent"
+    partitioning: PartitioningName = "balanced"
+    resources: Mapping[int, Resources | str] | None = None
+    most_moved: int = MOST_MOVED
+    policy: Callable[[Any], Iterable[Any]] | None = None
+
+    def __post_init__(self) -> None:
+        """Check every option and keep plain values: an int for a numpy integer, a text for a path."""
+        if self.checkpoint is not None:
+            self._set("checkpoint", path_text(self.checkpoint, BadOption, name="checkpoint"))
+        _check_aside("late", self.late)
+        _check_aside("rejects", self.rejects)
+        if self.channels is not None:
+            hint = ", or None for one per core"
+            self._set(
+                "channels", whole_number("channels", self.channels, 1, MOST_CHANNELS, BadOption, hint=hint)
+            )
+        if self.costs is not None:
+            self._set("costs", _by_stage("costs", self.costs, _cost))
+        session_or_none("session", self.session, BadOption)
+        if self.name is not None:
+            printable("name", self.name, BadOption)
+        one_of("strategy", self.strategy, STRATEGIES, BadOption)
+        one_of("merging", self.merging, MERGINGS, BadOption)
+        one_of("partitioning", self.partitioning, PARTITIONINGS, BadOption)
+        if self.resources is not None:
+            self._set("resources", _by_stage("resources", self.resources, _resources))
+        hint = ": the bytes of state that an epoch may move"
+        self._set(
+            "most_moved", whole_number("most_moved", self.most_moved, 1, _MOST_BYTES, BadOption, hint=hint)
+        )
+        if self.policy is not None and not callable(self.policy):
+            raise BadOption(
+                f"policy={short(self.policy)}; give a function from an Observation to Rescales, such as "
+                "ps.rebalance_when()"
+            )
+
+    def check_stages(self, stages: int) -> None:
+        """Check that costs and resources name stages of the query."""
+        for option, given in (("costs", self.costs), ("resources", self.resources)):
+            unknown = [stage for stage in given or () if stage >= stages]
+            if unknown:
+                known = f"0 to {stages - 1}" if stages else "none"
+                raise BadOption(
+                    f"{option} has stage {unknown[0]}; this query has the stages {known}, see explain()"
+                )
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+
+def checked_sinks(sinks: tuple[object, ...], outputs: int, options: RunOptions) -> tuple[Sink, ...]:
+    """One sink for each output; no two of them, or a set-aside output, write to the same place."""
+    if len(sinks) != outputs:
+        raise BadSink(f"{outputs} relations and {len(sinks)} sinks; give each relation its own")
+    found = []
+    for sink in sinks:
+        if not isinstance(sink, Sink):
+            raise BadSink(
+                f"sink is {type(sink).__name__}; give ps.parquet(), ps.delta(), ps.memory(), ps.console(), "
+                "ps.each(), or an object of your own subclass of ps.Sink"
+            )
+        found.append(sink)
+    places = [each.exclusive for each in (*found, options.late, options.rejects) if each is not None]
+    taken = [place for place in places if place is not None]
+    twice = [place for number, place in enumerate(taken) if place in taken[:number]]
+    if twice:
+        raise BadSink(
+            f"two outputs write to {twice[0]}; give each its own, or their files replace each other"
+        )
+    return tuple(found)
+
+
+def _check_aside(option: str, given: object) -> None:
+    if given is not None and not isinstance(given, ParquetSink):
+        raise BadSink(
+            f"{option}={short(given)}; tuples are set aside as Parquet files: give ps.parquet(path), or None "
+            "for a folder of the checkpoint"
+        )
+
+
+def _by_stage(option: str, given: object, value: Callable[[str, object], Any]) -> dict[int, Any]:
+    if not isinstance(given, Mapping):
+        raise BadOption(f"{option}={short(given)}; give a dict by the number of a stage, such as {{0: …}}")
+    found: dict[int, Any] = {}
+    for stage, each in given.items():
+        number = whole_number(f"{option}: stage", stage, 0, _MOST_STAGES, BadOption, hint=", see explain()")
+        found[number] = value(f"{option} of stage {number}", each)
+    return found
+
+
+def _cost(name: str, given: object) -> float:
+    number = isinstance(given, Real) and not isinstance(given, bool)
+    if not number or not isfinite(given) or not 0 <= given <= _MOST_COST:  # type: ignore[arg-type, operator]
+        raise BadOption(f"{name} are {short(given)}; give seconds per tuple, from 0 to {_MOST_COST:,.0f}")
+    return float(given)  # type: ignore[arg-type]
+
+
+def _resources(name: str, given: object) -> Resources:
+    if isinstance(given, Resources):
+        return given
+    try:
+        if isinstance(given, str):
+            return Resources.of(given)
+    except BadRouting as error:
+        raise BadOption(f"{name}: {error}") from error
+    raise BadOption(
+        f"{name} are {short(given)}; give three letters of C, L and Q such as 'LLL', or Resources"
+    )

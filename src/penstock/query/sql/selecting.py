@@ -1,0 +1,261 @@
+"""The select list of the query language: names of items, plain columns, and the aggregates of windows."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from penstock.aggregates import ArrowAggregate
+from penstock.aggregates.aggregate import Aggregate
+from penstock.aggregates.sql_calls import UserAggregate, aggregate_of, is_aggregate
+from penstock.errors import BadExpression, BadName
+from penstock.expressions.parsing import Tree, call_name, dotted, parse_scalar, render
+from penstock.expressions.schema import RESERVED_PREFIX
+from penstock.operators import WINDOW_END, WINDOW_START
+from penstock.query.relation import Derived, Relation
+from penstock.query.sql.clauses import RangeClause
+from penstock.query.sql.scope import FromTable, Scope, mark
+
+__all__ = ["aggregated", "plain_select", "starred"]
+
+_Item = tuple[str, Tree]
+_BOUNDS: Final = (WINDOW_START, WINDOW_END)
+# No column can have such a name, so a marked alias is never mistaken for one.
+_MARK: Final = f"{RESERVED_PREFIX}item_"
+
+
+def plain_select(scope: Scope, items: list[Tree]) -> Relation:
+    """The relation with the items of a select list that has no aggregates.
+
+    Pinned columns (the time of a join, the bounds of windows) come first in every select, so
+    naming one of them changes nothing.
+    """
+    if [*map(_is_all, items)] == [True] and not scope.hidden:
+        return scope.relation
+    pinned = {each.lower() for each in scope.relation.pinned}
+    found = [item for each in items for item in _expanded(each, scope)]
+    named = [(name, tree) for name, tree in found if not (name.lower() in pinned and _is(tree, name))]
+    _check_item_names(named, taken=pinned)
+    if not named:
+        return scope.relation.select(*scope.relation.pinned)
+    return scope.relation.select(**{name: render(tree) for name, tree in named})
+
+
+def _check_item_names(items: Iterable[_Item], taken: Iterable[str]) -> None:
+    """Raise BadName if two columns of the result would have one name."""
+    seen = {each.lower() for each in taken}
+    for name, _ in items:
+        if name.lower() in seen:
+            raise BadName(f"two result columns would have the name {name!r}; rename one with AS")
+        seen.add(name.lower())
+
+
+def _item_name(item: Tree, definitions: Mapping[str, UserAggregate]) -> str:
+    """The name of an item: from AS, from its column, or from the aggregate and its argument."""
+    if item.alias:
+        return str(item.alias)
+    if isinstance(item, exp.Column):
+        return str(item.name)
+    if is_aggregate(item, definitions):
+        read = [each.name for each in item.find_all(exp.Column)]
+        return "_".join([call_name(item) or "", *dict.fromkeys(read)])
+    raise BadName(f"{render(item)} needs a name; write {render(item)} AS name")
+
+
+def starred(item: Tree, sources: Iterable[FromTable]) -> Iterable[Tree]:
+    """The columns of a table that ``t.*`` selects, or the item itself if it is something else.
+
+    The own time of a joined table is left out: the result has the time of the pair.
+    """
+    tables = tuple(sources)
+    if not (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+        return [item]
+    table = item.parts[0].name
+    for each in tables:
+        if table in each:
+            names = each.relation.schema.names
+            kept = [name for name in names if len(tables) == 1 or name != each.relation.time]
+            return [exp.column(name, table=table, quoted=True) for name in kept]
+    known = ", ".join(each.name for each in tables)
+    raise BadName(f"no table {table!r} for {render(item)}; the tables are {known}")
+
+
+def _expanded(item: Tree, scope: Scope) -> list[_Item]:
+    if isinstance(item, exp.Star):
+        if not _is_all(item):
+            raise BadExpression(
+                f"{render(item)}: * takes all columns; name the ones you want{mark(item, scope.written)}"
+            )
+        return [(name, dotted(name)) for name in scope.visible]
+    return [(_item_name(item, {}), scope.over(item.unalias()))]
+
+
+def _is_all(item: Tree) -> bool:
+    return isinstance(item, exp.Star) and not any(item.args.values())
+
+
+def _is(tree: Tree, name: str) -> bool:
+    return isinstance(tree, exp.Column) and not tree.table and tree.name.lower() == name.lower()
+
+
+def aggregated(
+    scope: Scope, statement: exp.Select, clause: RangeClause, definitions: Mapping[str, UserAggregate]
+) -> Derived:
+    """The results of a SELECT with a window over the tables in its scope."""
+    reader = _WindowReader(scope, definitions)
+    items = reader.items(statement.expressions)
+    keys = reader.keys(statement, items)
+    results = _Results(keys, definitions)
+    results.name_aggregates(items)
+    columns = {name: results.expression(name, tree) for name, tree in items}
+    having = statement.args.get("having")
+    condition = results.condition(reader.over(having.this, columns), columns) if having else None
+    windowed = scope.relation.window(clause.size, clause.slide, clause.offset)
+    if keys:
+        windowed = windowed.group_by(**{name: render(tree) for name, tree in keys.items()})
+    return _with_tail(windowed.agg(**results.aggregates), condition, columns)
+
+
+@dataclass(frozen=True)
+class _WindowReader:
+    """Reads the parts of the statement over the columns of the joined tables."""
+
+    scope: Scope
+    definitions: Mapping[str, UserAggregate]
+
+    def items(self, trees: list[Tree]) -> list[_Item]:
+        for each in trees:
+            if each.is_star:
+                raise BadExpression("SELECT * is not supported with a window; name the keys and aggregates")
+        named = [(_item_name(each, self.definitions), each.unalias()) for each in trees]
+        kept = [(name, tree) for name, tree in named if not _is_bound(tree, name)]
+        _check_item_names(kept, taken=_BOUNDS)
+        return [(name, self.over(tree)) for name, tree in kept]
+
+    def over(self, tree: Tree, aliases: Iterable[str] = ()) -> Tree:
+        """The tree over the scope; outside aggregates the window's bounds stay and aliases are marked."""
+        known = {name.lower() for name in aliases}
+
+        def resolved(node: Tree) -> Tree:
+            if is_aggregate(node, self.definitions):
+                return self.scope.over(node)
+            if _is_plain_column(node) and node.name.lower() in known:
+                return exp.column(_MARK + node.name.lower(), quoted=True)
+            if _is_plain_column(node) and node.name.lower() in _BOUNDS:
+                return node
+            return self.scope.over(node) if isinstance(node, exp.Column) else node
+
+        return tree.copy().transform(resolved)
+
+    def keys(self, statement: exp.Select, items: list[_Item]) -> dict[str, Tree]:
+        keys: dict[str, Tree] = {}
+        group = statement.args.get("group")
+        for number, node in enumerate(group.expressions if group else [], start=1):
+            tree = self._key(node, items)
+            if any(is_aggregate(each, self.definitions) for each in tree.walk()):
+                raise BadExpression(f"GROUP BY {render(node)}: a key cannot be an aggregate")
+            named = [name for name, each in items if _same(each, tree)]
+            own = tree.name if isinstance(tree, exp.Column) else f"_key{number}"
+            name = named[0] if named else own
+            if name in keys and not _same(keys[name], tree):
+                raise BadName(f"two keys would have the name {name!r}; select them and rename one with AS")
+            keys[name] = tree
+        return keys
+
+    def _key(self, node: Tree, items: list[_Item]) -> Tree:
+        if isinstance(node, exp.Literal) and not node.is_string:
+            place = int(node.name) if node.name.isdigit() else 0
+            if not 1 <= place <= len(items):
+                raise BadExpression(f"GROUP BY {node.name}: the select list has {len(items)} items")
+            return items[place - 1][1]
+        # As in Spark, a column of the tables takes precedence over an alias of the same name.
+        if _is_plain_column(node) and node not in self.scope:
+            for name, tree in items:
+                if name.lower() == node.name.lower():
+                    return tree
+        return self.scope.over(node)
+
+
+@dataclass
+class _Results:
+    """The columns that the windows give, found while the statement's expressions are rewritten over them."""
+
+    keys: dict[str, Tree]
+    definitions: Mapping[str, UserAggregate]
+    aggregates: dict[str, Aggregate | ArrowAggregate] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def name_aggregates(self, items: list[_Item]) -> None:
+        """Give every aggregate that is a whole item the name of the item, for its other uses too."""
+        for name, tree in items:
+            if is_aggregate(tree, self.definitions):
+                self.aggregates[name] = aggregate_of(tree, self.definitions)
+                self._names.setdefault(render(tree), name)
+
+    def expression(self, name: str, tree: Tree) -> str:
+        """One item of the select list, rewritten over the results."""
+        if name in self.aggregates:
+            return render(exp.column(name, quoted=True))
+        return render(tree.copy().transform(self._over_results))
+
+    def condition(self, having: Tree, columns: Mapping[str, str]) -> str:
+        """The HAVING clause over the results; it may use the names of the select list."""
+        aliases = {_MARK + name.lower(): (name, text) for name, text in columns.items()}
+
+        def over_aliases(node: Tree) -> Tree:
+            if not _is_plain_column(node) or node.name not in aliases:
+                return self._over_results(node)
+            name, text = aliases[node.name]
+            if name in self.keys or name in self.aggregates:
+                return exp.column(name, quoted=True)
+            return exp.paren(parse_scalar(text))
+
+        return render(having.transform(over_aliases))
+
+    def _over_results(self, node: Tree) -> Tree:
+        for name, key in self.keys.items():
+            if _same(node, key):
+                return exp.column(name, quoted=True)
+        if is_aggregate(node, self.definitions):
+            return exp.column(self._hidden(node), quoted=True)
+        if isinstance(node, exp.Column) and node.name.lower() not in _BOUNDS:
+            raise BadExpression(
+                f"{render(node)} is neither in GROUP BY nor inside an aggregate; put it into one of them"
+            )
+        return node
+
+    def _hidden(self, call: Tree) -> str:
+        spelling = render(call)
+        if spelling not in self._names:
+            self._names[spelling] = f"_agg{1 + sum(name.startswith('_agg') for name in self.aggregates)}"
+            self.aggregates[self._names[spelling]] = aggregate_of(call, self.definitions)
+        return self._names[spelling]
+
+
+def _with_tail(results: Derived, condition: str | None, columns: dict[str, str]) -> Derived:
+    given = [name for name in results.schema.names if name not in _BOUNDS]
+    if condition is not None:
+        results = results.where(condition)
+    plain = [name for name, text in columns.items() if text == render(exp.column(name, quoted=True))]
+    return results if plain == list(columns) == given else results.select(**columns)
+
+
+def _is_plain_column(node: Tree) -> bool:
+    return isinstance(node, exp.Column) and not node.table
+
+
+def _is_bound(tree: Tree, name: str) -> bool:
+    return name.lower() in _BOUNDS and _is_plain_column(tree) and tree.name.lower() == name.lower()
+
+
+def _same(left: Tree, right: Tree) -> bool:
+    # Names resolve without regard to case; everything else is rendered as written.
+    return type(left) is type(right) and _folded(left) == _folded(right)
+
+
+def _folded(tree: Tree) -> str:
+    def fold(node: Tree) -> Tree:
+        return exp.to_identifier(node.name.lower(), quoted=True) if isinstance(node, exp.Identifier) else node
+
+    return render(tree.copy().transform(fold))

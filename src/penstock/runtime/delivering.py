@@ -1,0 +1,140 @@
+"""A sink in a run: the code between an epoch and the `Delivery` of any sink."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from penstock.compile import Feed
+from penstock.connect import Delivery, EpochId, Output, ResultFormat, Results, Sink, SinkContext
+from penstock.connect.results import ResultFile
+from penstock.errors import BadSink
+from penstock.query import quoted
+from penstock.runtime.epoch_input import EpochInput
+from penstock.runtime.spark.plans import observed_by
+from penstock.state.storage import Location
+
+__all__ = ["OpenSink", "QueryOutput", "Written", "written"]
+
+
+@dataclass
+class OpenSink:
+    """Opens a sink, gives it the files of each epoch, and deletes those that it does not keep."""
+
+    sink: Sink
+    name: str
+    folder: Location
+    order: tuple[str, ...]
+    session: SparkSession
+    target: ResultFormat = field(init=False)
+    _schema: pa.Schema = field(init=False)
+    _delivery: Delivery | None = field(init=False, default=None)
+    _epoch: EpochId | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.target = self.sink.writes(self.folder)
+
+    def prepare(self, schema: pa.Schema) -> None:
+        """Open the sink before the first epoch, and delete what failed attempts left behind."""
+        self._schema = schema
+        if not self.sink.keeps_files:
+            self.target.folder.make()
+            for name in self.target.folder.names():
+                self.target.folder.delete(name)
+        context = SinkContext(
+            name=self.name, schema=schema, folder=self.folder, session=self.session, order=self.order
+        )
+        opened = self.sink.open(context)
+        if not isinstance(opened, Delivery):
+            raise BadSink(
+                f"{type(self.sink).__name__}.open() returned {type(opened).__name__}; return a Delivery"
+            )
+        self._delivery = opened
+
+    def deliver(self, epoch: EpochId, outputs: Sequence[tuple[int, Output]]) -> None:
+        """Deliver the files of an epoch; a replay delivers the same rows again."""
+        assert self._delivery is not None, "a sink is opened before the first epoch"
+        self._epoch = epoch
+        files = tuple(output for _, output in outputs)
+        self._delivery.deliver(
+            self._epoch, Results(self._epoch, self._schema, self.target, files, self.order)
+        )
+
+    def forget(self, outputs: Sequence[Output]) -> None:
+        """Clean up after the epoch is committed."""
+        assert self._delivery is not None, "only what was delivered is committed"
+        assert self._epoch is not None, "only what was delivered is committed"
+        self._delivery.committed(self._epoch)
+        if not self.sink.keeps_files:
+            for output in outputs:
+                self.target.folder.delete(output.name)
+
+    def close(self) -> None:
+        """Close the sink at the end of the run."""
+        if self._delivery is not None:
+            self._delivery.close()
+            self._delivery = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A feed of an output that Spark writes: it passes no stage, or takes its steps outside the channels."""
+
+    feed: Feed
+    exit: int | None
+
+
+@dataclass(frozen=True)
+class QueryOutput:
+    """An output of the query: its delivery, its columns, and the paths by which tuples reach it.
+
+    `exits` are pairs of a stage and one of its exits; there the channels write for the sink themselves.
+    """
+
+    delivery: OpenSink
+    schema: Any
+    exits: tuple[tuple[int, int], ...]
+    written: tuple[Written, ...]
+
+
+def written(
+    outlet: QueryOutput, way: Written, intake: EpochInput, exchanges: int
+) -> list[tuple[int, Output]]:
+    """Write the tuples of a feed in the format of the outlet's sink and return the receipts of the files."""
+    rows = intake.rows(way.feed, way.exit, exchanges=exchanges)
+    if rows is None:
+        return []
+    names = ", ".join(quoted(name) for name in outlet.schema.names)
+    writer = _Writer(outlet.delivery.target, outlet.schema)
+    chosen = intake.session.sql(f"SELECT {names} FROM {rows}")
+    job = chosen.mapInArrow(writer, "part int, name string, rows bigint, bytes bigint")
+    found = job.collect()
+    intake.settle(observed_by(job, intake.watched()))
+    return [(row["part"], Output(row["name"], row["rows"], row["bytes"])) for row in sorted(found)]
+
+
+@dataclass(frozen=True)
+class _Writer:
+    target: ResultFormat
+    schema: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        context = TaskContext.get()
+        assert context is not None
+        file = ResultFile(self.target, self.schema)
+        for batch in batches:
+            file.write(pa.Table.from_batches([batch]).cast(self.schema))
+        file.close()
+        receipt = file.receipt()
+        if receipt is not None:
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "part": pa.array([context.partitionId()], pa.int32()),
+                    "name": [receipt.name],
+                    "rows": [receipt.rows],
+                    "bytes": [receipt.bytes],
+                }
+            )

@@ -1,0 +1,44 @@
+"""An exchange without a shuffle: a stage in the channels of the one before it takes rows where they are.
+
+If two neighbours partition tuples alike, the output of the first in a channel is all that the second needs
+there ([002] §III.F). DuckDB evaluates the columns of the exchange on Arrow.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.expressions.duck import check, evaluate, translate
+from penstock.operators.exchange import TIME, Exchange
+
+__all__ = ["InPlace", "in_place"]
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """A SELECT over the rows of the channel, and the exchange whose columns it gives."""
+
+    sql: str
+    exchange: Exchange
+
+    def rows(self, table: Any) -> Any:
+        """The rows as the exchange would have brought them."""
+        names = [each.name for each in self.exchange.columns]
+        schema = pa.schema([*self.exchange.schema, *([] if TIME in names else [(TIME, pa.int64())])])
+        found = evaluate(self.sql, table).select(schema.names).cast(schema)
+        bucket = self.exchange.bucket
+        if bucket is None:
+            return found
+        number = np.floor_divide(found[TIME].to_numpy() - bucket.offset, bucket.width)
+        return found.append_column(bucket.name, pa.array(number))
+
+
+def in_place(exchange: Exchange, schema: Any) -> InPlace:
+    """How rows of a schema become rows of an exchange."""
+    wanted = [each for each in exchange.columns if each.name != TIME]
+    columns = [f'{translate(each.sql)} AS "{each.name}"' for each in wanted]
+    sql = f"SELECT {', '.join([*columns, TIME])} FROM input"
+    check(sql, schema, "; ".join(each.sql for each in wanted))
+    return InPlace(sql, exchange)

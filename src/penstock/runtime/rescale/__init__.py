@@ -1,0 +1,1 @@
+"""Rescaling: requests, frequent keys, split keys, and the state that moves in an epoch."""

@@ -1,0 +1,92 @@
+"""The moves of an epoch, seen from the driver: which channels lose state, and what all have afterwards."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from penstock.operators.kernel import Kernel
+from penstock.routing import shaped_grid
+from penstock.runtime.records import Moved, StagePlan, StageRecord
+from penstock.runtime.routers import Routers
+from penstock.runtime.spark.channels import move_state
+from penstock.runtime.stage import StageRunner
+from penstock.state.moving import MoveTask, MovingStage, gathered
+from penstock.state.placing import GridPlacing, KeyPlacing, Placing, SpreadPlacing, StateLayout
+from penstock.state.storage import Location
+
+__all__ = ["Moving", "placing", "relocated"]
+
+
+def relocated(before: StagePlan, after: StagePlan) -> bool:
+    """Whether a plan has state elsewhere than the one before it."""
+    return (before.router, before.channels) != (after.router, after.channels) or after.spread is not None
+
+
+def placing(kernel: Kernel, before: StateLayout, after: StateLayout) -> Placing:
+    """Where the rows of a stage's state go: with their keys, or to the new grid where they have copies."""
+    exchange = kernel.exchanges[0]
+    if not exchange.keys:
+        old, new = (shaped_grid(exchange.copied, each.channels) for each in (before, after))
+        return GridPlacing(old, new)
+    if exchange.nulls == "equal":
+        assert after.router is not None
+        return KeyPlacing(after.router.arrays)
+    return SpreadPlacing(before.join_router(), after.join_router())
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Moves the state of a stage and of those in its channels, all by the router of the first."""
+
+    session: SparkSession
+    routers: Routers
+    folder: Location
+    label: str
+
+    def run(
+        self,
+        members: Sequence[StageRunner],
+        records: Sequence[StageRecord],
+        before: StagePlan,
+        after: StagePlan,
+    ) -> tuple[list[StageRecord], Moved]:
+        """The records with all segments where the plan has them, and what was moved for that."""
+        began = time.perf_counter()
+        old = self._layout(before, records[0])
+        new = self._layout(
+            after, records[0] if after.spread is None else replace(records[0], spread=after.spread)
+        )
+        stages = tuple(
+            MovingStage(
+                member.kernel.tables,
+                record.channels or ((),) * before.channels,
+                placing(member.kernel, old, new),
+            )
+            for member, record in zip(members, records, strict=True)
+        )
+        task = MoveTask(self.folder, self.label, stages)
+        sources = task.sources(old, new)
+        departures = move_state(self.session, task, sources) if sources else {}
+        channels = gathered(task, departures, after.channels)
+        moved = [replace(record, channels=each) for record, each in zip(records, channels, strict=True)]
+        moved[0] = replace(moved[0], spread=new.spread)
+        every = [each for departure in departures.values() for each in departure]
+        return moved, Moved(
+            stage=members[0].number,
+            before=before.channels,
+            after=after.channels,
+            rows=sum(each.rows for each in every),
+            # Stages in the same channels have the same keys.
+            keys=max(
+                (sum(each[place].keys for each in departures.values()) for place in range(len(stages))),
+                default=0,
+            ),
+            bytes=sum(each.bytes for each in every),
+            seconds=time.perf_counter() - began,
+        )
+
+    def _layout(self, plan: StagePlan, record: StageRecord) -> StateLayout:
+        router = self.routers.find(plan.router) if plan.router else None
+        return StateLayout(router, plan.channels, record.spread)

@@ -1,0 +1,78 @@
+"""A simple policy: keep the number of channels but change the router when the load stays uneven."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from penstock.errors import BadRescale
+from penstock.runtime.observation import Observation, Policy, StageChannels
+from penstock.runtime.rescale.requests import Rescale
+
+__all__ = ["RebalanceWhen", "guarded", "rebalance_when"]
+
+
+@dataclass
+class RebalanceWhen:
+    """Requests a new router for a stage whose tuples were uneven for `epochs` epochs in a row."""
+
+    imbalance: float
+    epochs: int
+    pause: int
+    _uneven: dict[int, int] = field(default_factory=dict)
+    _rests: dict[int, int] = field(default_factory=dict)
+
+    def __call__(self, seen: Observation) -> list[Rescale]:
+        """The rescales that this epoch requires."""
+        return [wish for stage in seen.stages if (wish := self._judge(stage, seen.epoch)) is not None]
+
+    def _judge(self, stage: StageChannels, epoch: int) -> Rescale | None:
+        uneven = len(stage.channels) > 1 and stage.imbalance[2] > self.imbalance and not stage.moving
+        self._uneven[stage.stage] = self._uneven.get(stage.stage, 0) + 1 if uneven else 0
+        if self._uneven[stage.stage] < self.epochs or epoch < self._rests.get(stage.stage, 0):
+            return None
+        self._uneven[stage.stage] = 0
+        self._rests[stage.stage] = epoch + self.pause
+        reason = f"the busiest channel had {stage.imbalance[2]:.2f} times the tuples of the least busy one"
+        return Rescale(stage.stage, len(stage.channels), reason=reason)
+
+
+def rebalance_when(imbalance: float = 1.2, epochs: int = 3, pause: int = 10) -> RebalanceWhen:
+    """A policy for ``start``: keep the channels, but place hot keys again when the load is uneven.
+
+    The load is uneven if the most tuples of a channel over the least exceed `imbalance`. After a change
+    the policy leaves the stage alone for `pause` epochs.
+
+    >>> rebalance_when(1.5)
+    RebalanceWhen(imbalance=1.5, epochs=3, pause=10, _uneven={}, _rests={})
+    """
+    if not (imbalance > 1 and epochs >= 1 and pause >= 0):
+        raise BadRescale(
+            f"rebalance_when(imbalance={imbalance}, epochs={epochs}, pause={pause}); give an imbalance "
+            "above 1, at least 1 epoch and a pause of 0 or more"
+        )
+    return RebalanceWhen(imbalance, epochs, pause)
+
+
+_log = logging.getLogger("penstock.run")
+
+
+def guarded(policy: Policy, check: Callable[[Rescale], None]) -> Policy:
+    """The same policy without requests that cannot be met; `check` raises `BadRescale` for those."""
+
+    def wishes(seen: Observation) -> list[Rescale]:
+        try:
+            asked = list(policy(seen))
+        except Exception:  # noqa: BLE001 -- a policy is the user's code and may raise anything
+            _log.exception("epoch %d: the policy failed; channels stay as they are", seen.epoch)
+            return []
+        return [wish for wish in asked if possible(wish, seen.epoch)]
+
+    def possible(wish: Rescale, epoch: int) -> bool:
+        try:
+            check(wish)
+        except BadRescale as error:
+            _log.error("epoch %d: the policy made a request that cannot be met: %s", epoch, error)
+            return False
+        return True
+
+    return wishes

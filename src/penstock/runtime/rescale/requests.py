@@ -1,0 +1,178 @@
+"""The routers of plans: the first router of a stage, its successors at a rescale, and the steps to them.
+
+A request takes effect with the next plan, which is durable before its epoch runs. If more state has to move
+than an epoch may move, the plan gets an intermediate router, and later plans continue from it.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from penstock.compile import is_single
+from penstock.connect.checks import one_of, printable, whole_number
+from penstock.errors import BadRescale
+from penstock.query import MOST_CHANNELS
+from penstock.routing import (
+    PARTITIONINGS,
+    Frequencies,
+    Goal,
+    Resources,
+    first_router,
+    next_router,
+    step_toward,
+)
+from penstock.runtime.records import StagePlan, StageRecord
+from penstock.runtime.rescale.frequent_keys import FrequentKeys
+from penstock.runtime.routers import Routers
+from penstock.runtime.stage import StageRunner
+
+__all__ = ["Rescale", "Rescaling"]
+
+_MOST_STAGE = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """A request: a number of channels for a stage, a partitioning (default: as before) and a reason.
+
+    >>> Rescale(0, 8)
+    Rescale(stage=0, channels=8, partitioning=None, reason='asked for')
+    """
+
+    stage: int
+    channels: int
+    partitioning: str | None = None
+    reason: str = "asked for"
+
+    def __post_init__(self) -> None:
+        """Check what needs no run, so that a policy fails where it makes the request."""
+        for name, least, most in (("stage", 0, _MOST_STAGE), ("channels", 1, MOST_CHANNELS)):
+            given = whole_number(name, getattr(self, name), least, most, BadRescale)
+            object.__setattr__(self, name, given)
+        if self.partitioning is not None:
+            one_of("partitioning", self.partitioning, PARTITIONINGS, BadRescale)
+        printable("reason", self.reason, BadRescale, longest=1000)
+
+
+@dataclass
+class Rescaling:
+    """The open requests, and how they become plans; an epoch moves at most `most_bytes` of a stage."""
+
+    runners: Sequence[StageRunner]
+    routers: Routers
+    partitioning: str
+    resources: Sequence[Resources]
+    frequent: Mapping[int, FrequentKeys]
+    most_bytes: int
+    _asked: dict[int, Rescale] = field(default_factory=dict)
+    _under_way: dict[int, list[threading.Event]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def ask(self, wish: Rescale) -> threading.Event:
+        """Take a request for the next plan, in place of an earlier one; returns an event for its end."""
+        self.check(wish)
+        done = threading.Event()
+        with self._lock:
+            self._asked[wish.stage] = wish
+            self._under_way.setdefault(wish.stage, []).append(done)
+        return done
+
+    def settle(self, stages: Sequence[StagePlan]) -> None:
+        """After an epoch with these plans: wake those who wait for a stage whose state has all moved."""
+        with self._lock:
+            for number, plan in enumerate(stages):
+                if number not in self._asked and plan.router == plan.target:
+                    for done in self._under_way.pop(number, []):
+                        done.set()
+
+    def asked(self) -> dict[int, Rescale]:
+        """The requests that the next plan has to follow."""
+        with self._lock:
+            return dict(self._asked)
+
+    def planned(self, wishes: Mapping[int, Rescale]) -> None:
+        """Drop these requests: they are now part of a durable plan."""
+        with self._lock:
+            for stage, wish in wishes.items():
+                if self._asked.get(stage) is wish:
+                    del self._asked[stage]
+
+    def first(self, number: int, channels: int) -> StagePlan:
+        """The first plan of a stage, which has no state yet."""
+        plan = StagePlan(channels, partitioning=self.partitioning)
+        if not self._keyed(number):
+            return plan
+        name = self.routers.store(first_router(self.partitioning, channels))
+        return replace(plan, router=name, target=name)
+
+    def following(
+        self, number: int, before: StagePlan, record: StageRecord, wish: Rescale | None, size: float
+    ) -> StagePlan:
+        """The plan after another one; the stage and those in its channels have `size` bytes of state."""
+        plan = replace(before, spread=None)
+        if not before.router:
+            return plan if wish is None else replace(plan, channels=wish.channels)
+        current, spread = self.routers.find(before.router), record.spread
+        if wish is not None:
+            partitioning = wish.partitioning or before.partitioning
+            if spread is not None and spread.keys:
+                current = spread.settled(current)
+                spread = spread.fitting(wish.channels)
+            goal = self._goal(number)
+            after = next_router(partitioning, current, self._known(number), wish.channels, goal)
+            plan = replace(plan, partitioning=partitioning, target=self.routers.store(after))
+        if plan.target == before.router and spread == record.spread:
+            return plan
+        stepped = step_toward(
+            current,
+            self.routers.find(plan.target),
+            self._known(number),
+            growth=self.resources[number].state,
+            share=min(1.0, self.most_bytes / size) if size else 1.0,
+            domain=self._goal(number).domain,
+        )
+        changed = spread if spread != record.spread else None
+        return replace(plan, router=self.routers.store(stepped), channels=stepped.channels, spread=changed)
+
+    def left(self, plan: StagePlan) -> float:
+        """The share of cells and table keys that are not yet where the target router has them."""
+        if plan.router == plan.target:
+            return 0.0
+        now, then = (self.routers.find(name) for name in (plan.router, plan.target))
+        size = max(len(now.ring.cells), len(then.ring.cells))
+        cells = [np.repeat(each.ring.cells, size // len(each.ring.cells)) for each in (now, then)]
+        keys = np.union1d(now.keys, then.keys)
+        differ = np.concatenate([cells[0] != cells[1], now.route(keys) != then.route(keys)])
+        return float(differ.mean())
+
+    def _keyed(self, number: int) -> bool:
+        runner = self.runners[number]
+        return runner.in_place is None and bool(runner.kernel.exchanges[0].keys)
+
+    def _known(self, number: int) -> Frequencies:
+        return self.frequent[number].known()
+
+    def _goal(self, number: int) -> Goal:
+        keys = self.frequent[number].keys
+        return Goal(resources=self.resources[number], domain=max(keys, len(self._known(number)) + 1, 1000))
+
+    def check(self, wish: Rescale) -> None:
+        """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
+        if not isinstance(wish, Rescale):
+            raise BadRescale(f"a request is {type(wish).__name__}; give a Rescale(stage, channels)")
+        hosts = [each.stage.number for each in self.runners if each.stage.host is None]
+        if wish.stage not in hosts:
+            exists = 0 <= wish.stage < len(self.runners)
+            why = (
+                f"runs in the channels of stage {self.runners[wish.stage].stage.host}"
+                if exists
+                else "does not exist"
+            )
+            raise BadRescale(f"stage {wish.stage} {why}; rescale one of {', '.join(map(str, hosts))}")
+        if is_single(self.runners[wish.stage].stage) and wish.channels > 1:
+            raise BadRescale(
+                f"stage {wish.stage} has no key to partition its state by, so it has one channel, "
+                f"not {wish.channels}; group or join by a key to have more"
+            )

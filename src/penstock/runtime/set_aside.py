@@ -1,0 +1,66 @@
+"""Tuples set aside: late tuples and rejects, stored and counted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from penstock.connect import EpochId
+from penstock.connect.results import ResultFile, ResultFormat
+from penstock.state.storage import Location
+
+__all__ = ["SetAside"]
+
+_STAGING = "_staging"
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """An output of Parquet files, a few for each epoch that set tuples aside."""
+
+    folder: Location
+    columns: tuple[str, ...]
+
+    def write(self, epoch_id: EpochId, frame: DataFrame) -> int:
+        """Write the rows of an epoch, replace those of an earlier attempt, and return their number."""
+        staging = self.folder / _STAGING
+        staging.make()
+        writer = _AsideWriter(ResultFormat(staging, "parquet", "snappy"))
+        receipts = (
+            frame.selectExpr(*self.columns).mapInArrow(writer, "part int, name string, rows bigint").collect()
+        )
+        for name in self.folder.names():
+            if name.startswith(f"{epoch_id}."):
+                self.folder.delete(name)
+        for receipt in receipts:
+            self.folder.move(f"{_STAGING}/{receipt['name']}", f"{epoch_id}.{receipt['part']:05d}.parquet")
+        return sum(receipt["rows"] for receipt in receipts)
+
+
+@dataclass(frozen=True)
+class _AsideWriter:
+    target: ResultFormat
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        context = TaskContext.get()
+        assert context is not None
+        file: ResultFile | None = None
+        for batch in batches:
+            if file is None:
+                file = ResultFile(self.target, batch.schema)
+            file.write(pa.Table.from_batches([batch]))
+        if file is None:
+            return
+        file.close()
+        receipt = file.receipt()
+        if receipt is not None:
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "part": pa.array([context.partitionId()], pa.int32()),
+                    "name": [receipt.name],
+                    "rows": [receipt.rows],
+                }
+            )

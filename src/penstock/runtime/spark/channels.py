@@ -1,0 +1,107 @@
+"""Tasks on Spark's workers: one per channel of a stage, and one per channel that loses state."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from penstock.runtime.spark.exchange import MapSide
+from penstock.runtime.stage import ChannelTask, Receipt
+from penstock.state.moving import MoveTask
+from penstock.state.table import Departure
+
+__all__ = ["move_state", "run_channels"]
+
+_RECEIPT = StructType([StructField("stage", IntegerType()), StructField("receipt", StringType())])
+_MOVED = StructType([StructField("receipt", StringType())])
+
+
+def run_channels(
+    session: SparkSession, side: MapSide, channels: int, tasks: tuple[ChannelTask, ...]
+) -> dict[int, list[Receipt]]:
+    """Run the kernels on every channel; a channel without new rows still has windows to close."""
+    rows = side.shuffled.rows if side.shuffled else _no_rows(session, channels)
+    found = rows.mapInArrow(_Channels(tasks), _RECEIPT).collect()
+    receipts: dict[int, list[Receipt]] = {each.stage: [] for each in tasks}
+    for row in found:
+        receipts[row["stage"]].append(Receipt.from_json(row["receipt"]))
+    return {stage: sorted(each, key=lambda one: one.channel) for stage, each in receipts.items()}
+
+
+def move_state(
+    session: SparkSession, task: MoveTask, sources: Sequence[int]
+) -> dict[int, tuple[Departure, ...]]:
+    """Run the moves out of these channels; the result has, for each, the new state of every stage."""
+    frame = session.range(0, len(sources), 1, len(sources))
+    found = frame.mapInArrow(_Moves(task, tuple(sources)), _MOVED).collect()
+    receipts = [json.loads(row["receipt"]) for row in found]
+    return {
+        each["channel"]: tuple(Departure.from_json(stage) for stage in each["stages"]) for each in receipts
+    }
+
+
+@dataclass(frozen=True)
+class _Channels:
+    """The kernels' tasks as shipped to the workers; the Spark partition gives the channel."""
+
+    tasks: tuple[ChannelTask, ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        channel = _partition()
+        passed: dict[tuple[int, int], Any] = {}
+        for each in self.tasks:
+            new = _table(batches) if each.host is None else passed.get(each.host)
+            receipt, onward = each.work(channel, new)
+            passed |= {(each.stage, number): table for number, table in onward.items()}
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([each.stage], pa.int32()), pa.array([receipt.to_json()])],
+                names=["stage", "receipt"],
+            )
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """The moves as shipped to the workers; the Spark partition gives the channel."""
+
+    task: MoveTask
+    sources: tuple[int, ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for _ in batches:
+            pass
+        channel = self.sources[_partition()]
+        began = time.perf_counter()
+        stages = [asdict(each) for each in self.task.work(channel)]
+        receipt = {"channel": channel, "stages": stages, "seconds": time.perf_counter() - began}
+        yield pa.RecordBatch.from_arrays([pa.array([json.dumps(receipt)])], names=["receipt"])
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.partitionId())
+
+
+def _table(batches: Iterator[Any]) -> Any:
+    """All rows of the epoch for this channel, or None.
+
+    Every column is nullable: in some epochs Spark proves that a column has no nulls, but its rows must
+    still fit together with those of segments.
+    """
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return None
+    table = pa.Table.from_batches(held)
+    return pa.Table.from_arrays(table.columns, names=table.column_names)
+
+
+def _no_rows(session: SparkSession, channels: int) -> DataFrame:
+    """The input of the channels in an epoch without tuples."""
+    return session.range(0, numPartitions=1).repartitionById(channels, F.lit(0))

@@ -1,0 +1,81 @@
+"""Coarser nodes over panes, so that a long window closes from few rows.
+
+Level l holds nodes of 8^l panes, built once when the last of their panes is complete. At most about
+14·log8(length) nodes then cover a range of panes, instead of `length` panes. Finer rows are kept as
+long as an open window may start among them, so nodes add at most a seventh per level.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["FANOUT", "Extent", "completed", "cover", "lengths"]
+
+FANOUT = 8
+
+
+@dataclass(frozen=True, order=True)
+class Extent:
+    """Panes from `start` up to but not including `end`."""
+
+    start: int
+    end: int
+
+    def __bool__(self) -> bool:
+        return self.start < self.end
+
+
+def lengths(span: int) -> list[int]:
+    """Node lengths worth building for windows of `span` panes: at least two nodes fit in a window.
+
+    >>> lengths(10), lengths(100), lengths(1000)
+    ([], [8], [8, 64])
+    """
+    found, length = [], FANOUT
+    while 2 * length <= span:
+        found.append(length)
+        length *= FANOUT
+    return found
+
+
+def completed(length: int, before: int, now: int) -> Extent:
+    """The nodes of a length that became complete when the complete panes advanced from `before` to `now`."""
+    return Extent(before // length * length, now // length * length)
+
+
+def cover(wanted: Extent, coarser: list[tuple[int, list[Extent]]]) -> list[tuple[int, Extent]]:
+    """Split a range into (node length, extent) pieces in time order; longer nodes are tried first.
+
+    `coarser` gives, by node length, the extents for which nodes exist; length 1 covers the rest.
+
+    >>> cover(Extent(3, 20), [(8, [Extent(0, 16)])])
+    [(1, Extent(start=3, end=8)), (8, Extent(start=8, end=16)), (1, Extent(start=16, end=20))]
+    """
+    pieces, rest = [], [wanted]
+    for length, extents in sorted(coarser, reverse=True):
+        unfilled = []
+        for gap in rest:
+            at = gap.start
+            for extent in _joined(extents):
+                start = max(_up(at, length), extent.start)
+                end = min(gap.end, extent.end) // length * length
+                if start < end:
+                    pieces.append((length, Extent(start, end)))
+                    unfilled.append(Extent(at, start))
+                    at = end
+            unfilled.append(Extent(at, gap.end))
+        rest = [gap for gap in unfilled if gap]
+    pieces.extend((1, gap) for gap in rest)
+    return sorted(pieces, key=lambda piece: piece[1])
+
+
+def _up(pane: int, length: int) -> int:
+    return -(-pane // length) * length
+
+
+def _joined(extents: list[Extent]) -> list[Extent]:
+    joined: list[Extent] = []
+    for extent in sorted(extents):
+        if joined and extent.start <= joined[-1].end:
+            joined[-1] = Extent(joined[-1].start, max(joined[-1].end, extent.end))
+        else:
+            joined.append(extent)
+    return joined

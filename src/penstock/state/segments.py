@@ -1,0 +1,168 @@
+"""Segments: immutable Arrow files that hold the state of one channel, and masks over them.
+
+A segment is written once, under a name that no other attempt can have, described by a receipt, and read in
+place by memory map. When keys move to another channel, the file does not change: a small mask says which of
+its rows still live here, and reads return only those.
+"""
+
+import zlib
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.errors import DamagedCheckpoint, MissingSegment
+from penstock.state.storage import Location
+
+__all__ = ["ChannelStore", "Mask", "Segment", "masked", "read", "store"]
+
+Mask = NDArray[np.bool_]
+
+_CHECKSUM = 4  # bytes
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The receipt of a segment.
+
+    - `name` of its file.
+    - `table`: the name of the state table that it belongs to.
+    - `first`, `end`: bounds of its rows, `first` included, in the order of its table: event times in a
+      TimeTable, timers in a VersionTable, panes in a PaneTable.
+    - `rows`: the number of live rows. With a `mask`, the file has `held` rows in all.
+    - `bytes` of its file, without the mask.
+    - `level`: 0 for base rows. Above 0 the rows are derived from lower levels and can be formed again; in a
+      PaneTable it is the number of panes that a row covers. Below 0 the rows describe base rows of other
+      segments and are not state themselves.
+    """
+
+    name: str
+    table: str
+    first: int
+    end: int
+    rows: int
+    bytes: int
+    level: int = 0
+    mask: str = ""
+    held: int = 0
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of its files."""
+        return (self.name, self.mask) if self.mask else (self.name,)
+
+    @property
+    def living_bytes(self) -> float:
+        """The share of its size that its live rows have."""
+        return self.bytes * self.rows / self.held if self.mask else float(self.bytes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; `Segment(**values)` restores the segment."""
+        return asdict(self)
+
+
+def store(  # noqa: PLR0913 -- the parts of the receipt
+    folder: Location, label: str, rows: Any, *, table: str, first: int, end: int, level: int = 0
+) -> Segment:
+    """Write rows as a new segment of a table, within the given bounds."""
+    name = f"{label}-{uuid4().hex[:12]}.arrow"
+    with folder.output(name) as stream, pa.ipc.new_file(stream, rows.schema) as writer:
+        writer.write_table(rows)
+        # Closing writes the footer, so the size is known only after it.
+    folder.sync(name)
+    size = folder.size(name)
+    assert size is not None
+    return Segment(name, table, first, end, rows.num_rows, size, level)
+
+
+def masked(folder: Location, segment: Segment, stays: Mask) -> Segment:
+    """The same segment with only the live rows that stay; no file changes, a mask is added."""
+    assert len(stays) == segment.rows
+    if segment.mask:
+        before = _read_mask(folder, segment)
+        before[before] = stays
+        stays = before
+    name = f"{segment.name.removesuffix('.arrow')}-{uuid4().hex[:12]}.mask"
+    bits = np.packbits(stays).tobytes()
+    with folder.output(name) as stream:
+        stream.write(zlib.crc32(bits).to_bytes(_CHECKSUM, "little") + bits)
+    folder.sync(name)
+    return replace(segment, rows=int(np.count_nonzero(stays)), mask=name, held=len(stays))
+
+
+def read(folder: Location, segment: Segment) -> Any:
+    """The live rows of a segment; an error names the file that is missing or damaged.
+
+    The file is memory-mapped; with a mask the live rows are copied.
+    """
+    table = _opened(folder, segment)
+    return table.filter(pa.array(_read_mask(folder, segment))) if segment.mask else table
+
+
+@dataclass(frozen=True)
+class ChannelStore:
+    """What a table opens in a channel: the folder, the naming of new files, and the present segments.
+
+    `segments` are those of all tables of the channel; a table selects its own by name.
+    """
+
+    folder: Location
+    label: str
+    segments: tuple[Segment, ...] = ()
+
+    def of(self, table: str) -> tuple[Segment, ...]:
+        """The segments of a table, oldest first."""
+        return tuple(each for each in self.segments if each.table == table)
+
+    def read(self, segment: Segment) -> Any:
+        """The live rows of a segment."""
+        return read(self.folder, segment)
+
+    def store(self, rows: Any, *, table: str, first: int, end: int, level: int = 0) -> Segment:
+        """Write rows as a new segment of a table; it is not added to `segments`."""
+        suffix = f"-{level}" if level > 0 else ""
+        label = f"{self.label}-{table}{suffix}"
+        return store(self.folder, label, rows, table=table, first=first, end=end, level=level)
+
+
+def _opened(folder: Location, segment: Segment) -> Any:
+    where = f"{folder.uri}/{segment.name}"
+    size = folder.size(segment.name)
+    if size is None:
+        raise MissingSegment(
+            f"the manifest names segment {where}, but it does not exist; restore it from a backup, "
+            "or start with a new checkpoint to compute from the source again"
+        )
+    if size != segment.bytes:
+        raise DamagedCheckpoint(
+            f"segment {where} has {size} bytes, but the manifest says {segment.bytes}; restore it from a "
+            "backup, or start with a new checkpoint"
+        )
+    try:
+        table = pa.ipc.open_file(folder.input(segment.name)).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DamagedCheckpoint(
+            f"segment {where} cannot be read: {error}; restore it from a backup"
+        ) from error
+    expected = segment.held if segment.mask else segment.rows
+    if table.num_rows != expected:
+        raise DamagedCheckpoint(
+            f"segment {where} has {table.num_rows} rows, but the manifest says {expected}; restore it from a "
+            "backup, or start with a new checkpoint"
+        )
+    return table
+
+
+def _read_mask(folder: Location, segment: Segment) -> Mask:
+    """Which rows of the file are live: one bit each, after a checksum."""
+    data = folder.read(segment.mask) if folder.has(segment.mask) else b""
+    checksum, bits = data[:_CHECKSUM], data[_CHECKSUM:]
+    if zlib.crc32(bits).to_bytes(_CHECKSUM, "little") != checksum or len(bits) != -(-segment.held // 8):
+        raise DamagedCheckpoint(
+            f"mask {folder.uri}/{segment.mask} of {segment.held} rows is missing or altered "
+            f"({len(data)} bytes); restore it from a backup, or start with a new checkpoint"
+        )
+    return np.unpackbits(np.frombuffer(bits, np.uint8), count=segment.held).astype(np.bool_)

@@ -1,0 +1,308 @@
+"""Rows in time order with a dead front: sides of joins, and rows that wait for the frontier.
+
+Every segment is sorted by time. Rows die in that order, so the live rows of a segment are all rows from some
+point on, a slice without a copy, and no row is rewritten because others died. If rows die in another order
+(the last rows of a key), or if it matters whether a row has matched (outer joins), the table is marked: it
+keeps two bits per row, in one small segment of level -1 that each epoch writes again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.state.compaction import hollow, to_merge
+from penstock.state.placing import Placed, Placing
+from penstock.state.segments import ChannelStore, Mask, Segment, read, store
+from penstock.state.storage import Location
+from penstock.state.table import HASH, TABLE, TIME, Departure, Table, by_target
+
+__all__ = ["MATCHED", "OpenTimeTable", "TimeTable"]
+
+MATCHED = "_matched"
+"""A shown column: whether a row of a marked table has matched."""
+
+_ALIVE, _MARKED = "alive", "matched"
+_MARKS = -1  # the level of marks
+# A segment is rewritten when the masks of an epoch leave a smaller share of its rows alive than this.
+_WORTH_KEEPING = 0.5
+
+
+@dataclass(frozen=True)
+class TimeTable(Table):
+    """Rows with a column `TIME`.
+
+    `lives` is (port, distance): a row lives while its time is at least the frontier of that port minus the
+    distance; None if rows do not die by time alone. `marked` keeps for each row whether it is alive and
+    whether it has matched.
+    """
+
+    lives: tuple[int, int] | None = None
+    marked: bool = False
+
+    kind: ClassVar[str] = "time"
+    usual_labels: ClassVar[dict[str, str]] = {HASH: "", TIME: "_time"}
+
+    def open(self, store: ChannelStore, schema: Any, frontiers: Sequence[int | None] = ()) -> "OpenTimeTable":
+        """The rows of a channel, with this `schema`; `frontiers` are those before the epoch."""
+        return OpenTimeTable(self, store, schema, self.alive_from(frontiers))
+
+    def alive_from(self, frontiers: Sequence[int | None]) -> int | None:
+        """The time before which rows are dead; None if time kills no row."""
+        if self.lives is None or not frontiers:
+            return None
+        port, distance = self.lives
+        frontier = frontiers[port]
+        return None if frontier is None else frontier - distance
+
+    def bounds(self, rows: Any, level: int) -> tuple[int, int]:
+        """The first time, and the time after the last."""
+        del level
+        times = rows[TIME].to_numpy()
+        return int(times[0]), int(times[-1]) + 1
+
+    def move(
+        self, folder: Location, label: str, segments: Sequence[Segment], placing: Placing, channel: int
+    ) -> Departure:
+        """Move marks with their rows, in the same order."""
+        departure, places = self.leave(folder, label, segments, placing, channel)
+        own = self.own(segments)
+        rows, marks = ([each for each in own if (each.level < 0) == below] for below in (False, True))
+        if not marks:
+            return departure
+        if not departure.gone and departure.kept == tuple(rows):
+            return replace(departure, kept=(*rows, *marks))
+        staying, going = _dealt(pa.concat_tables([read(folder, each) for each in marks]), places)
+        kept, gone = list(departure.kept), list(departure.gone)
+        for target, pieces in going.items():
+            gone.append((target, self.store_marks(folder, f"{label}-to-{target}", pa.concat_tables(pieces))))
+        if any(piece.num_rows for piece in staying):
+            kept.append(self.store_marks(folder, label, pa.concat_tables(staying)))
+        return replace(departure, kept=tuple(kept), gone=tuple(gone))
+
+    def show(
+        self, folder: Location, segments: Sequence[Segment], frontiers: Sequence[int | None]
+    ) -> Iterator[Any]:
+        """Live rows, and whether each has matched if the table keeps that."""
+        own = self.own(segments)
+        if not any(each.level == 0 for each in own):
+            return
+        opened = self.open(ChannelStore(folder, "", tuple(own)), None, frontiers)
+        rows = opened.rows.append_column(TABLE, pa.array([self.name] * opened.rows.num_rows, pa.string()))
+        yield rows.append_column(MATCHED, pa.array(opened.matched)) if self.marked else rows
+
+    def store_marks(self, folder: Location, label: str, marks: Any) -> Segment:
+        """Write the marks of all rows of a channel as one segment."""
+        name = f"{label}-{self.name}-marks"
+        return store(folder, name, marks, table=self.name, first=0, end=0, level=_MARKS)
+
+
+def _dealt(marks: Any, places: Sequence[Placed]) -> tuple[list[Any], dict[int, list[Any]]]:
+    """The marks of all segments, split like their rows: those that stay, and those that go, by channel."""
+    staying: list[Any] = []
+    going: dict[int, list[Any]] = {}
+    start = 0
+    for placed in places:
+        piece = marks.slice(start, len(placed.stays))
+        start += len(placed.stays)
+        staying.append(piece.filter(pa.array(placed.stays)))
+        for target, at in by_target(placed):
+            going.setdefault(target, []).append(piece.take(pa.array(at)))
+    return staying, going
+
+
+@dataclass(frozen=True, eq=False)
+class OpenTimeTable:
+    """The rows of one channel in one epoch; a segment is read on first use.
+
+    It is closed in one of two ways. `close_by_time` says that all rows before a time are dead; it reads
+    segments only to compact them. `close_by_masks` says for each live row whether it stays and has matched.
+    """
+
+    table: TimeTable
+    store: ChannelStore
+    schema: Any
+    alive_from: int | None
+
+    @cached_property
+    def rows(self) -> Any:
+        """The live rows, segment by segment."""
+        if not self._pieces:
+            return self.schema.empty_table()
+        return pa.concat_tables([piece.rows() for piece in self._pieces])
+
+    @cached_property
+    def matched(self) -> Mask:
+        """Whether each live row has matched; all false in a table without marks."""
+        if not self._pieces:
+            return np.zeros(0, np.bool_)
+        return np.concatenate([piece.matched[piece.alive] for piece in self._pieces])
+
+    def between(self, first: int, end: int) -> list[Any]:
+        """The live rows in this range of times, `first` included, as slices without a copy; no empty ones.
+
+        Only segments that may have such rows are read.
+        """
+        found = [
+            piece.rows(*np.searchsorted(piece.file.times, [first, end]).tolist())
+            for piece in self._pieces
+            if piece.segment.first < end and piece.segment.end > first
+        ]
+        return [rows for rows in found if rows.num_rows]
+
+    def close_by_time(self, time: int, new: Any = None) -> list[Segment]:
+        """The segments after an epoch in which all rows before `time` die, old and new ones.
+
+        The rows that die are the front of each segment, so only compacted rows are rewritten.
+        """
+        assert not self.table.marked, "a marked table is closed by masks"
+        kept = [piece for piece in self._pieces if piece.segment.end > time]
+        if new is not None:
+            waits = new[TIME].to_numpy() >= time
+            if waits.any():
+                kept.append(self._new(new if waits.all() else new.filter(pa.array(waits))))
+        merging = {each.name for each in to_merge([piece.segment for piece in kept])}
+        merging |= {piece.segment.name for piece in kept if hollow(piece.segment)}
+        segments = [piece.segment for piece in kept if piece.segment.name not in merging]
+        tables = [
+            piece.rows(int(np.searchsorted(piece.file.times, time)), piece.segment.rows)
+            for piece in kept
+            if piece.segment.name in merging
+        ]
+        if any(table.num_rows for table in tables):
+            segments.append(self._new(pa.concat_tables(tables)).segment)
+        return segments
+
+    def close_by_masks(
+        self, stays: Mask, matched: Mask, new: Any = None, new_matched: Mask | None = None
+    ) -> list[Segment]:
+        """The segments after an epoch that keeps those of `rows` that stay, and all new rows.
+
+        `stays` and `matched` are in the order of `rows`; `new_matched` is in the order of `new`, all false by
+        default. A table without marks forgets the masks: rows that do not stay must be dead by their time
+        when the table is next opened.
+        """
+        assert len(stays) == len(matched) == self.rows.num_rows
+        pieces, start = [], 0
+        for piece in self._pieces:
+            end = start + int(np.count_nonzero(piece.alive))
+            after = piece.after(stays[start:end], matched[start:end])
+            pieces += [after] if after.alive.any() else []
+            start = end
+        if new is not None and new.num_rows:
+            pieces.append(self._new(new, new_matched))
+        pieces = self._compacted(pieces)
+        segments = [piece.segment for piece in pieces]
+        if self.table.marked and pieces:
+            alive = np.concatenate([piece.alive for piece in pieces])
+            marks = pa.table(
+                {
+                    _ALIVE: pa.array(alive),
+                    _MARKED: pa.array(np.concatenate([piece.matched for piece in pieces])),
+                }
+            )
+            segments.append(self.table.store_marks(self.store.folder, self.store.label, marks))
+        return segments
+
+    @cached_property
+    def _pieces(self) -> "tuple[_Piece, ...]":
+        own = self.store.of(self.table.name)
+        files = [_File(self.store, each) for each in own if each.level == 0]
+        pieces = [_Piece(each, self.alive_from) for each in files]
+        marks = [self.store.read(each) for each in own if each.level == _MARKS]
+        if marks:
+            # Rows from other channels brought their marks, in the order of the segments.
+            every, start = pa.concat_tables(marks), 0
+            assert every.num_rows == sum(piece.segment.rows for piece in pieces)
+            for place, piece in enumerate(pieces):
+                rows = every.slice(start, piece.segment.rows)
+                start += piece.segment.rows
+                pieces[place] = replace(piece, marks=(_mask(rows[_ALIVE]), _mask(rows[_MARKED])))
+        return tuple(pieces)
+
+    def _compacted(self, pieces: "list[_Piece]") -> "list[_Piece]":
+        merging = {each.name for each in to_merge([piece.segment for piece in pieces])}
+        merging |= {piece.segment.name for piece in pieces if piece.alive.mean() < _WORTH_KEEPING}
+        merging |= {piece.segment.name for piece in pieces if hollow(piece.segment)}
+        chosen = [piece for piece in pieces if piece.segment.name in merging]
+        if not chosen:
+            return pieces
+        rows = pa.concat_tables([piece.rows() for piece in chosen])
+        matched = np.concatenate([piece.matched[piece.alive] for piece in chosen])
+        others = [piece for piece in pieces if piece.segment.name not in merging]
+        return [*others, self._new(rows, matched)]
+
+    def _new(self, rows: Any, matched: Mask | None = None) -> "_Piece":
+        """A new segment of these rows, sorted by time."""
+        rows, times = rows.combine_chunks(), rows[TIME].to_numpy()
+        matched = np.zeros(len(times), np.bool_) if matched is None else matched
+        if (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+            rows, matched = rows.take(pa.array(order)).combine_chunks(), matched[order]
+        first, end = self.table.bounds(rows, 0)
+        segment = self.store.store(rows, table=self.table.name, first=first, end=end)
+        return _Piece(_File(self.store, segment, rows), None, (np.ones(len(times), np.bool_), matched))
+
+
+@dataclass(frozen=True, eq=False)
+class _File:
+    """A segment that is read once, on first use; `written` are its rows if they are in memory."""
+
+    store: ChannelStore
+    segment: Segment
+    written: Any = None
+
+    @cached_property
+    def table(self) -> Any:
+        return self.store.read(self.segment) if self.written is None else self.written
+
+    @cached_property
+    def times(self) -> Any:
+        return self.table[TIME].to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """The rows of a segment, which are alive, and which have matched; without marks time decides."""
+
+    file: _File
+    alive_from: int | None
+    marks: tuple[Mask, Mask] | None = None
+
+    @property
+    def segment(self) -> Segment:
+        return self.file.segment
+
+    @cached_property
+    def alive(self) -> Mask:
+        if self.marks is not None:
+            return self.marks[0]
+        alive = np.ones(self.segment.rows, np.bool_)
+        if self.alive_from is not None and self.segment.first < self.alive_from:
+            alive[: np.searchsorted(self.file.times, self.alive_from)] = False
+        return alive
+
+    @cached_property
+    def matched(self) -> Mask:
+        return np.zeros(self.segment.rows, np.bool_) if self.marks is None else self.marks[1]
+
+    def after(self, stays: Mask, matched: Mask) -> "_Piece":
+        """The same rows after an epoch's masks for those that were alive."""
+        alive, every = self.alive.copy(), self.matched.copy()
+        alive[self.alive], every[self.alive] = stays, matched
+        return replace(self, marks=(alive, every))
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Any:
+        """The live rows in a range of positions; without a copy if they are the last of it."""
+        rows, alive = self.file.table, self.alive
+        if stop is not None:
+            rows, alive = rows.slice(start, stop - start), alive[start:stop]
+        dead = int(np.count_nonzero(~alive))
+        return rows.filter(pa.array(alive)) if alive[:dead].any() else rows.slice(dead)
+
+
+def _mask(column: Any) -> Mask:
+    return np.asarray(column.to_numpy(), np.bool_)

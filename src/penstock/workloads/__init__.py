@@ -1,8 +1,0 @@
-"""Synthetic streams that benchmarks, experiments and examples share: skewed keys, bursty rates, calls."""
-
-from penstock.workloads.bursts import bursty_rate
-from penstock.workloads.calls import CallRecords
-from penstock.workloads.skewed_joins import skewed_join_work
-from penstock.workloads.zipf import draw, zipf_shares
-
-__all__ = ["CallRecords", "bursty_rate", "draw", "skewed_join_work", "zipf_shares"]

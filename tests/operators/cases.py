@@ -1,0 +1,244 @@
+"""The stateful operators in the suite, each with an oracle in plain Python: a new one is one entry."""
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+
+import penstock as ps
+from operators.contract import Case
+from operators.deduplicate.case import ROW, build
+from operators.deduplicate.case import oracle as deduplicated
+from processes import Running, Sessions, Waiting, visit_session, waiting_oracle
+
+TIMES = st.integers(-20, 100)
+SESSION = {"state": {"n": "bigint", "total": "bigint"}, "result": "n bigint, total bigint"}
+
+
+def drawn(**columns):
+    return st.fixed_dictionaries({"time": TIMES, **columns})
+
+
+KEY = st.one_of(st.none(), st.integers(0, 4), st.integers(0, 4))
+
+
+# Windows.
+
+EVENTS = ps.stream("events", "time timestamp, k bigint, s string, v bigint, n bigint", time="time")
+EVENT = drawn(
+    k=KEY,
+    s=st.sampled_from(["", "a", "é", None]),
+    v=st.one_of(st.none(), st.integers(-9, 9)),
+    n=st.integers(0, 9),
+)
+
+
+class Total(ps.ArrowAggregate):
+    """A sum and a maximum in user code."""
+
+    state = {"total": "bigint", "top": "bigint"}  # noqa: RUF012
+    result = "bigint"
+
+    def accumulate(self, groups, n, *columns):
+        values = columns[0].to_numpy()
+        total, top = np.zeros(n, np.int64), np.full(n, -1)
+        np.add.at(total, groups, values)
+        np.maximum.at(top, groups, values)
+        return pa.record_batch({"total": total, "top": top})
+
+    def merge(self, left, right):
+        total = left["total"].to_numpy() + right["total"].to_numpy()
+        return pa.record_batch({"total": total, "top": np.maximum(left["top"], right["top"])})
+
+    def finish(self, state):
+        return pa.compute.add(pa.compute.multiply(state["total"], 1000), state["top"])
+
+
+class Whole(Total):
+    """The same for keys that stay whole."""
+
+    split = False
+
+
+def windows(size, slide, keys, *, offset=0, own=None):
+    grouped = EVENTS.group_by(*keys) if keys else EVENTS
+    windowed = grouped.window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us")
+    if own is None:
+        relation = windowed.agg(rows=ps.count(), total=ps.sum("v"), top=ps.max("n"))
+    else:
+        relation = windowed.agg(own=own("n"))
+
+    def oracle(ports, _end):
+        groups = {}
+        for row in ports[0]:
+            last = (row["time"] - offset) // slide
+            first = -((size - 1 - row["time"] + offset) // slide)
+            for window in range(first, last + 1):
+                groups.setdefault((window, *(row[key] for key in keys)), []).append(row)
+        return [
+            (window * slide + offset, window * slide + offset + size, *key, *aggregated(rows))
+            for (window, *key), rows in groups.items()
+        ]
+
+    def aggregated(rows):
+        top = max(row["n"] for row in rows)
+        if own is not None:
+            return [sum(row["n"] for row in rows) * 1000 + top]
+        values = [row["v"] for row in rows if row["v"] is not None]
+        return [len(rows), sum(values) if values else None, top]
+
+    def late_below(frontiers, _port):
+        """The end of the last window that the frontier has passed."""
+        if not frontiers or frontiers[0] is None:
+            return None
+        return (frontiers[0] - size - offset) // slide * slide + size + offset
+
+    return Case(relation, (EVENT,), oracle, late_below=late_below)
+
+
+# Joins.
+
+LEFT = ps.stream("l", "time timestamp, k bigint, v bigint", time="time")
+RIGHT = ps.stream("r", "time timestamp, k bigint, w bigint", time="time")
+PAIR = (drawn(k=KEY, v=st.integers(0, 9)), drawn(k=KEY, w=st.integers(0, 9)))
+
+
+def join(how="inner", *, within=None, last=None, condition=None):
+    bound = {"last": last} if within is None else {"within": f"{within} us"}
+    relation = LEFT.join(RIGHT, "k", condition=condition, how=how, suffixes=("", "_2"), **bound)
+
+    def oracle(ports, _end):
+        left, right = ports
+        pairs = near(left, right, within) if last is None else last_rows(left, right, last)
+        pairs = [(i, j) for i, j in pairs if condition is None or left[i]["v"] < right[j]["w"]]
+        found = [joined(left[i], right[j], max if within is None else min) for i, j in pairs]
+        matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        if how in {"left", "full"}:
+            lone = [row for place, row in enumerate(left) if place not in matched[0]]
+            found += [(row["time"], row["k"], row["v"], None) for row in lone]
+        if how in {"right", "full"}:
+            lone = [row for place, row in enumerate(right) if place not in matched[1]]
+            found += [(row["time"], row["k"], None, row["w"]) for row in lone]
+        return found
+
+    return Case(relation, PAIR, oracle, distinct=last is not None)
+
+
+def near(left, right, within):
+    return [
+        (i, j)
+        for i, one in enumerate(left)
+        for j, other in enumerate(right)
+        if one["k"] is not None and one["k"] == other["k"] and abs(one["time"] - other["time"]) <= within
+    ]
+
+
+def last_rows(left, right, count):
+    """Every row looks at the last rows of its key before it on the other side; left goes before right."""
+    order = sorted(
+        (row["time"], side, i) for side, rows in enumerate((left, right)) for i, row in enumerate(rows)
+    )
+    seen, pairs = ([], []), []
+    for _, side, i in order:
+        key = (left, right)[side][i]["k"]
+        same = [j for j in seen[1 - side] if key is not None and (right, left)[side][j]["k"] == key]
+        pairs += [(i, j) if side == 0 else (j, i) for j in same[-count:]]
+        seen[side].append(i)
+    return pairs
+
+
+def joined(left, right, time):
+    return (time(left["time"], right["time"]), left["k"], left["v"], right["w"])
+
+
+def cross(within):
+    relation = LEFT.cross(RIGHT, "l.v < r.w", within=f"{within} us", suffixes=("", "_2"))
+
+    def oracle(ports, _end):
+        return [
+            (min(one["time"], other["time"]), one["k"], one["v"], other["k"], other["w"])
+            for one in ports[0]
+            for other in ports[1]
+            if abs(one["time"] - other["time"]) <= within and one["v"] < other["w"]
+        ]
+
+    return Case(relation, PAIR, oracle)
+
+
+# Keyed functions.
+
+VALUES = ps.stream("values", "time timestamp, k bigint, s string, v bigint", time="time")
+VALUE = drawn(k=KEY, s=st.sampled_from(["a", "b", None]), v=st.integers(0, 9))
+WAITS = ps.stream("waits", "time timestamp, k bigint, wait bigint", time="time")
+
+
+def sessions(function, gap):
+    """Sessions end `gap` after their last row; the next one begins with a row at that time or after it."""
+    relation = VALUES.group_by("k").process(function, timeout=f"{gap} us", **SESSION)
+
+    def oracle(ports, _end):
+        found, opened = [], {}
+        for row in sorted(ports[0], key=lambda each: each["time"]):
+            time, n, total = opened.get(row["k"], (row["time"], 0, 0))
+            if n and row["time"] >= time + gap:
+                found.append((time + gap, row["k"], n, total))
+                n, total = 0, 0
+            opened[row["k"]] = row["time"], n + 1, total + row["v"]
+        return found + [(time + gap, key, n, total) for key, (time, n, total) in opened.items()]
+
+    return Case(relation, (VALUE,), oracle)
+
+
+def running():
+    """Rows of one key and one time come by their content."""
+    relation = VALUES.group_by("s", "k").process(Running(), **SESSION)
+
+    def oracle(ports, _end):
+        found, sums = [], {}
+        for row in sorted(ports[0], key=lambda each: (each["time"], each["v"])):
+            key = row["s"], row["k"]
+            n, total = sums.get(key, (0, 0))
+            sums[key] = n + 1, total + row["v"]
+            found.append((row["time"], *key, *sums[key]))
+        return found
+
+    return Case(relation, (VALUE,), oracle)
+
+
+def deduplicate(within=12):
+    def oracle(ports, _end):
+        passed, _ = deduplicated(ports[0], within)
+        return [tuple(row[name] for name in ("time", "k", "s", "d", "v")) for row in passed]
+
+    return Case(build(within), (ROW,), oracle)
+
+
+def timers():
+    options = {"state": {"n": "bigint", "fired": "boolean"}, "result": "n bigint"}
+    relation = WAITS.group_by("k").process(Waiting(), **options)
+
+    def oracle(ports, end):
+        return [(time, key, n) for key, time, n in waiting_oracle(ports[0], end)]
+
+    return Case(relation, (drawn(k=KEY, wait=st.integers(1, 30)),), oracle, distinct=True)
+
+
+CASES = {
+    "tumbling windows": windows(7, 7, ["k"]),
+    "sliding windows": windows(20, 6, ["k", "s"], offset=2),
+    "long windows": windows(90, 1, ["k"]),
+    "windows without a key": windows(10, 5, []),
+    "windows of user code": windows(12, 4, ["k"], own=Total),
+    "windows of user code, whole keys": windows(12, 4, ["s"], own=Whole),
+    "join": join(within=9),
+    "join on a condition": join("left", within=9, condition="l.v < r.w"),
+    "right join": join("right", within=0),
+    "full join": join("full", within=15),
+    "join with the last rows": join(last=2),
+    "full join with the last row": join("full", last=1),
+    "product": cross(6),
+    "sessions": sessions(Sessions(), 8),
+    "sessions by visits": sessions(visit_session, 8),
+    "running sums": running(),
+    "timers": timers(),
+    "deduplicate": deduplicate(),
+}

@@ -1,0 +1,103 @@
+"""What every stateful operator promises: the results of a batch over all accepted rows, nothing twice.
+
+However the rows arrive and epochs are cut, wherever state moves, whatever is replayed. A failure prints what
+replays it.
+"""
+
+import tempfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from operators.cases import CASES
+from operators.contract import KernelRun
+from penstock.operators import Operator
+
+over_all = pytest.mark.parametrize("name", CASES)
+
+
+def epochs_of(case):
+    return st.lists(st.tuples(*(st.lists(rows, max_size=9) for rows in case.rows)), min_size=1, max_size=6)
+
+
+def thinned(epochs):
+    """The rows that are the first of their time in their port."""
+    seen, found = [set() for _ in epochs[0]], []
+    for epoch in epochs:
+        found.append([])
+        for times, rows in zip(seen, epoch, strict=True):
+            fresh = [row for row in rows if row["time"] not in times and not times.add(row["time"])]
+            found[-1].append(fresh)
+    return found
+
+
+def accepted(case, epochs, delay):
+    """The rows of each port that are not late, by the definition of lateness; and the end of everything."""
+    kept, latest = tuple([] for _ in epochs[0]), [None] * len(epochs[0])
+    for epoch in epochs:
+        frontiers = tuple(None if each is None else each - delay for each in latest)
+        for port, rows in enumerate(epoch):
+            floor = case.late_below(frontiers, port)
+            kept[port].extend(row for row in rows if floor is None or row["time"] >= floor)
+            times = [row["time"] for row in rows] + ([] if latest[port] is None else [latest[port]])
+            latest[port] = max(times, default=None)
+    return kept, 1 + max((each for each in latest if each is not None), default=0)
+
+
+def as_text(results):
+    return sorted(map(repr, results))
+
+
+@over_all
+@settings(max_examples=8)
+@given(data=st.data(), delay=st.integers(0, 50), channels=st.integers(1, 5), seed=st.integers(0, 10**6))
+def test_results_are_those_of_a_batch_over_the_accepted_rows(name, data, delay, channels, seed):
+    case = CASES[name]
+    epochs = data.draw(epochs_of(case))
+    if case.distinct:
+        epochs = thinned(epochs)
+    with tempfile.TemporaryDirectory() as folder:
+        run = KernelRun(case.relation, folder, channels, seed, restless=True)
+        found = run.run(epochs, delay)
+    rows, end = accepted(case, epochs, delay)
+    assert run.accepted == rows
+    assert as_text(found) == as_text(case.oracle(rows, end))
+
+
+@over_all
+@settings(max_examples=3)
+@given(data=st.data(), delay=st.integers(0, 50), seed=st.integers(0, 10**6))
+def test_many_epochs_in_channels_give_what_one_epoch_in_one_channel_gives(name, data, delay, seed):
+    case = CASES[name]
+    epochs = data.draw(epochs_of(case))
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        run = KernelRun(case.relation, one, 3, seed, restless=True)
+        found = run.run(epochs, delay)
+        whole = KernelRun(case.relation, other).run([run.accepted], 0)
+    assert as_text(found) == as_text(whole)
+
+
+@over_all
+def test_state_stays_small_over_many_epochs_and_moves(name, tmp_path):
+    case = CASES[name]
+    run = KernelRun(case.relation, tmp_path, 2, seed=3, restless=True)
+    row = {"k": 1, "s": "a", "d": 1.5, "v": 2, "n": 3, "w": 4, "wait": 5}
+    most = []
+    for epoch in range(24):
+        new = [[row | {"time": 10 * epoch + place, "k": place} for place in range(3)] for _ in case.rows]
+        run.step(new, (10 * epoch,) * len(case.rows))
+        most.append(max(map(len, run.record.channels)))
+    assert max(most) <= 30
+    run.drain(240)
+    assert run.moved or run.single
+    assert as_text(run.results) == as_text(case.oracle(run.accepted, 240))
+
+
+def test_every_operator_with_state_has_a_case():
+    def below(kind):
+        return {kind}.union(*map(below, kind.__subclasses__()))
+
+    made = {type(case.relation.operator).__qualname__ for case in CASES.values()}
+    own = {each for each in below(Operator) if each.__module__.startswith("penstock.")}
+    assert {each.__qualname__ for each in own if each.stateful} == made

@@ -1,0 +1,147 @@
+"""What every kind of state table promises, on real files; a failure prints the seed that replays it."""
+
+import json
+import pickle
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import DamagedCheckpoint, MissingSegment
+from penstock.routing import first_router
+from penstock.state import TABLE_KINDS, ChannelStore, KeyPlacing, Segment, table_from
+from penstock.state.compaction import MOST_SEGMENTS, hollow
+from state.kinds import CASES, Running
+
+SEEDS = st.integers(0, 10**9)
+over_all = pytest.mark.parametrize("name", CASES)
+
+
+def ran(name, folder, seed, epochs=12):
+    """A run that has appended, moved and been idle at random."""
+    running = Running(CASES[name](), folder, np.random.default_rng(seed))
+    for _ in range(epochs):
+        running.step()
+        if running.rng.random() < 0.4:
+            running.move()
+    return running
+
+
+def test_every_kind_has_a_case():
+    assert {type(case.table) for case in CASES.values()} == set(TABLE_KINDS.values())
+
+
+@over_all
+@given(seed=SEEDS)
+@settings(max_examples=3)
+def test_epochs_cut_anywhere_load_what_the_model_has(name, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        running = Running(CASES[name](), folder, np.random.default_rng(seed), channels=1)
+        for _ in range(24):
+            running.step()
+            running.check()
+            levels = {each.level for each in running.channels[0]}
+            assert len(running.channels[0]) <= (len(levels) or 1) * (MOST_SEGMENTS + 3)
+
+
+@over_all
+@given(seed=SEEDS)
+@settings(max_examples=3)
+def test_moves_and_compaction_at_any_time_change_nothing(name, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        running = Running(CASES[name](), folder, np.random.default_rng(seed))
+        for _ in range(14):
+            running.step()
+            running.check()
+            for _ in range(int(running.rng.integers(0, 3))):
+                # Moved again without an epoch in between: masks on masks, hollow segments, empty channels.
+                running.move()
+                running.check()
+            if running.rng.random() < 0.3:
+                running.idle()
+                running.check()
+        assert running.moved
+
+
+@over_all
+def test_hollow_segments_are_rewritten_and_hold_the_same(name, tmp_path):
+    running = Running(CASES[name](), tmp_path, np.random.default_rng(5), channels=1)
+    for _ in range(4):
+        running.step()
+    while not any(hollow(each) for segments in running.channels for each in segments if each.level == 0):
+        running.move()
+    running.idle()
+    running.check()
+    assert not any(hollow(each) for segments in running.channels for each in segments if each.level == 0)
+
+
+@over_all
+@given(seed=SEEDS)
+@settings(max_examples=2)
+def test_a_description_shows_the_same(name, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        running = ran(name, folder, seed)
+        table = table_from(json.loads(json.dumps(running.case.table.describe())))
+        assert table == running.case.table
+        shown, again = running.tables(), running.tables(table)
+        assert [table.named(rows) for rows in again] == [running.case.table.named(rows) for rows in shown]
+
+
+@over_all
+def test_what_goes_to_workers_and_into_manifests_comes_back(name, tmp_path):
+    running = ran(name, tmp_path, 3)
+    task = running.task(KeyPlacing(first_router("uniform", 2).arrays))
+    again = pickle.loads(pickle.dumps(task))
+    assert again.stages[0].tables == task.stages[0].tables
+    assert again.stages[0].channels == task.stages[0].channels
+    for segment in [each for segments in running.channels for each in segments]:
+        assert Segment(**json.loads(json.dumps(segment.to_json()))) == segment
+
+
+@over_all
+def test_nothing_is_there_before_the_first_epoch(name, tmp_path):
+    running = Running(CASES[name](), tmp_path, np.random.default_rng(1))
+    assert running.tables() == []
+    running.move()
+    assert not any(running.channels)
+
+
+@over_all
+def test_other_tables_of_the_channel_are_left_alone(name, tmp_path):
+    running = ran(name, tmp_path, 8)
+    other = Segment("other.arrow", "another table", 0, 1, 1, 1)
+    store = ChannelStore(running.folder, "x", (*running.channels[0], other))
+    assert running.case.table.own(store.segments) == list(running.channels[0])
+    assert other not in running.case.idle(store, running.schema)
+    running.channels = ((other,),)
+    task = running.task(KeyPlacing(first_router("uniform", 2).arrays))
+    with pytest.raises(DamagedCheckpoint, match="belongs to table 'another table'"):
+        task.work(0)
+
+
+@over_all
+@pytest.mark.parametrize("harm", ["missing", "short", "long"])
+def test_a_harmed_file_is_named_whichever_it_is(name, harm, tmp_path):
+    running = ran(name, tmp_path, 11, epochs=8)
+    while not any(each.mask for segments in running.channels for each in segments):
+        running.move()
+    task = running.task(KeyPlacing(first_router("uniform", 2).arrays))
+    for channel, segments in enumerate(running.channels):
+        for segment in segments:
+            for file in segment.files:
+                path = tmp_path / file
+                before = path.read_bytes()
+                error = DamagedCheckpoint
+                if harm == "missing":
+                    path.unlink()
+                    error = MissingSegment if file == segment.name else DamagedCheckpoint
+                else:
+                    path.write_bytes(before[:-1] if harm == "short" else before + b"\0")
+                with pytest.raises(error, match=file):
+                    list(running.case.table.show(running.folder, segments, running.case.frontiers))
+                with pytest.raises(error, match=file):
+                    task.work(channel)
+                path.write_bytes(before)
+    running.check()
