@@ -5,6 +5,7 @@ A channel writes one file for each sink, under a name that no other attempt has,
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
@@ -12,6 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.durable import Step
 from penstock.state.storage import Location
 
 if TYPE_CHECKING:
@@ -120,6 +122,7 @@ class ResultFile:
         self._schema = schema
         self._name = f"{uuid4().hex}.{target.kind}"
         self._rows = 0
+        self._open_files = ExitStack()
         self._stream: Any = None
         self._writer: Any = None
 
@@ -128,7 +131,7 @@ class ResultFile:
         if not table.num_rows:
             return
         if self._writer is None:
-            self._stream = self._target.folder.output(self._name)
+            self._stream = self._open_files.enter_context(self._target.folder.output(self._name, Step.RESULT))
             self._writer = self._open()
         self._writer.write_table(table)
         self._rows += table.num_rows
@@ -137,8 +140,8 @@ class ResultFile:
         """Finish the file and make it durable."""
         if self._writer is not None:
             self._writer.close()
-            self._stream.close()
-            self._target.folder.sync(self._name)
+            self._open_files.close()
+            self._target.folder.sync(self._name, Step.RESULT)
 
     def receipt(self) -> Output | None:
         """The receipt of what was written, if anything; only after the file is closed."""

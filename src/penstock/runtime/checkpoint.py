@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.connect import EpochId
+from penstock.durable import Step
 from penstock.errors import DamagedCheckpoint, ForeignCheckpoint
 from penstock.runtime.records import EpochPlan, Manifest
 from penstock.state.storage import Location
@@ -70,6 +71,7 @@ class Checkpoint:
                     "query": description,
                     "stages": list(stages),
                 },
+                Step.CHECKPOINT,
             )
             return
         owner = self._load(self.root, "query.json")
@@ -106,7 +108,7 @@ class Checkpoint:
 
     def commit(self, manifest: Manifest) -> None:
         """Record that an epoch happened; from now on a replay of it does nothing."""
-        self._store(self.root / "manifests", f"{manifest.epoch_id}.json", manifest.to_json())
+        self._store(self.root / "manifests", f"{manifest.epoch_id}.json", manifest.to_json(), Step.MANIFEST)
 
     def plan(self, epoch_id: EpochId) -> EpochPlan | None:
         """The plan that an earlier attempt of an epoch wrote."""
@@ -115,7 +117,7 @@ class Checkpoint:
 
     def write_plan(self, epoch_id: EpochId, plan: EpochPlan) -> None:
         """Record what an epoch will do, so that a replay does the same."""
-        self._store(self.root / "plans", f"{epoch_id}.json", plan.to_json())
+        self._store(self.root / "plans", f"{epoch_id}.json", plan.to_json(), Step.PLAN)
 
     def collect(self, *, orphans: bool) -> None:
         """Delete old plans and manifests, and the segments and routers that no remaining one names.
@@ -132,17 +134,17 @@ class Checkpoint:
         if orphans:
             dead = set(self.segments.names()) - alive
             for name in self.between.names():
-                self.between.delete(name)
+                self.between.delete(name, Step.COLLECT)
         for name in dead:
-            self.segments.delete(name)
+            self.segments.delete(name, Step.COLLECT)
         named = {router for name in old for router in read[name].plan.routers()}
         self._collect_routers(
             set(self.routers.names()) if orphans else named,
             {router for name in kept if name in read for router in read[name].plan.routers()},
         )
         for name in old:
-            folder.delete(name)
-            (self.root / "plans").delete(name)
+            folder.delete(name, Step.COLLECT)
+            (self.root / "plans").delete(name, Step.COLLECT)
 
     def _collect_routers(self, dead: set[str], alive: set[str]) -> None:
         """Routers are named by their content, so a router of an old plan may also be that of a later one."""
@@ -152,7 +154,7 @@ class Checkpoint:
             for name in [each for each in plans.names() if not each.startswith("_")][-KEPT_MANIFESTS:]:
                 dead -= EpochPlan.from_json(self._load(plans, name)).routers()
         for name in dead:
-            self.routers.delete(name)
+            self.routers.delete(name, Step.COLLECT)
 
     def _read(self, name: str) -> Manifest:
         return Manifest.from_json(self._load(self.root / "manifests", name))
@@ -160,9 +162,9 @@ class Checkpoint:
     def _manifests(self) -> list[str]:
         return [name for name in (self.root / "manifests").names() if not name.startswith("_")]
 
-    def _store(self, folder: Location, name: str, value: Any) -> None:
+    def _store(self, folder: Location, name: str, value: Any, step: Step) -> None:
         body = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
-        folder.write(name, body + b"\n" + f"{zlib.crc32(body):08x}\n".encode())
+        folder.write(name, body + b"\n" + f"{zlib.crc32(body):08x}\n".encode(), step)
 
     def _load(self, folder: Location, name: str) -> Any:
         data = folder.read(name)

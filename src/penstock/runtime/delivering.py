@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.compile import Feed
 from penstock.connect import Delivery, EpochId, Output, ResultFormat, Results, Sink, SinkContext
 from penstock.connect.results import ResultFile
+from penstock.durable import Step
 from penstock.errors import BadSink
 from penstock.query import quoted
 from penstock.runtime.epoch_input import EpochInput
@@ -43,7 +44,7 @@ class OpenSink:
         if not self.sink.keeps_files:
             self.target.folder.make()
             for name in self.target.folder.names():
-                self.target.folder.delete(name)
+                self.target.folder.delete(name, Step.COLLECT)
         context = SinkContext(
             name=self.name, schema=schema, folder=self.folder, session=self.session, order=self.order
         )
@@ -70,7 +71,7 @@ class OpenSink:
         self._delivery.committed(self._epoch)
         if not self.sink.keeps_files:
             for output in outputs:
-                self.target.folder.delete(output.name)
+                self.target.folder.delete(output.name, Step.COLLECT)
 
     def close(self) -> None:
         """Close the sink at the end of the run."""

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from penstock.connect import EpochId
 from penstock.connect.results import Output
+from penstock.durable import Step
 from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Advance, Seen
 from penstock.query import Stream
@@ -102,7 +103,7 @@ class Epoch:
             delivery.forget(outputs)
         for handed in self.intake.handed.values():
             for output in handed.outputs:
-                handed.folder.delete(output.name)
+                handed.folder.delete(output.name, Step.COLLECT)
         for side in self.sides:
             side.release()
 

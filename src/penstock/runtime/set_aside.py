@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from penstock.connect import EpochId
 from penstock.connect.results import ResultFile, ResultFormat
+from penstock.durable import Step
 from penstock.state.storage import Location
 
 __all__ = ["SetAside"]
@@ -34,9 +35,11 @@ class SetAside:
         )
         for name in self.folder.names():
             if name.startswith(f"{epoch_id}."):
-                self.folder.delete(name)
+                self.folder.delete(name, Step.ASIDE)
         for receipt in receipts:
-            self.folder.move(f"{_STAGING}/{receipt['name']}", f"{epoch_id}.{receipt['part']:05d}.parquet")
+            name = f"{epoch_id}.{receipt['part']:05d}.parquet"
+            self.folder.move(f"{_STAGING}/{receipt['name']}", name, Step.ASIDE)
+        self.folder.sync_names(Step.ASIDE)
         return sum(receipt["rows"] for receipt in receipts)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.durable import Step
 from penstock.errors import DamagedCheckpoint, MissingSegment
 from penstock.state.storage import Location
 
@@ -69,10 +70,10 @@ def store(  # noqa: PLR0913 -- the parts of the receipt
 ) -> Segment:
     """Write rows as a new segment of a table, within the given bounds."""
     name = f"{label}-{uuid4().hex[:12]}.arrow"
-    with folder.output(name) as stream, pa.ipc.new_file(stream, rows.schema) as writer:
+    with folder.output(name, Step.SEGMENT) as stream, pa.ipc.new_file(stream, rows.schema) as writer:
         writer.write_table(rows)
         # Closing writes the footer, so the size is known only after it.
-    folder.sync(name)
+    folder.sync(name, Step.SEGMENT)
     size = folder.size(name)
     assert size is not None
     return Segment(name, table, first, end, rows.num_rows, size, level)
@@ -87,9 +88,9 @@ def masked(folder: Location, segment: Segment, stays: Mask) -> Segment:
         stays = before
     name = f"{segment.name.removesuffix('.arrow')}-{uuid4().hex[:12]}.mask"
     bits = np.packbits(stays).tobytes()
-    with folder.output(name) as stream:
+    with folder.output(name, Step.MASK) as stream:
         stream.write(zlib.crc32(bits).to_bytes(_CHECKSUM, "little") + bits)
-    folder.sync(name)
+    folder.sync(name, Step.MASK)
     return replace(segment, rows=int(np.count_nonzero(stays)), mask=name, held=len(stays))
 
 

@@ -6,6 +6,8 @@ connection. On a local disk, files are synced before they count as written, and 
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +17,8 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs
 
+from penstock import durable
+from penstock.durable import Step
 from penstock.errors import BadPath
 
 __all__ = ["Location"]
@@ -73,27 +77,37 @@ class Location:
         with self.files.open_input_stream(f"{self.path}/{name}") as stream:
             return bytes(stream.read())
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a whole file, all at once or not at all."""
+    def write(self, name: str, data: bytes, step: Step) -> None:
+        """Write a whole file, all at once or not at all, and durably."""
         hidden = f"_{name}.{uuid4().hex[:8]}"
-        with self.files.open_output_stream(f"{self.path}/{hidden}") as stream:
+        with self.output(hidden, step) as stream:
             stream.write(data)
-        self.sync(hidden)
-        self.move(hidden, name)
-        self.sync("")
+        self.sync(hidden, step)
+        self.move(hidden, name, step)
+        self.sync_names(step)
 
-    def move(self, name: str, to: str) -> None:
-        """Rename within the folder and replace an existing file."""
-        self.files.move(f"{self.path}/{name}", f"{self.path}/{to}")
+    def move(self, name: str, to: str, step: Step) -> None:
+        """Rename within the folder and replace an existing file; `sync_names` makes it last."""
+        if self.local:
+            durable.rename(f"{self.path}/{name}", f"{self.path}/{to}", step)
+        else:
+            durable.reached(step)
+            self.files.move(f"{self.path}/{name}", f"{self.path}/{to}")
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, step: Step) -> None:
         """Remove a file; a missing file is not an error."""
-        if self.has(name):
+        if self.local:
+            durable.delete(f"{self.path}/{name}", step)
+        elif self.has(name):
+            durable.reached(step)
             self.files.delete_file(f"{self.path}/{name}")
 
-    def output(self, name: str) -> Any:
-        """A stream to write a new file to."""
-        return self.files.open_output_stream(f"{self.path}/{name}")
+    @contextmanager
+    def output(self, name: str, step: Step) -> Iterator[Any]:
+        """A stream to write a new file to; on a local disk the file lasts once it is synced."""
+        path = f"{self.path}/{name}"
+        with durable.writing(path if self.local else "", step), self.files.open_output_stream(path) as stream:
+            yield stream
 
     def input(self, name: str) -> Any:
         """A file for random reads, memory-mapped if possible."""
@@ -101,17 +115,16 @@ class Location:
             return pa.memory_map(f"{self.path}/{name}")
         return self.files.open_input_file(f"{self.path}/{name}")
 
-    def sync(self, name: str) -> None:
-        """Make a written file survive a loss of power; without a name, the names in the folder.
-
-        Other filesystems do so when a file is closed.
-        """
+    def sync(self, name: str, step: Step) -> None:
+        """Make the bytes of a written file survive a loss of power; object stores do so on closing."""
         if self.local:
-            handle = os.open(f"{self.path}/{name}", os.O_RDONLY)
-            try:
-                os.fdatasync(handle)
-            finally:
-                os.close(handle)
+            path = f"{self.path}/{name}"
+            durable.sync(path, step)
+
+    def sync_names(self, step: Step) -> None:
+        """Make the names in the folder survive a loss of power."""
+        if self.local:
+            durable.sync_folder(self.path, step)
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from penstock.connect.checks import one_of, path_text
 from penstock.connect.results import EpochId, ResultFormat, Results
 from penstock.connect.sink import Delivery, Sink, SinkContext
+from penstock.durable import Step
 from penstock.errors import BadSink
 from penstock.state.storage import Location
 
@@ -41,7 +42,7 @@ class ParquetSink(Sink):
         staging = self.folder / _STAGING
         staging.make()
         for name in staging.names():
-            staging.delete(name)
+            staging.delete(name, Step.DELIVERY)
         return _ParquetDelivery(self.folder)
 
     @property
@@ -72,10 +73,11 @@ class _ParquetDelivery(Delivery):
             # Only this epoch can have an earlier attempt, perhaps with more files.
             for name in self.folder.names():
                 if name.startswith(f"{epoch}.") and name not in names:
-                    self.folder.delete(name)
+                    self.folder.delete(name, Step.DELIVERY)
             self.first = False
         for name, file in zip(names, results.files, strict=True):
-            self.folder.move(f"{_STAGING}/{file.name}", name)
+            self.folder.move(f"{_STAGING}/{file.name}", name, Step.DELIVERY)
+        self.folder.sync_names(Step.DELIVERY)
 
 
 def parquet(path: str | os.PathLike[str], compression: str = "snappy") -> ParquetSink:

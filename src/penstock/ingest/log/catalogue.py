@@ -13,9 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock import durable
+from penstock.durable import Step
 from penstock.errors import DamagedLog, UnknownInlet, WrongSchema
 from penstock.ingest.log.record import checksum
-from penstock.ingest.log.segments import sync_folder
 from penstock.ingest.wire.protocol import inlet_of
 
 __all__ = ["Catalogue", "check_schema", "storable_schema"]
@@ -35,8 +36,9 @@ class Catalogue:
             self._apply(line)
             self._size = end
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        os.ftruncate(self._file, self._size)
-        sync_folder(path.parent)
+        durable.cut(self._file, path, self._size, Step.CATALOGUE)
+        durable.sync_folder(path.parent, Step.CATALOGUE)
+        self._path = path
         self._unsynced = False
 
     def schema(self, inlet: str) -> pa.Schema:
@@ -71,7 +73,7 @@ class Catalogue:
         """Return when all of it is durable; free if nothing was added."""
         with self._lock:
             if self._unsynced:
-                os.fdatasync(self._file)
+                durable.sync_handle(self._file, self._path, Step.CATALOGUE)
                 self._unsynced = False
 
     def close(self) -> None:
@@ -85,8 +87,9 @@ class Catalogue:
         whole = b"%016x %s\n" % (checksum(text), text)
         with self._lock:
             # A short write leaves a torn line, over which the next one is written.
-            if os.pwrite(self._file, whole, self._size) < len(whole):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            with durable.writing(self._path, Step.CATALOGUE):
+                if os.pwrite(self._file, whole, self._size) < len(whole):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._size += len(whole)
             self._unsynced = True
             self._apply(line)

@@ -14,6 +14,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from penstock import durable
+from penstock.durable import Step
 from penstock.errors import BadGate, DamagedLog, RangeNotHeld
 from penstock.ingest.limits import Limits
 from penstock.ingest.log.catalogue import Catalogue
@@ -270,7 +272,7 @@ class Log:
         try:
             write_index(self.files.index_path(number), segment.size, segment.lines)
         except OSError:
-            self.files.index_path(number).unlink(missing_ok=True)
+            durable.delete(self.files.index_path(number), Step.GATE_INDEX)
         segment.lines = []
 
 

@@ -16,9 +16,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from penstock import durable
+from penstock.durable import Step
 from penstock.ingest.log.record import RecordHeader, checksum
 
-__all__ = ["SegmentFiles", "SegmentWriter", "read_index", "sync_folder", "write_index"]
+__all__ = ["SegmentFiles", "SegmentWriter", "read_index", "write_index"]
 
 _SCHEMA: Final = pa.schema(
     [
@@ -56,7 +58,9 @@ def write_index(path: Path, size: int, lines: Sequence[IndexLine]) -> None:
     with pa.ipc.new_stream(sink, _SCHEMA.with_metadata({"size": str(size)})) as writer:
         writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
     content = sink.getvalue()
-    path.write_bytes(checksum(content).to_bytes(8, "little") + content.to_pybytes())
+    data = checksum(content).to_bytes(8, "little") + content.to_pybytes()
+    with durable.writing(path, Step.GATE_INDEX):
+        path.write_bytes(data)
 
 
 def read_index(path: Path, size: int) -> list[IndexLine] | None:
@@ -112,6 +116,7 @@ class SegmentWriter:
 
     def __init__(self, path: Path, size: int, most: int, stage: AlignedBuffer) -> None:
         self._file = _open(path)
+        self._path = path
         self._stage = stage
         self.size = size
         with suppress(OSError):
@@ -120,26 +125,27 @@ class SegmentWriter:
     def write(self, parts: Sequence[Any]) -> None:
         """Write all parts, one after the other; together they are whole blocks."""
         for whole in self._stage.fill(parts):
-            rest = whole
-            while rest:
-                written = os.pwrite(self._file, rest, self.size)
-                self.size += written
-                rest = rest[written:]
+            with durable.writing(self._path, Step.GATE_GROUP):
+                rest = whole
+                while rest:
+                    written = os.pwrite(self._file, rest, self.size)
+                    self.size += written
+                    rest = rest[written:]
 
     def sync(self) -> None:
         """Return when all that was written is on disk."""
-        os.fdatasync(self._file)
+        durable.sync_handle(self._file, self._path, Step.GATE_GROUP)
 
     def cut(self, size: int) -> None:
         """Cut off what was written after `size`."""
-        os.ftruncate(self._file, size)
+        durable.cut(self._file, self._path, size, Step.GATE_SEGMENT)
         self.size = size
-        os.fdatasync(self._file)
+        durable.sync_handle(self._file, self._path, Step.GATE_SEGMENT)
 
     def close(self) -> None:
         """Give back the space that was not used and close the file."""
         with suppress(OSError):
-            os.ftruncate(self._file, self.size)
+            durable.cut(self._file, self._path, self.size, Step.GATE_SEGMENT)
         os.close(self._file)
 
 
@@ -172,7 +178,7 @@ class SegmentFiles:
     def open(self, number: int, size: int, most: int) -> SegmentWriter:
         """Continue a segment after its first `size` bytes; the name of a new one is made durable."""
         writer = SegmentWriter(self.path(number), size, most, self._stage)
-        sync_folder(self.folder)
+        durable.sync_folder(self.folder, Step.GATE_SEGMENT)
         return writer
 
     def mapped(self, number: int, least: int = 0) -> pa.Buffer:
@@ -190,15 +196,16 @@ class SegmentFiles:
     def cut(self, number: int, size: int) -> None:
         """Cut a segment that is not being written to its first `size` bytes, durably."""
         self._forget(number)
-        with self.path(number).open("r+b") as file:
-            file.truncate(size)
-            os.fsync(file.fileno())
+        path = self.path(number)
+        with path.open("r+b") as file:
+            durable.cut(file.fileno(), path, size, Step.GATE_SEGMENT)
+            durable.sync_handle(file.fileno(), path, Step.GATE_SEGMENT)
 
     def delete(self, number: int) -> None:
         """Remove a segment and its index; maps of it that readers still hold stay valid."""
         self._forget(number)
-        self.path(number).unlink(missing_ok=True)
-        self.index_path(number).unlink(missing_ok=True)
+        durable.delete(self.path(number), Step.GATE_RETENTION)
+        durable.delete(self.index_path(number), Step.GATE_RETENTION)
 
     def _forget(self, number: int) -> None:
         with self._lock:
@@ -214,12 +221,3 @@ def _open(path: Path) -> int:
             raise
         # This file system cannot bypass its cache.
         return os.open(path, flags, 0o640)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,0 +1,212 @@
+"""Files that must survive a kill or a loss of power: all syncs, renames, cuts and deletions of them.
+
+Each operation names its `Step`: what it is done for. Together, step and operation are a **crash point**. Two
+environment variables let tests use them; without these variables a point costs one comparison:
+
+- `PENSTOCK_DIE_AT="manifest/rename"` kills the process just before that operation, `"manifest/rename:3"`
+  before its third time.
+- `PENSTOCK_RECORD="folder"` records every operation of this process and its children there, with the bytes
+  that each file had. Tests rebuild from it every disk that a loss of power could have left.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Literal
+
+__all__ = [
+    "Operation",
+    "Step",
+    "cut",
+    "delete",
+    "link",
+    "reached",
+    "rename",
+    "sync",
+    "sync_folder",
+    "sync_handle",
+    "writing",
+]
+
+
+class Step(StrEnum):
+    """What a durable operation is done for."""
+
+    CHECKPOINT = "checkpoint"
+    """The record that a checkpoint belongs to a query."""
+    SOURCE = "source"
+    """What a source keeps in the checkpoint: its rows, or its name as a reader."""
+    PLAN = "plan"
+    """The plan of an epoch, before it runs."""
+    ROUTER = "router"
+    """A router that a plan names."""
+    SEGMENT = "segment"
+    """State of a channel, written by a worker."""
+    MASK = "mask"
+    """Which rows of a segment stay when others move."""
+    RESULT = "result"
+    """A file of results, written by a worker."""
+    ASIDE = "set aside"
+    """Late tuples and rejects."""
+    DELIVERY = "delivery"
+    """Results given to a sink."""
+    MANIFEST = "manifest"
+    """The record that an epoch happened."""
+    COLLECT = "collect"
+    """Files that no record names any more, deleted."""
+    GATE_GROUP = "gate group"
+    """Rows of a gate, before they are acknowledged."""
+    GATE_SEGMENT = "gate segment"
+    """A new file of a gate's log, or a torn end cut off."""
+    GATE_INDEX = "gate index"
+    """The index of a closed file of a gate's log."""
+    GATE_RETENTION = "gate retention"
+    """Files of a gate's log that every reader is done with."""
+    CATALOGUE = "catalogue"
+    """What a gate remembers besides rows."""
+
+
+Operation = Literal["write", "sync", "rename", "link", "cut", "delete", "sync folder", "reach"]
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str], step: Step) -> Iterator[None]:
+    """Write to a file inside of this block; what is written lasts once the file is synced."""
+    _before(step, "write")
+    yield
+    _after(step, "write", path)
+
+
+def sync(path: str | os.PathLike[str], step: Step) -> None:
+    """Return when all bytes of a file are on disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sync_handle(handle, path, step)
+    finally:
+        os.close(handle)
+
+
+def sync_handle(handle: int, path: str | os.PathLike[str], step: Step) -> None:
+    """Return when all bytes of an open file are on disk; `path` is its name for the record."""
+    _before(step, "sync")
+    os.fdatasync(handle)
+    _after(step, "sync", path)
+
+
+def sync_folder(path: str | os.PathLike[str], step: Step) -> None:
+    """Return when the names in a folder are on disk."""
+    _before(step, "sync folder")
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # A file system may treat names as data that fdatasync does not cover.
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    _after(step, "sync folder", path)
+
+
+def rename(path: str | os.PathLike[str], to: str | os.PathLike[str], step: Step) -> None:
+    """Give a file another name and replace what had it; lasts once the folder is synced."""
+    _before(step, "rename")
+    Path(path).replace(to)
+    _after(step, "rename", path, to)
+
+
+def link(path: str | os.PathLike[str], to: str | os.PathLike[str], step: Step) -> None:
+    """Give a file a second name; raise FileExistsError if something has it."""
+    _before(step, "link")
+    os.link(path, to)
+    _after(step, "link", path, to)
+
+
+def cut(handle: int, path: str | os.PathLike[str], size: int, step: Step) -> None:
+    """Cut an open file to `size` bytes; lasts once it is synced."""
+    _before(step, "cut")
+    os.ftruncate(handle, size)
+    _after(step, "cut", path)
+
+
+def delete(path: str | os.PathLike[str], step: Step) -> None:
+    """Delete a file; a missing one is not an error."""
+    _before(step, "delete")
+    Path(path).unlink(missing_ok=True)
+    _after(step, "delete", path)
+
+
+def reached(step: Step) -> None:
+    """A crash point without a file: something outside of the file system was done, or is about to be."""
+    _before(step, "reach")
+    _after(step, "reach", "")
+
+
+class _Death:
+    """Kills this process before the n-th time of one operation."""
+
+    def __init__(self, text: str) -> None:
+        point, _, number = text.partition(":")
+        self.point, self.left = point, int(number or 1)
+        self._lock = threading.Lock()
+
+    def at(self, step: Step, operation: Operation) -> None:
+        if self.point != f"{step}/{operation}":
+            return
+        with self._lock:
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Record:
+    """A folder with one line for each operation, and the bytes of files under the digest of their content.
+
+    Several processes append to the same file; a lock on it keeps the order of operations.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._bytes = folder / "bytes"
+        self._bytes.mkdir(parents=True, exist_ok=True)
+        self._lines = folder / "operations"
+        self._lock = threading.Lock()
+
+    def add(self, step: Step, operation: Operation, path: str, to: str) -> None:
+        line: dict[str, str] = {"step": step, "operation": operation, "path": path}
+        if to:
+            line["to"] = to
+        with self._lock, self._lines.open("ab") as lines:
+            fcntl.flock(lines, fcntl.LOCK_EX)
+            if operation in {"write", "sync", "cut"}:
+                line["bytes"] = self._keep(Path(path))
+            lines.write(json.dumps(line).encode() + b"\n")
+
+    def _keep(self, path: Path) -> str:
+        content = path.read_bytes()
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        kept = self._bytes / digest
+        if not kept.exists():
+            kept.write_bytes(content)
+        return digest
+
+
+_DIES_AT: Final = "PENSTOCK_DIE_AT"
+_RECORDS_IN: Final = "PENSTOCK_RECORD"
+_death = _Death(os.environ[_DIES_AT]) if _DIES_AT in os.environ else None
+_record = _Record(Path(os.environ[_RECORDS_IN])) if _RECORDS_IN in os.environ else None
+
+
+def _before(step: Step, operation: Operation) -> None:
+    if _death is not None:
+        _death.at(step, operation)
+
+
+def _after(
+    step: Step, operation: Operation, path: str | os.PathLike[str], to: str | os.PathLike[str] = ""
+) -> None:
+    if _record is not None:
+        _record.add(step, operation, os.fspath(path), os.fspath(to))
