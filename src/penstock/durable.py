@@ -1,14 +1,17 @@
 """Files that must survive a kill or a loss of power: all syncs, renames, cuts and deletions of them.
 
-Each operation names its `Step`: what it is done for. Together, step and operation are a **crash point**. Two
-environment variables let tests use them; without these variables a point costs one comparison:
+Each operation names its `Step`: what it is done for. Together, step and operation are a **crash point**.
+Three environment variables let tests use them; without these variables a point costs a few comparisons:
 
 - `PENSTOCK_DIE_AT="manifest/rename"` kills the process just before that operation, `"manifest/rename:3"`
   before its third time.
+- `PENSTOCK_FAIL_AT="gate group/sync:2"` lets the second time of that operation fail with an input/output
+  error instead, `"gate group/sync:2+"` the second and every later time.
 - `PENSTOCK_RECORD="folder"` records every operation of this process and its children there, with the bytes
   that each file had. Tests rebuild from it every disk that a loss of power could have left.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -69,8 +72,12 @@ class Step(StrEnum):
     """The index of a closed file of a gate's log."""
     GATE_RETENTION = "gate retention"
     """Files of a gate's log that every reader is done with."""
+    GATE_ACKNOWLEDGED = "gate acknowledged"
+    """How far a gate's log was acknowledged."""
     CATALOGUE = "catalogue"
     """What a gate remembers besides rows."""
+    CONTROLLER = "controller"
+    """What a controller remembers: gates, streams, and which gates may hold rows of them."""
 
 
 Operation = Literal["write", "sync", "rename", "link", "cut", "delete", "sync folder", "reach"]
@@ -163,6 +170,24 @@ class _Death:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+class _Failure:
+    """Fails the n-th time of one operation, or that and every later one."""
+
+    def __init__(self, text: str) -> None:
+        self.point, _, number = text.partition(":")
+        self.lasts = number.endswith("+")
+        self.left = int(number.rstrip("+") or 1)
+        self._lock = threading.Lock()
+
+    def at(self, step: Step, operation: Operation) -> None:
+        if self.point != f"{step}/{operation}":
+            return
+        with self._lock:
+            self.left -= 1
+            if self.left == 0 or (self.left < 0 and self.lasts):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
 class _Record:
     """A folder with one line for each operation, and the bytes of files under the digest of their content.
 
@@ -195,14 +220,18 @@ class _Record:
 
 
 _DIES_AT: Final = "PENSTOCK_DIE_AT"
+_FAILS_AT: Final = "PENSTOCK_FAIL_AT"
 _RECORDS_IN: Final = "PENSTOCK_RECORD"
 _death = _Death(os.environ[_DIES_AT]) if _DIES_AT in os.environ else None
+_failure = _Failure(os.environ[_FAILS_AT]) if _FAILS_AT in os.environ else None
 _record = _Record(Path(os.environ[_RECORDS_IN])) if _RECORDS_IN in os.environ else None
 
 
 def _before(step: Step, operation: Operation) -> None:
     if _death is not None:
         _death.at(step, operation)
+    if _failure is not None:
+        _failure.at(step, operation)
 
 
 def _after(

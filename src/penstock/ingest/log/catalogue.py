@@ -1,6 +1,10 @@
 """What a gate remembers besides the rows: schemas of inlets, metadata of streams, readers, what was deleted.
 
-A file of JSON lines, each with a checksum; a torn last line is dropped.
+A file of JSON lines, each with a checksum. A line says how much of the file was synced before it; so a
+broken line is damage if a later one says that it had been durable, or if it is complete, and otherwise the
+torn end of the file. When the file has become several times as long as what it says, it is written anew under
+another name, synced and renamed: so its size, and the time of a start, are bounded by the streams, inlets and
+readers of the gate.
 """
 
 import errno
@@ -8,18 +12,27 @@ import json
 import os
 import threading
 from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from penstock import durable
 from penstock.durable import Step
-from penstock.errors import DamagedLog, UnknownInlet, WrongSchema
+from penstock.errors import DamagedLog, TooLarge, UnknownInlet, WrongSchema
 from penstock.ingest.log.record import checksum
 from penstock.ingest.wire.protocol import inlet_of
 
 __all__ = ["Catalogue", "check_schema", "storable_schema"]
+
+_SPARE: Final = 64 << 10
+"""A file is never written anew below this size."""
+_TIMES: Final = 4
+"""A file is written anew when it is this many times as long as what it says."""
+_MOST_SCHEMA: Final = 1 << 20
+_STREAMS_IN_LINE: Final = 1000
 
 
 class Catalogue:
@@ -30,16 +43,25 @@ class Catalogue:
         self.declared: dict[str, dict[str, Any]] = {}
         self.deleted: dict[str, int] = {}
         self.readers: set[tuple[str, str]] = set()
+        self.gone: set[int] = set()
+        """Segments whose rows were deleted; their files may still be there."""
+        self.last_gone = 0
+        """The highest number of a deleted segment: numbers are never used again."""
+        self.accepted: set[tuple[int, int]] = set()
+        """Places (segment, byte) of damaged rows whose loss was accepted."""
+        self._path = path
         self._lock = threading.Lock()
-        self._size = 0
+        self._synced = 0
+        self.size = 0
+        """Bytes of the file."""
         for line, end in _lines(path):
             self._apply(line)
-            self._size = end
+            self.size = end
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        durable.cut(self._file, path, self._size, Step.CATALOGUE)
+        durable.cut(self._file, path, self.size, Step.CATALOGUE)
         durable.sync_folder(path.parent, Step.CATALOGUE)
-        self._path = path
-        self._unsynced = False
+        self._live = len(self._whole())
+        self._unsynced, self._unsound = True, False
 
     def schema(self, inlet: str) -> pa.Schema:
         """The schema of an inlet: the first one pushed holds, and every later push must equal it."""
@@ -65,34 +87,90 @@ class Catalogue:
         """Stop waiting for this reader."""
         self._write({"inlet": inlet, "removed": reader})
 
-    def delete(self, highs: dict[str, int]) -> None:
-        """Remember up to where rows of these streams were deleted, so that they are not taken again."""
-        self._write({"deleted": highs})
+    def delete(self, highs: dict[str, int], segments: Iterable[int] = ()) -> None:
+        """Remember up to where rows of these streams are deleted, and with which segments.
+
+        So they are not taken again, and files that are still there at the next start are deleted then.
+        """
+        self._write({"deleted": highs, "gone": sorted(segments)})
+
+    def unlinked(self, segments: Iterable[int]) -> None:
+        """The files of these segments are gone for good: the next start has nothing to do for them."""
+        with self._lock:
+            self.gone -= set(segments)
+
+    def accept(self, places: Iterable[tuple[int, int]]) -> None:
+        """Remember that the loss of the damaged rows at these places was accepted."""
+        self._write({"accepted": [list(each) for each in places]})
 
     def sync(self) -> None:
         """Return when all of it is durable; free if nothing was added."""
         with self._lock:
+            if self._unsound or self.size > _SPARE + _TIMES * self._live:
+                self._compact()
             if self._unsynced:
-                durable.sync_handle(self._file, self._path, Step.CATALOGUE)
-                self._unsynced = False
+                self._sync()
 
     def close(self) -> None:
         """Make it durable and close the file."""
-        self.sync()
-        os.close(self._file)
+        try:
+            self.sync()
+        finally:
+            os.close(self._file)
+
+    def _sync(self) -> None:
+        # After a failed sync nobody knows what is on disk; only a new file is sure to hold all of it.
+        self._unsound = True
+        durable.sync_handle(self._file, self._path, Step.CATALOGUE)
+        self._unsynced = self._unsound = False
+        self._synced = self.size
 
     def _write(self, line: dict[str, Any]) -> None:
         """Add a line and act on it; on a full disk neither."""
-        text = json.dumps(line, separators=(",", ":")).encode()
-        whole = b"%016x %s\n" % (checksum(text), text)
         with self._lock:
+            whole = _encoded(line, self._synced)
             # A short write leaves a torn line, over which the next one is written.
-            with durable.writing(self._path, Step.CATALOGUE):
-                if os.pwrite(self._file, whole, self._size) < len(whole):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._size += len(whole)
+            _write_at(self._file, self._path, self.size, whole)
+            self.size += len(whole)
             self._unsynced = True
             self._apply(line)
+
+    def _compact(self) -> None:
+        """Write what holds to a new file and put it in the place of the old one."""
+        content = self._whole()
+        fresh = self._path.with_name(self._path.name + ".new")
+        file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        try:
+            _write_at(file, fresh, 0, content)
+            durable.sync_handle(file, fresh, Step.CATALOGUE)
+            durable.rename(fresh, self._path, Step.CATALOGUE)
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(self._file)
+        self._file, self.size, self._live = file, len(content), len(content)
+        # Until the folder is synced the old file could come back, and lines that are only in the new one go.
+        self._unsound = True
+        durable.sync_folder(self._path.parent, Step.CATALOGUE)
+        self._unsynced = self._unsound = False
+        self._synced = self.size
+
+    def _whole(self) -> bytes:
+        return b"".join(_encoded(line, 0) for line in self._state())
+
+    def _state(self) -> Iterator[dict[str, Any]]:
+        """What holds, as lines."""
+        for inlet, schema in self.schemas.items():
+            yield {"inlet": inlet, "schema": b64encode(schema.serialize()).decode()}
+        for stream, metadata in self.declared.items():
+            yield {"stream": stream, "declared": metadata}
+        for inlet, reader in sorted(self.readers):
+            yield {"inlet": inlet, "reader": reader}
+        deleted = iter(self.deleted.items())
+        while highs := dict(islice(deleted, _STREAMS_IN_LINE)):
+            yield {"deleted": highs, "gone": []}
+        yield {"deleted": {}, "gone": sorted(self.gone), "last": self.last_gone}
+        yield {"accepted": [list(each) for each in sorted(self.accepted)]}
 
     def _apply(self, line: dict[str, Any]) -> None:
         match line:
@@ -107,25 +185,67 @@ class Catalogue:
             case {"deleted": highs}:
                 for stream, high in highs.items():
                     self.deleted[stream] = max(high, self.deleted.get(stream, 0))
+                gone = set(line.get("gone", ()))
+                self.gone |= gone
+                self.last_gone = max(self.last_gone, line.get("last", 0), *gone, 0)
+                self.accepted = {each for each in self.accepted if each[0] not in gone}
+            case {"accepted": places}:
+                self.accepted |= {(segment, offset) for segment, offset in places}
+
+
+def _write_at(file: int, path: Path, at: int, content: bytes) -> None:
+    with durable.writing(path, Step.CATALOGUE):
+        if os.pwrite(file, content, at) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _encoded(line: dict[str, Any], synced: int) -> bytes:
+    text = json.dumps({**line, "synced": synced}, separators=(",", ":")).encode()
+    return b"%016x %s\n" % (checksum(text), text)
 
 
 def _lines(path: Path) -> list[tuple[dict[str, Any], int]]:
-    """Every valid line with the position of its end; a torn line can only be the last."""
+    """Every valid line with the position of its end, up to a torn end of the file."""
     lines: list[tuple[dict[str, Any], int]] = []
-    at, torn = 0, None
-    for number, each in enumerate(path.read_bytes().split(b"\n") if path.exists() else []):
-        total, _, text = each.partition(b" ")
-        at += len(each) + 1
-        if total != b"%016x" % checksum(text):
-            torn = number if torn is None else torn
-        elif torn is not None:
-            raise DamagedLog(
-                f"{path.name}: line {torn + 1} is not what was written; restore the file from a copy, or "
-                "delete it and let clients declare schemas and metadata again"
-            )
+    at, synced, broken = 0, 0, None
+    # The end of the text is a line only if a newline is missing.
+    parts = path.read_bytes().split(b"\n") if path.exists() else [b""]
+    whole = [each + b"\n" for each in parts[:-1]] + [each for each in parts[-1:] if each]
+    for number, each in enumerate(whole):
+        line = _decoded(each)
+        if line is None:
+            broken = (number, at, each) if broken is None else broken
         else:
-            lines.append((json.loads(text), at))
+            synced = max(synced, line.get("synced", 0))
+            if broken is None:
+                lines.append((line, at + len(each)))
+        at += len(each)
+    if broken is not None and (broken[1] < synced or not _torn(broken[2])):
+        raise DamagedLog(
+            f"{path.name}: line {broken[0] + 1} is not what was written; restore the file from a copy, or "
+            "delete it: the gate then knows neither schemas nor readers nor what it deleted, and rows that "
+            "clients send again are stored again"
+        )
     return lines
+
+
+def _decoded(whole: bytes) -> dict[str, Any] | None:
+    total, _, text = whole.rstrip(b"\n").partition(b" ")
+    if not whole.endswith(b"\n") or total != b"%016x" % checksum(text):
+        return None
+    line: dict[str, Any] = json.loads(text)
+    return line
+
+
+def _torn(line: bytes) -> bool:
+    """Whether a broken line looks like a write that did not finish: its end is missing, or a part is zeros.
+
+    A line that is there from its first to its last byte was damaged later. One without its last byte only
+    was damaged too if all else is right.
+    """
+    if not line.endswith(b"\n"):
+        return _decoded(line[:-1] + b"\n") is None and _decoded(line + b"\n") is None
+    return bytes(16) in line
 
 
 def check_schema(stream: str, schema: pa.Schema, known: pa.Schema) -> None:
@@ -145,7 +265,14 @@ def storable_schema(stream: str, schema: pa.Schema) -> pa.Schema:
                 f"stream {stream!r}: column {field.name!r} is {field.type}; dictionaries are not "
                 "stored: send the plain values"
             )
-    return schema.remove_metadata()
+    plain = schema.remove_metadata()
+    size = plain.serialize().size
+    if size > _MOST_SCHEMA:
+        raise TooLarge(
+            f"stream {stream!r}: a schema of {len(plain)} columns in {size:,} bytes; at most "
+            f"{_MOST_SCHEMA:,} are stored: send fewer columns or shorter names"
+        )
+    return plain
 
 
 def _has_dictionary(kind: pa.DataType) -> bool:

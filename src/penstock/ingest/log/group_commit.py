@@ -2,19 +2,33 @@
 
 One thread writes. While it waits for the disk the next group gathers, so a slow disk makes groups larger,
 not the queue of syncs longer.
+
+Every group is answered. A full disk is waited out. After any other error of the disk the log goes on in a new
+file, and if several groups in a row find no file that can be written, the log ends and says why.
 """
 
+import errno
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from penstock import threads
+from penstock.ingest.log.acknowledged import AcknowledgedEnd
 from penstock.ingest.log.record import BLOCK, header_size, padded, write_header
 from penstock.ingest.log.segments import IndexLine, SegmentFiles, SegmentWriter
 
 __all__ = ["GroupCommit", "LogEntry", "PlacedEntry"]
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_MOST_FAILURES: Final = 5
+"""Groups in a row that fail for another reason than a full disk, before the log ends."""
+_IDLE_S: Final = 1.0
+"""After this time without rows the end of the log is made durable too."""
+_LOGGER = logging.getLogger("penstock.gate")
 
 
 @dataclass(slots=True, eq=False)
@@ -56,12 +70,14 @@ class GroupCommit:
 
     `durable` is called with what a sync made durable; `failed` with the error and a group of which nothing
     stays in the file; `sealed` with the number of a full segment; `before` ahead of every group, which fails
-    if it raises. The writing thread calls them without holding a lock.
+    if it raises; `died` with the error that ended the log, after everything that waited was answered. The
+    writing thread calls them without holding a lock.
     """
 
     def __init__(  # noqa: PLR0913 -- where to write, how much, and what to call
         self,
         files: SegmentFiles,
+        acknowledged: AcknowledgedEnd,
         *,
         segment: int,
         size: int,
@@ -71,19 +87,22 @@ class GroupCommit:
         failed: Callable[[Exception, list[LogEntry]], None],
         sealed: Callable[[int], None],
         before: Callable[[], None],
+        died: Callable[[Exception], None],
     ) -> None:
         self._files, self._durable, self._failed, self._sealed = files, durable, failed, sealed
-        self._before = before
+        self._before, self._died, self._acknowledged = before, died, acknowledged
         self._segment_bytes, self._group_bytes = segment_bytes, group_bytes
         self.segment = segment
         self._writer: SegmentWriter = files.open(segment, size, segment_bytes)
         self._waiting: deque[LogEntry] = deque()
+        self._group: list[LogEntry] = []
         self._changed = threading.Condition()
         self._closed = self._unusable = False
+        self._failures = 0
         self.groups = 0
         self.sync_seconds = 0.0
         self.speed = 64e6
-        self._thread = threading.Thread(target=self._run, name="penstock-log", daemon=True)
+        self._thread = threads.service("penstock-log", self._run, _LOGGER, self._end)
         self._thread.start()
 
     @property
@@ -116,26 +135,61 @@ class GroupCommit:
 
     def _run(self) -> None:
         while group := self._next_group():
+            self._group = group
             try:
                 if self._unusable or self._writer.size >= self._segment_bytes:
                     self._rotate()
                 self._before()
                 placed = self._write(group)
             except OSError as error:
+                self._group = []
                 self._failed(error, group)
+                self._count_failure(error)
             else:
+                self._group, self._failures = [], 0
                 self._durable(placed)
+                self._acknowledged.note(self.segment, self._writer.size)
+
+    def _count_failure(self, error: OSError) -> None:
+        if error.errno in _FULL:
+            return
+        # The file may hold anything now, and so may what the system remembers of it.
+        self._unusable = True
+        self._failures += 1
+        if self._failures >= _MOST_FAILURES:
+            raise OSError(error.errno, f"{self._failures} groups in a row could not be written ({error})")
+
+    def _end(self, error: Exception) -> None:
+        """Answer what was handed in, then tell that nothing more will be written."""
+        with self._changed:
+            self._closed = True
+        self._failed(error, [*self._group, *self.take_back()])
+        self._died(error)
 
     def _next_group(self) -> list[LogEntry]:
-        with self._changed:
-            while not self._waiting and not self._closed:
-                self._changed.wait()
-            group: list[LogEntry] = []
-            size = 0
-            while self._waiting and (not group or size + self._waiting[0].size <= self._group_bytes):
-                group.append(self._waiting.popleft())
-                size += group[-1].size
-            return group
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closed:
+                    if not self._changed.wait(_IDLE_S if self._acknowledged.unsynced else None):
+                        break
+                if self._waiting or self._closed:
+                    return self._gather()
+            self._note_durably()
+
+    def _gather(self) -> list[LogEntry]:
+        group: list[LogEntry] = []
+        size = 0
+        while self._waiting and (not group or size + self._waiting[0].size <= self._group_bytes):
+            group.append(self._waiting.popleft())
+            size += group[-1].size
+        return group
+
+    def _note_durably(self) -> None:
+        try:
+            self._acknowledged.sync()
+        except OSError as error:
+            self._acknowledged.unsynced = False  # the next group notes its end again
+            _LOGGER.warning("how far the log was acknowledged cannot be noted: %s", error)
 
     def _write(self, group: Sequence[LogEntry]) -> list[PlacedEntry]:
         start = self._writer.size
@@ -175,7 +229,7 @@ class GroupCommit:
         try:
             self._writer.cut(start)
         except OSError:
-            self._unusable = True
+            self._writer.size, self._unusable = start, True
 
     def _rotate(self) -> None:
         following = self._files.open(self.segment + 1, 0, self._segment_bytes)

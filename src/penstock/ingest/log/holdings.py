@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from sys import intern
 
@@ -160,6 +160,11 @@ class Holdings:
         segment.weights[stream] = segment.weights.get(stream, 0) + stride
         segment.lines.append(line)
 
+    def lose(self, stream: str, high: int) -> None:
+        """Note that rows below `high` were acknowledged and are lost: their numbers are not used again."""
+        held = self.streams.setdefault(intern(stream), StreamHoldings())
+        held.next = max(held.next, high)
+
     def promise(self, stream: str, frontier: int) -> None:
         """Note a frontier that came without rows."""
         held = self.streams.setdefault(stream, StreamHoldings())
@@ -167,8 +172,13 @@ class Holdings:
             self.generation += 1
             held.frontier, held.changed = frontier, self.generation
 
-    def drop(self, number: int) -> dict[str, int]:
-        """Forget a segment; the next row of every stream that was in it."""
+    def nexts(self, numbers: Iterable[int]) -> dict[str, int]:
+        """The next row of every stream that is in these segments."""
+        streams = {stream for number in numbers for stream in self.segments[number].highs}
+        return {stream: self.streams[stream].next for stream in sorted(streams)}
+
+    def drop(self, number: int) -> None:
+        """Forget a segment."""
         segment = self.segments.pop(number)
         self.generation += 1
         self.bytes -= segment.size
@@ -177,7 +187,6 @@ class Holdings:
             held.positions = held.positions.without(number)
             held.bytes -= weight
             held.changed = self.generation
-        return {stream: self.streams[stream].next for stream in segment.highs}
 
     def ranges(self, inlet: str, since: int) -> list[tuple[str, int, int, StreamHoldings]]:
         """Stream, low and high of every range of an inlet whose stream changed after a generation."""

@@ -4,9 +4,11 @@ After any end, also by SIGKILL or loss of power, it opens with everything that w
 """
 
 import fcntl
+import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -14,10 +16,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from penstock import durable
 from penstock.durable import Step
 from penstock.errors import BadGate, DamagedLog, RangeNotHeld
 from penstock.ingest.limits import Limits
+from penstock.ingest.log.acknowledged import AcknowledgedEnd
 from penstock.ingest.log.catalogue import Catalogue
 from penstock.ingest.log.group_commit import GroupCommit, LogEntry, PlacedEntry
 from penstock.ingest.log.holdings import Holdings, LogSegment, Piece, StreamHoldings
@@ -27,6 +29,8 @@ from penstock.ingest.log.segments import IndexLine, SegmentFiles, line_of, read_
 from penstock.ingest.wire.protocol import inlet_of
 
 __all__ = ["Log", "Recovered", "deletable", "recover"]
+
+_LOGGER = logging.getLogger("penstock.gate")
 
 
 @dataclass(slots=True)
@@ -39,7 +43,7 @@ class Recovered:
     torn_bytes: int = 0
 
 
-def recover(files: SegmentFiles) -> Recovered:
+def recover(files: SegmentFiles, acknowledged: AcknowledgedEnd) -> Recovered:
     """Read every segment: closed ones by their index, others record by record.
 
     A segment that is found without its index gets one, unless it is the last, which may still grow.
@@ -47,23 +51,32 @@ def recover(files: SegmentFiles) -> Recovered:
     found = Recovered()
     numbers = files.numbers()
     for number in numbers:
-        size = files.size(number)
-        lines = read_index(files.index_path(number), size)
-        if lines is None:
-            size, lines = _scanned(files, number, size, found)
-            if number != numbers[-1] and not any(each.segment == number for each in found.damage):
-                write_index(files.index_path(number), size, lines)
-        found.segments.append((number, size, lines))
+        index = read_index(files.index_path(number), files.size(number))
+        if index is None:
+            last = number == numbers[-1]
+            index = _scanned(files, number, found, acknowledged, last=last)
+            if not last and not any(each.segment == number for each in found.damage):
+                write_index(files.index_path(number), *index)
+        found.segments.append((number, *index))
+    if acknowledged.end and acknowledged.segment > max(numbers, default=0):
+        found.damage.append(Damage(acknowledged.segment, 0, acknowledged.end, None))
     return found
 
 
-def _scanned(files: SegmentFiles, number: int, size: int, found: Recovered) -> tuple[int, list[IndexLine]]:
-    if not size:
+def _scanned(
+    files: SegmentFiles, number: int, found: Recovered, acknowledged: AcknowledgedEnd, *, last: bool
+) -> tuple[int, list[IndexLine]]:
+    size = files.size(number)
+    known = acknowledged.end if number == acknowledged.segment else 0
+    if not size and not known:
         return 0, []
-    result = scan(number, files.mapped(number))
+    # What is found complete counts as durable from now on, though a kill may have come before its sync.
+    files.sync(number)
+    content = files.mapped(number) if size else pa.py_buffer(b"")
+    result = scan(number, content, known, closed=not last)
     found.damage += result.damage
     found.torn_bytes += result.torn
-    if result.end != size:
+    if result.end != size and not result.damage:
         files.cut(number, result.end)
     return result.end, [line_of(offset, header) for offset, header in result.records]
 
@@ -115,41 +128,76 @@ def _committed(highs: Mapping[str, int], upto: Mapping[tuple[str, str], Mapping[
 class Log:
     """All durable rows of a gate, and how new ones become durable.
 
-    The writing thread calls `durable` or `failed` for every entry.
+    The writing thread calls `durable` or `failed` for every entry, and `died` if it had to end. Where it is
+    not sure which acknowledged rows are lost, a log opens only with `accept_loss`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- where, how much, what to call
         self,
         folder: Path,
         limits: Limits,
         durable: Callable[[list[LogEntry]], None],
         failed: Callable[[Exception, list[LogEntry]], None],
+        died: Callable[[Exception], None] | None = None,
+        *,
+        accept_loss: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._owner = _only_one(folder)
         self._limits, self._answer = limits, durable
         self._lock = threading.RLock()
         self.folder = folder
-        self.files = SegmentFiles(folder / "log")
-        self.catalogue = Catalogue(folder / "catalogue")
-        self.held = Holdings(self.catalogue.deleted)
         self.boot = uuid4().hex
         self.discarded = 0
-        found = recover(self.files)
+        try:
+            self.files = SegmentFiles(folder / "log")
+            self._acknowledged = AcknowledgedEnd(folder / "acknowledged")
+            self.catalogue = Catalogue(folder / "catalogue")
+            self._unlink(self.catalogue.gone)
+            self._load(accept_loss=accept_loss)
+            self._commit = self._open(failed, died or _LOGGER.critical)
+        except BaseException:
+            os.close(self._owner)
+            raise
+
+    def _load(self, *, accept_loss: bool) -> None:
+        self.held = Holdings(self.catalogue.deleted)
+        found = recover(self.files, self._acknowledged)
         self.damage, self.torn_bytes = found.damage, found.torn_bytes
+        unsure = [
+            each
+            for each in found.damage
+            if not each.bounded and (each.segment, each.offset) not in self.catalogue.accepted
+        ]
+        if unsure and not accept_loss:
+            raise DamagedLog(
+                f"the log in {self.files.folder} is damaged: {'; '.join(map(str, unsure[:5]))}"
+                f"{f'; and {len(unsure) - 5} more' if len(unsure) > 5 else ''}. Restore these files from a "
+                "copy, or start once with --accept-loss: the gate then goes on without these rows, and a "
+                "client that asks where it stands may be told a number that was given before"
+            )
+        if unsure:
+            self.catalogue.accept((each.segment, each.offset) for each in unsure)
+            self.catalogue.sync()
         for segment in found.segments:
             self.held.load(*segment)
-        self._commit = self._open(failed)
+        for each in found.damage:
+            if each.header is not None:
+                self.held.lose(each.header.stream, each.header.sequence + each.header.rows)
 
-    def _open(self, failed: Callable[[Exception, list[LogEntry]], None]) -> GroupCommit:
+    def _open(
+        self, failed: Callable[[Exception, list[LogEntry]], None], died: Callable[[Exception], None]
+    ) -> GroupCommit:
         last = max(self.held.segments, default=0)
-        # After a torn tail the file ends within a block: nothing more is added to it.
+        # After a torn tail the file ends within a block: nothing more is added to it, nor to a damaged one.
         whole = last > 0 and self.held.segments[last].size % BLOCK == 0
-        grows = whole and not self.files.index_path(last).exists()
-        number = last if grows else last + 1
+        sound = not any(each.segment == last for each in self.damage)
+        grows = whole and sound and not self.files.index_path(last).exists()
+        number = last if grows else max(last, self._acknowledged.segment, self.catalogue.last_gone) + 1
         size = self.held.segments.setdefault(number, LogSegment()).size
         return GroupCommit(
             self.files,
+            self._acknowledged,
             segment=number,
             size=size,
             segment_bytes=self._limits.segment_bytes,
@@ -158,12 +206,13 @@ class Log:
             failed=failed,
             sealed=self._seal,
             before=self.catalogue.sync,
+            died=died,
         )
 
     @property
     def bytes(self) -> int:
-        """Size of all log files."""
-        return self.held.bytes
+        """Size of all log files and of the catalogue."""
+        return self.held.bytes + self.catalogue.size
 
     @property
     def generation(self) -> str:
@@ -236,25 +285,49 @@ class Log:
         )
 
     def delete_below(self, committed: Mapping[tuple[str, str], Mapping[str, int]]) -> None:
-        """Delete the closed segments that no reader needs, by the positions of every (inlet, reader)."""
+        """Delete the closed segments that no reader needs, by the positions of every (inlet, reader).
+
+        What is deleted is durable in the catalogue before the first file goes. A file whose deletion fails,
+        or that comes back after a loss of power, is deleted the next time or at the next start.
+        """
         with self._lock:
             active = self._commit.segment
             closed = {number: each for number, each in self.held.segments.items() if number != active}
-            for number, uncommitted in list(deletable(closed, committed, self.bytes, self._limits)):
-                self.discarded += uncommitted
-                self.files.delete(number)
-                try:
-                    self.catalogue.delete(self.held.drop(number))
-                except OSError:
-                    continue  # a full disk: rows that come again after a restart are stored again, no more
+            going = dict(deletable(closed, committed, self.bytes, self._limits))
+            if going:
+                self._remember_deleted(sorted(going))
+                self.discarded += sum(going.values())
+                for number in going:
+                    self.held.drop(number)
+            self._unlink(self.catalogue.gone)
+
+    def _remember_deleted(self, numbers: list[int]) -> None:
+        nexts = self.held.nexts(numbers)
+        try:
+            self.catalogue.delete(nexts, numbers)
+        except OSError:
+            # On a full disk the index makes room: it has more bytes for each stream than the line.
+            for number in numbers:
+                self.files.delete_index(number)
+            self.catalogue.delete(nexts, numbers)
+        self.catalogue.sync()
+        for number in numbers:
+            self._acknowledged.forget(number)
+
+    def _unlink(self, numbers: Iterable[int]) -> None:
+        """Delete the files of segments that the catalogue calls deleted."""
+        gone = sorted(numbers)
+        if gone:
+            for number in gone:
+                self.files.delete(number, Step.GATE_RETENTION)
+            self.files.sync_deletions()
+            self.catalogue.unlinked(gone)
 
     def close(self) -> None:
         """Write what waits and close; the last segment gets its index, which saves the next start a scan."""
         self._commit.close()
-        if self.held.segments[self._commit.segment].size:
-            self._seal(self._commit.segment)
-        else:
-            self.files.delete(self._commit.segment)
+        self._seal(self._commit.segment)
+        self._acknowledged.close()
         self.catalogue.close()
         os.close(self._owner)
 
@@ -266,14 +339,21 @@ class Log:
         self._answer([each.entry for each in placed])
 
     def _seal(self, number: int) -> None:
-        segment = self.held.segments[number]
-        if any(each.segment == number for each in self.damage):
-            return  # without an index it is scanned, and its damage reported, at every start
+        """Write the index of a segment that is complete; one without rows goes."""
+        segment = self.held.segments.get(number)
         try:
-            write_index(self.files.index_path(number), segment.size, segment.lines)
-        except OSError:
-            durable.delete(self.files.index_path(number), Step.GATE_INDEX)
-        segment.lines = []
+            if segment is None or not segment.size:
+                with self._lock:
+                    self.held.segments.pop(number, None)
+                self.files.delete(number, Step.GATE_SEGMENT)
+            elif not any(each.segment == number for each in self.damage):
+                # A damaged segment has no index: it is scanned, and its damage reported, at every start.
+                write_index(self.files.index_path(number), segment.size, segment.lines)
+                segment.lines = []
+        except OSError as error:
+            _LOGGER.warning("segment %d has no index (%s); the next start reads all of it", number, error)
+            with suppress(OSError):
+                self.files.delete_index(number)
 
 
 def _only_one(folder: Path) -> int:

@@ -63,8 +63,11 @@ def write_index(path: Path, size: int, lines: Sequence[IndexLine]) -> None:
         path.write_bytes(data)
 
 
-def read_index(path: Path, size: int) -> list[IndexLine] | None:
-    """The lines of an index, or None if it is missing, damaged or of a segment of another size."""
+def read_index(path: Path, size: int) -> tuple[int, list[IndexLine]] | None:
+    """The size of a segment and the lines of its index; None if that is missing, damaged or of more bytes.
+
+    A file may be longer than its index says: then its end could not be cut off, and nobody heard of the rest.
+    """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -72,10 +75,11 @@ def read_index(path: Path, size: int) -> list[IndexLine] | None:
     if checksum(content[8:]) != int.from_bytes(content[:8], "little"):
         return None
     with pa.ipc.open_stream(content[8:]) as reader:
-        if reader.schema.metadata[b"size"] != str(size).encode():
-            return None
+        whole = int(reader.schema.metadata[b"size"])
         table = reader.read_all()
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    if whole > size:
+        return None
+    return whole, list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 _MOST_MAPS: Final = 8
@@ -146,7 +150,8 @@ class SegmentWriter:
         """Give back the space that was not used and close the file."""
         with suppress(OSError):
             durable.cut(self._file, self._path, self.size, Step.GATE_SEGMENT)
-        os.close(self._file)
+        with suppress(OSError):  # everything in it that counts was synced before
+            os.close(self._file)
 
 
 class SegmentFiles:
@@ -178,7 +183,11 @@ class SegmentFiles:
     def open(self, number: int, size: int, most: int) -> SegmentWriter:
         """Continue a segment after its first `size` bytes; the name of a new one is made durable."""
         writer = SegmentWriter(self.path(number), size, most, self._stage)
-        durable.sync_folder(self.folder, Step.GATE_SEGMENT)
+        try:
+            durable.sync_folder(self.folder, Step.GATE_SEGMENT)
+        except OSError:
+            writer.close()
+            raise
         return writer
 
     def mapped(self, number: int, least: int = 0) -> pa.Buffer:
@@ -201,11 +210,26 @@ class SegmentFiles:
             durable.cut(file.fileno(), path, size, Step.GATE_SEGMENT)
             durable.sync_handle(file.fileno(), path, Step.GATE_SEGMENT)
 
-    def delete(self, number: int) -> None:
-        """Remove a segment and its index; maps of it that readers still hold stay valid."""
+    def sync(self, number: int) -> None:
+        """Return when a segment is on disk: after a kill its end may be in the system's cache only."""
+        durable.sync(self.path(number), Step.GATE_SEGMENT)
+
+    def delete(self, number: int, step: Step) -> None:
+        """Remove a segment and its index; maps of it that readers still hold stay valid.
+
+        The index goes first: one without its segment would speak of another segment of that number.
+        """
         self._forget(number)
-        durable.delete(self.path(number), Step.GATE_RETENTION)
-        durable.delete(self.index_path(number), Step.GATE_RETENTION)
+        durable.delete(self.index_path(number), step)
+        durable.delete(self.path(number), step)
+
+    def delete_index(self, number: int) -> None:
+        """Remove an index; it costs the next start a scan."""
+        durable.delete(self.index_path(number), Step.GATE_INDEX)
+
+    def sync_deletions(self) -> None:
+        """Return when files that were deleted cannot come back."""
+        durable.sync_folder(self.folder, Step.GATE_RETENTION)
 
     def _forget(self, number: int) -> None:
         with self._lock:
