@@ -37,6 +37,7 @@ __all__ = [
     "GateAway",
     "GateError",
     "IngestError",
+    "LogEnded",
     "LogFull",
     "MissingPackage",
     "MissingSegment",
@@ -299,6 +300,10 @@ class UnknownInlet(GateError):
 
 class DamagedLog(GateError):
     """A file of a gate's log differs from what was written."""
+
+
+class LogEnded(GateError):
+    """A gate can make nothing durable any more, and ends."""
 
 
 class LogFull(GateError):

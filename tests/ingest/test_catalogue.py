@@ -1,6 +1,7 @@
 import pyarrow as pa
 import pytest
 
+from penstock import durable
 from penstock.errors import DamagedLog
 from penstock.ingest.log.catalogue import Catalogue
 
@@ -50,3 +51,50 @@ def test_damage_before_the_end_is_an_error(tmp_path):
     path.write_bytes(whole)
     with pytest.raises(DamagedLog, match="line 1"):
         Catalogue(path)
+
+
+def test_the_file_stays_in_proportion_to_what_it_says(tmp_path):
+    """Defect 14: the catalogue grew with every deletion and declaration, and was read whole at each start."""
+    catalogue = Catalogue(tmp_path / "catalogue")
+    catalogue.add_schema("reports", SCHEMA)
+    for number in range(20_000):
+        catalogue.delete({f"reports/{number % 50}": number}, [number])
+        catalogue.unlinked([number])
+        if number % 100 == 0:
+            catalogue.declare(f"reports/{number % 50}", {"max_rate": number})
+            catalogue.sync()
+    catalogue.sync()
+    assert (tmp_path / "catalogue").stat().st_size == catalogue.size < 100_000
+    before = (catalogue.schemas, catalogue.declared, catalogue.deleted, catalogue.last_gone)
+    catalogue.close()
+    again = Catalogue(tmp_path / "catalogue")
+    assert (again.schemas, again.declared, again.deleted, again.last_gone) == before
+    assert again.deleted["reports/49"] == 19_999
+
+
+def test_after_a_failed_sync_everything_is_written_anew(tmp_path, monkeypatch):
+    """Defect 10: what a failed sync left on disk is unknown, and is not built upon."""
+    catalogue = Catalogue(tmp_path / "catalogue")
+    catalogue.add_reader("reports", "traffic")
+    monkeypatch.setattr(durable, "_failure", durable._Failure("catalogue/sync"))
+    with pytest.raises(OSError, match="Input/output error"):
+        catalogue.sync()
+    first = (tmp_path / "catalogue").stat().st_ino
+    catalogue.sync()
+    assert (tmp_path / "catalogue").stat().st_ino != first
+    catalogue.close()
+    assert Catalogue(tmp_path / "catalogue").readers == {("reports", "traffic")}
+
+
+def test_damage_of_the_last_line_is_an_error(tmp_path):
+    """Defect 20: a complete last line that is wrong was dropped as if it had never been written."""
+    path = tmp_path / "catalogue"
+    filled(path)
+    whole = path.read_bytes()
+    last = whole.rstrip(b"\n").rindex(b"\n") + 1
+    for at in range(last, len(whole)):
+        content = bytearray(whole)
+        content[at] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(DamagedLog, match="line 7"):
+            Catalogue(path)

@@ -43,6 +43,12 @@ def gate(  # noqa: PLR0913 -- the options of a command
     reads: Annotated[int, typer.Option(min=1, help="Limit of open reads.")] = 64,
     streams: Annotated[int, typer.Option(min=1, help="Limit of streams of the gate.")] = 100_000,
     streams_per_client: Annotated[int, typer.Option(min=1, help="Limit of streams of one push.")] = 10_000,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="Go on without rows that the log has lost, where it is not sure which."
+        ),
+    ] = False,
     tls_certificate: Annotated[
         Path | None, typer.Option(help="PEM file of the gate's certificate; turns on TLS.")
     ] = None,
@@ -89,4 +95,5 @@ def gate(  # noqa: PLR0913 -- the options of a command
         controller=controller,
         controller_tls=TLS(controller_roots, tls_certificate, tls_key) if controller_roots else None,
         advertise=advertise,
+        accept_loss=accept_loss,
     )

@@ -6,6 +6,7 @@ what to send, never while sending.
 """
 
 import heapq
+import logging
 import threading
 import time
 from typing import Final, Generic, Protocol, TypeVar
@@ -13,6 +14,7 @@ from typing import Final, Generic, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from penstock import threads
 from penstock.errors import IngestError
 from penstock.ingest.client.outbox import OutgoingBatch
 from penstock.ingest.client.stream import ClientStream
@@ -22,6 +24,7 @@ from penstock.ingest.wire.protocol import Answer, OpenPush, Push, decode_answers
 
 __all__ = ["IDLE_S", "PATIENCE_S", "CallOwner", "DueQueue", "PushCall", "PushCalls"]
 
+_LOGGER = logging.getLogger("penstock.client")
 PATIENCE_S: Final = 15.0
 """A gate that owes answers and is silent for this long is given up."""
 IDLE_S: Final = 10.0
@@ -98,7 +101,7 @@ class PushCall:
         self._due: DueQueue[ClientStream] = DueQueue()
         self._closing = False
         self._unanswered = 0
-        self._sender = threading.Thread(target=self._send, name=f"penstock-to-{gate}", daemon=True)
+        self._sender = threads.service(f"penstock-to-{gate}", self._send, _LOGGER)
 
     def start(self) -> None:
         """Call the gate."""
@@ -142,7 +145,7 @@ class PushCall:
 
     def _send(self) -> None:
         """The sending thread."""
-        listener = threading.Thread(target=self._listen, name=f"penstock-from-{self.gate}", daemon=True)
+        listener = threads.service(f"penstock-from-{self.gate}", self._listen, _LOGGER)
         try:
             descriptor = fl.FlightDescriptor.for_command(OpenPush.current().encode())
             options = self._endpoint.access.options()

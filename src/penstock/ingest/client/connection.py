@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from penstock import threads
 from penstock.errors import BadMessage, ClosedClient, GateAway, IngestError, Refused
 from penstock.ingest.client.calls import PATIENCE_S, DueQueue, PushCall, PushCalls
 from penstock.ingest.client.outbox import ClientLimits, Outbox
@@ -101,7 +102,7 @@ class Connection:
         self._failures: dict[str, int] = {}
         self._closed = False
         self.trouble: IngestError | None = None
-        self._keeper = threading.Thread(target=self._keep, name="penstock-connection", daemon=True)
+        self._keeper = threads.service("penstock-connection", self._keep, _LOGGER, self._keeper_died)
         self._keeper.start()
         _OPEN.add(self)
 
@@ -267,6 +268,13 @@ class Connection:
                     self._wake.wait(TICK_S if first is None else min(max(first - now, 0.0), TICK_S))
                     continue
             self._find(streams)
+
+    def _keeper_died(self, error: Exception) -> None:
+        """Nobody finds gates any more: whoever waits hears of it."""
+        with self._lock:
+            self.trouble = IngestError(f"the connection has failed ({error}); open another")
+            for stream in self._streams.values():
+                stream.fail(self.trouble)
 
     def _due(self, now: float) -> list[ClientStream]:
         streams = []

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from penstock import threads
 from penstock.errors import BadMessage, IngestError, NoGate
 from penstock.ingest.directory.registry import StreamRegistry
 from penstock.ingest.directory.server import DirectoryServer
@@ -50,7 +51,7 @@ class Poller:
         self._seconds = seconds
         self._views: dict[str, _View] = {}
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock-directory-poll", daemon=True)
+        self._thread = threads.service("penstock-directory-poll", self._run, _LOGGER)
 
     def start(self) -> None:
         """Begin to look."""
@@ -75,7 +76,15 @@ class Poller:
                 except IngestError as error:
                     # A gate that does not answer is away as soon as it has not registered for long enough.
                     _LOGGER.debug("gate %s was not looked at: %s", gate, error)
-                    self._views.pop(gate).gate.close()
+                    self._forget(gate)
+                except Exception:
+                    _LOGGER.exception("gate %s could not be looked at; trying again", gate)
+                    self._forget(gate)
+
+    def _forget(self, gate: str) -> None:
+        view = self._views.pop(gate, None)
+        if view is not None:
+            view.gate.close()
 
     def _look(self, gate: str) -> None:
         view = self._views.setdefault(gate, _View(Endpoint(gate, self._access)))

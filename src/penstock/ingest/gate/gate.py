@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from pyarrow import flight
 
+from penstock import threads
 from penstock.errors import BadMessage, GateError, TooMany
 from penstock.ingest.gate import read_requests
 from penstock.ingest.gate.shell import GateShell, OpenCall
@@ -55,13 +56,16 @@ _LOGGER = logging.getLogger("penstock.gate")
 class Gate:
     """A running gate; `stop` ends it.
 
+    `died` is called if nothing can be made durable any more: every push is then refused, and the process
+    should end. `accept_loss` opens a log of which it is not sure what was lost.
+
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Gate("127.0.0.1:0", folder) as gate:
     ...     gate.address.startswith("127.0.0.1:")
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each is one setting with a default
         self,
         address: str = f"127.0.0.1:{GATE_PORT}",
         folder: str | Path = "gate",
@@ -69,13 +73,15 @@ class Gate:
         limits: Limits | None = None,
         security: Security = OPEN,
         advertise: str | None = None,
+        accept_loss: bool = False,
+        died: Callable[[], None] | None = None,
     ) -> None:
         wanted = Address.parse(address)
         security.check(wanted.host)
         pa.array([0])  # Arrow imports pandas with its first array: now, not in front of clients
         self.started = time.time()
         self.limits = limits or Limits()
-        self.shell = GateShell(Path(folder), self.limits)
+        self.shell = GateShell(Path(folder), self.limits, died, accept_loss=accept_loss)
         self.state, self.log = self.shell.state, self.shell.log
         self._server = GateServer(self, wanted, security)
         self.address = advertise or str(Address(wanted.host, self._server.port))
@@ -94,7 +100,7 @@ class Gate:
         are cut: their clients send again what was not answered.
         """
         self.shell.control(Drain(drain_to))
-        ending = threading.Thread(target=self._server.shutdown, daemon=True)
+        ending = threads.service("penstock-shutdown", self._server.shutdown, _LOGGER)
         ending.start()
         ending.join(patience)
         self.shell.close()

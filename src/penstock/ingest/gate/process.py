@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
+from penstock import threads
 from penstock.errors import IngestError
 from penstock.ingest.gate.gate import Gate
 from penstock.ingest.limits import Limits
@@ -32,24 +33,38 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     controller: str | None = None,
     controller_tls: TLS | None = None,
     advertise: str | None = None,
+    accept_loss: bool = False,
 ) -> None:
-    """Run a gate until SIGTERM or SIGINT; prints one line when it is ready, and logs to standard error."""
+    """Run a gate until SIGTERM or SIGINT; prints one line when it is ready, and logs to standard error.
+
+    The process ends with status 1 if nothing can be made durable any more; the log says why.
+    """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     ended = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ended.set())
-    gate = Gate(address, folder, limits=limits, security=security, advertise=advertise)
+    gate = Gate(
+        address,
+        folder,
+        limits=limits,
+        security=security,
+        advertise=advertise,
+        accept_loss=accept_loss,
+        died=ended.set,
+    )
     heartbeat = Heartbeat(controller, gate, Access(controller_tls)) if controller else None
     sys.stdout.write(f"gate ready at {gate.address}\n")
     sys.stdout.flush()
     ended.wait()
     if heartbeat:
         heartbeat.leave()
-    gate.stop(patience=5.0 if controller else 0.5, drain_to=controller)
+    failure = gate.shell.failure
+    if failure is None:
+        gate.stop(patience=5.0 if controller else 0.5, drain_to=controller)
     # Flight waits for pushes that are still open; what they sent is durable or was not answered.
     logging.shutdown()
     sys.stdout.flush()
-    os._exit(0)
+    os._exit(0 if failure is None else 1)
 
 
 class Heartbeat:
@@ -60,7 +75,7 @@ class Heartbeat:
         self._controller = Endpoint(Address.parse(controller, CONTROLLER_PORT), access)
         self._ended = threading.Event()
         self._away = False
-        self._thread = threading.Thread(target=self._run, name="penstock-heartbeat", daemon=True)
+        self._thread = threads.service("penstock-heartbeat", self._run, _LOGGER)
         self._thread.start()
 
     def leave(self) -> None:
@@ -71,7 +86,10 @@ class Heartbeat:
 
     def _run(self) -> None:
         while True:
-            self._register(draining=self._gate.state.draining)
+            try:
+                self._register(draining=self._gate.state.draining or self._gate.shell.failure is not None)
+            except Exception:
+                _LOGGER.exception("the gate could not be registered; trying again each second")
             if self._ended.wait(_EVERY):
                 return
 

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import flight
 
+from penstock import threads
+from penstock.errors import LogEnded
 from penstock.ingest.gate.events import (
     Action,
     Append,
@@ -60,12 +63,21 @@ _LOGGER = logging.getLogger("penstock.gate")
 class GateShell:
     """The log and the state of a gate, and the threads that bring them together."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits,
+        died: Callable[[], None] | None = None,
+        *,
+        accept_loss: bool = False,
+    ) -> None:
+        self.limits, self._died = limits, died
+        self.failure: str | None = None
+        """Why nothing more can be made durable; the gate has to end."""
         self._changed = threading.Condition(threading.Lock())
         self._writers: dict[CallId, AnswerWriter] = {}
         self._calls = itertools.count(1)
-        self.log = Log(folder, limits, self._durable, self._failed)
+        self.log = Log(folder, limits, self._durable, self._failed, self._log_ended, accept_loss=accept_loss)
         self.state = GateState(limits, _restored(self.log))
         self._log_recovery()
 
@@ -85,7 +97,7 @@ class GateShell:
             yield OpenCall(self, number, writer)
         finally:
             with self._changed:
-                self._changed.wait_for(lambda: not self.state.waiting(number))
+                self._changed.wait_for(lambda: self.failure or not self.state.waiting(number))
             self._feed(CallClosed(number))
             writer.close()
             del self._writers[number]
@@ -105,6 +117,8 @@ class GateShell:
 
     def push(self, call: CallId, push: Push, batch: pa.RecordBatch) -> None:
         """Take a batch or answer why not."""
+        if self.failure is not None:
+            raise LogEnded(self.failure)
         offered = BatchOffered(call, push, batch.num_rows, batch.get_total_buffer_size())
         try:
             skip = self._offer(offered)
@@ -185,7 +199,10 @@ class GateShell:
 
     def _delete(self, deletion: DeleteBelow) -> None:
         before = self.log.discarded
-        self.log.delete_below(deletion.committed)
+        try:
+            self.log.delete_below(deletion.committed)
+        except OSError as error:
+            _LOGGER.error("log files were not deleted (%s); tried again when readers commit", error)  # noqa: TRY400 -- the trace says no more
         if self.log.discarded > before:
             _LOGGER.warning("%d log files were deleted unread", self.log.discarded - before)
         self._feed(lambda: Deleted(self.log.bytes))
@@ -206,11 +223,19 @@ class GateShell:
                 WriteFailed(tuple(each.tag for each in lost), str(error)), time.time()
             )
             for action in actions:
-                assert isinstance(action, Send), "a failed write only makes clients wait"
-                self._writers[action.call].send(action.answer)
+                self._carry_out(action, None, _Outcome())
             self._changed.notify_all()
         if new:
             _LOGGER.error("the log in %s cannot be written (%s); clients wait", self.log.folder, error)
+
+    def _log_ended(self, error: Exception) -> None:
+        """Nothing more can be made durable: let nobody wait for it, and have the process end."""
+        with self._changed:
+            self.failure = f"the log in {self.log.folder} has ended: {error}"
+            self._changed.notify_all()
+        _LOGGER.critical("%s; the gate ends, start it again on a sound disk", self.failure)
+        if self._died is not None:
+            self._died()
 
     def _log_recovery(self) -> None:
         if self.log.torn_bytes:
@@ -258,7 +283,7 @@ class AnswerWriter:
         self._changed = threading.Condition()
         self._closed = False
         self.broken = False
-        self._thread = threading.Thread(target=self._run, name="penstock-answers", daemon=True)
+        self._thread = threads.service("penstock-answers", self._run, _LOGGER, self._break)
         self._thread.start()
 
     def send(self, answer: Answer) -> None:
@@ -283,8 +308,14 @@ class AnswerWriter:
                 continue
             try:
                 self._write(encode_answers(answers))
-            except Exception:  # noqa: BLE001 -- a client that is gone fails in many ways, and all mean the same
+            except Exception as error:
+                # A client that is gone fails in many ways, and all mean the same.
                 self.broken = True
+                if not isinstance(error, flight.FlightError | pa.ArrowException | OSError):
+                    _LOGGER.exception("answers could not be written")
+
+    def _break(self, _: Exception) -> None:
+        self.broken = True
 
     def _take(self) -> list[Answer]:
         with self._changed:

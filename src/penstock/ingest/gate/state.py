@@ -122,6 +122,8 @@ class GateState:
         self.trouble: str | None = None
         self._drained_to: str | None = None
         self._restored_next = restored.next
+        self._names = {*restored.next, *restored.metadata}
+        """Every stream of which something is remembered, also of earlier lives."""
         self._calls: dict[CallId, _CallState] = {}
 
     def handle(self, event: Event, now: float) -> list[Action]:
@@ -184,9 +186,9 @@ class GateState:
                 f"stream {stream!r} would be number {len(call.streams) + 1} of this push; at most "
                 f"{self.limits.streams_per_client} are taken: open another connection"
             )
-        if stream not in self.streams and len(self.streams) >= self.limits.streams:
+        if stream not in self._names and len(self._names) >= self.limits.streams:
             raise TooMany(
-                f"the gate has {len(self.streams)} streams, its limit; send {stream!r} to another gate"
+                f"the gate has {len(self._names)} streams, its limit; send {stream!r} to another gate"
             )
         known = self.schemas.get(inlet_of(stream))
         if known is None:
@@ -196,6 +198,7 @@ class GateState:
 
     def _admit(self, call: _CallState, stream: str) -> None:
         call.streams.add(stream)
+        self._names.add(stream)
         if stream not in self.streams:
             self.streams[stream] = StreamState(stream, self._restored_next.get(stream, 0))
 

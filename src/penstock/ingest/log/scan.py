@@ -109,7 +109,7 @@ def scan(segment: int, content: pa.Buffer, acknowledged: int = 0, *, closed: boo
             Damage(segment, each.start, each.end - each.start, each.header, doubt=each.start >= synced)
             for each in kept
         ),
-        end=min(max(at, synced), len(view)) if torn is None else torn,
+        end=max(at, synced) if torn is None else torn,
         torn=0 if torn is None else max(used - torn, 0),
     )
 

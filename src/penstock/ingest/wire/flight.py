@@ -1,5 +1,6 @@
 """Arrow Flight as this room uses it: addresses, calls to gates and controllers, and errors on both sides."""
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from penstock.errors import (
     BadMessage,
     GateAway,
     IngestError,
+    LogEnded,
     NoGate,
     NotAllowed,
     PenstockError,
@@ -34,6 +36,7 @@ __all__ = [
     "require",
 ]
 
+_LOGGER = logging.getLogger("penstock.gate")
 GATE_PORT: Final = 7400
 CONTROLLER_PORT: Final = 7300
 CALL_SECONDS: Final = 10.0
@@ -160,7 +163,7 @@ def flight_errors() -> Iterator[None]:
         yield
     except NotAllowed as error:
         raise fl.FlightUnauthorizedError(str(error)) from None
-    except (NoGate, TooMany) as error:
+    except (NoGate, TooMany, LogEnded) as error:
         raise fl.FlightUnavailableError(str(error)) from None
     except PenstockError as error:
         raise fl.FlightServerError(f"{type(error).__name__}: {error}") from None
@@ -168,6 +171,9 @@ def flight_errors() -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError) as error:
         raise fl.FlightServerError(f"the call could not be served: {error}") from None
+    except Exception:
+        _LOGGER.exception("a call was ended by an unexpected error")
+        raise
 
 
 def require(allowed: bool, what: str) -> None:  # noqa: FBT001 -- reads as a sentence
