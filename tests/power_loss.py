@@ -27,13 +27,17 @@ class Content:
         """One of the contents that the file may have."""
         if not self.later or chance.random() < 0.2:
             return self.synced
-        newest = chance.choice(self.later)
+        upto = chance.randint(1, len(self.later))
+        newest = self.later[upto - 1]
         if chance.random() < 0.4:
             return newest
-        size = chance.choice([len(newest), chance.randint(0, len(newest)), len(self.synced)])
+        # A block has the bytes of one of the states since the sync; beyond the synced end it may have none.
+        states = [self.synced, *self.later[:upto]]
+        sizes = [len(each) for each in states]
+        size = chance.choice([len(newest), chance.randint(min(sizes), max(sizes)), len(self.synced)])
         whole = bytearray(size)
         for start in range(0, size, BLOCK):
-            source = chance.choice([newest, newest, self.synced, b""])
+            source = chance.choice([newest, newest, chance.choice(states)])
             part = source[start : min(start + BLOCK, size)]
             whole[start : start + len(part)] = part
         return bytes(whole)

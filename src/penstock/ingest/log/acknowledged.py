@@ -32,7 +32,8 @@ class AcknowledgedEnd:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        with durable.writing(path, Step.GATE_ACKNOWLEDGED):
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         self._turn, self.segment, self.end = max(self._read(0), self._read(1))
         self.unsynced = False
 

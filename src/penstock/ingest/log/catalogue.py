@@ -240,11 +240,10 @@ def _decoded(whole: bytes) -> dict[str, Any] | None:
 def _torn(line: bytes) -> bool:
     """Whether a broken line looks like a write that did not finish: its end is missing, or a part is zeros.
 
-    A line that is there from its first to its last byte was damaged later. One without its last byte only
-    was damaged too if all else is right.
+    A line that is there from its first to its last byte was damaged later, also if that is the newline.
     """
     if not line.endswith(b"\n"):
-        return _decoded(line[:-1] + b"\n") is None and _decoded(line + b"\n") is None
+        return _decoded(line[:-1] + b"\n") is None
     return bytes(16) in line
 
 

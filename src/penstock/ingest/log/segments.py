@@ -119,12 +119,13 @@ class SegmentWriter:
     """
 
     def __init__(self, path: Path, size: int, most: int, stage: AlignedBuffer) -> None:
-        self._file = _open(path)
         self._path = path
         self._stage = stage
         self.size = size
-        with suppress(OSError):
-            os.posix_fallocate(self._file, size, max(most - size, 1))
+        with durable.writing(path, Step.GATE_SEGMENT):
+            self._file = _open(path)
+            with suppress(OSError):
+                os.posix_fallocate(self._file, size, max(most - size, 1))
 
     def write(self, parts: Sequence[Any]) -> None:
         """Write all parts, one after the other; together they are whole blocks."""
