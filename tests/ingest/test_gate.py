@@ -224,7 +224,7 @@ def test_limits_refuse_and_say_which(tmp_path):
             assert "to another gate" in other.answer()["message"]
             third = RawPush(gate.address)
             third.close()
-            assert "2 calls are open" in str(third.error)
+            assert "2 pushes are open" in str(third.error)
         with RawPush(gate.address) as push:
             push.send("reports/3", 1, rows(1, 1), connect=True)
             push.wait_for("reports/3", 2)

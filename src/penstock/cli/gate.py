@@ -1,5 +1,6 @@
 """`penstock gate`: runs a gate as a process until SIGTERM or Ctrl-C."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,15 @@ def gate(  # noqa: PLR0913 -- the options of a command
     message_mib: Annotated[int, typer.Option(min=1, max=1024, help="Largest record batch.")] = 64,
     calls: Annotated[int, typer.Option(min=1, help="Limit of open pushes.")] = 256,
     reads: Annotated[int, typer.Option(min=1, help="Limit of open reads.")] = 64,
+    calls_per_token: Annotated[int, typer.Option(min=1, help="Limit of open pushes of one token.")] = 128,
+    reads_per_token: Annotated[int, typer.Option(min=1, help="Limit of open reads of one token.")] = 32,
+    token_mib: Annotated[int, typer.Option(min=1, help="Limit of rows in memory, each token.")] = 128,
+    idle_seconds: Annotated[
+        float, typer.Option(min=0, help="A push that is idle for so long makes room for another one.")
+    ] = 30.0,
+    memory_mib: Annotated[
+        int, typer.Option(min=256, help="Memory for rows in any form; above it a message is refused.")
+    ] = 1024,
     streams: Annotated[int, typer.Option(min=1, help="Limit of streams of the gate.")] = 100_000,
     streams_per_client: Annotated[int, typer.Option(min=1, help="Limit of streams of one push.")] = 10_000,
     accept_loss: Annotated[
@@ -70,6 +80,7 @@ def gate(  # noqa: PLR0913 -- the options of a command
 
     Example: [bold]penstock gate --folder /var/lib/penstock/gate-1 --address 127.0.0.1:7400[/]
     """
+    _bound_memory(memory_mib)
     from penstock.ingest import TLS, Limits, Security  # noqa: PLC0415 -- --help does not need Flight
     from penstock.ingest.gate import run_gate  # noqa: PLC0415
 
@@ -82,7 +93,11 @@ def gate(  # noqa: PLR0913 -- the options of a command
         keep_bytes=keep_mib * _MIB,
         discard_uncommitted=discard_uncommitted,
         calls=calls,
+        calls_per_token=min(calls_per_token, calls),
         reads=reads,
+        reads_per_token=min(reads_per_token, reads),
+        token_bytes=token_mib * _MIB,
+        idle_seconds=idle_seconds,
         streams=streams,
         streams_per_client=streams_per_client,
     )
@@ -97,3 +112,14 @@ def gate(  # noqa: PLR0913 -- the options of a command
         advertise=advertise,
         accept_loss=accept_loss,
     )
+
+
+def _bound_memory(mib: int) -> None:
+    """Give Arrow this much memory and no more; it takes effect when Arrow is loaded.
+
+    Flight decompresses a message before anyone can look at its size, and a few kilobytes can say that they
+    are gigabytes. An allocation beyond the reserve fails, and with it only the call that asked for it.
+    """
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "mimalloc"
+    os.environ["MIMALLOC_RESERVE_OS_MEMORY"] = f"{mib}MiB"
+    os.environ["MIMALLOC_DISALLOW_OS_ALLOC"] = "1"

@@ -6,13 +6,16 @@ What must survive a restart is written before anyone hears of it; rates and fron
 import heapq
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
+from penstock import durable
+from penstock.durable import Step
 from penstock.errors import BadMessage, NoGate, TooMany
 from penstock.ingest.wire.protocol import inlet_of
 
@@ -139,6 +142,14 @@ class DirectoryStore:
         """Close the file."""
         self._base.close()
 
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """What is done inside of this block is durable after it, whole or not at all."""
+        durable.reached(Step.CONTROLLER, "before")
+        with self._base:
+            yield
+        durable.reached(Step.CONTROLLER, "after")
+
     def gates(self) -> list[tuple[str, bool]]:
         """All gates: address, and whether it is draining."""
         rows = self._base.execute("SELECT gate, draining FROM gates").fetchall()
@@ -155,31 +166,31 @@ class DirectoryStore:
 
     def put_gate(self, gate: str, *, draining: bool) -> None:
         """Remember a gate."""
-        with self._base:
+        with self._transaction():
             self._base.execute("INSERT OR REPLACE INTO gates VALUES (?, ?)", (gate, draining))
 
     def put_streams(self, streams: Iterable[tuple[str, str, Mapping[str, Any] | None]]) -> None:
         """Remember streams, where they are, and that those gates may hold rows of them."""
         rows = [(stream, gate, None if said is None else json.dumps(said)) for stream, gate, said in streams]
-        with self._base:
+        with self._transaction():
             self._base.executemany("INSERT OR REPLACE INTO streams VALUES (?, ?, ?)", rows)
             self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", [row[:2] for row in rows])
 
     def put_holders(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Remember that gates hold rows of streams."""
-        with self._base:
+        with self._transaction():
             self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", pairs)
 
     def forget_gate(self, gate: str) -> None:
         """Forget a gate and what it held; its streams get another when they are next asked for."""
-        with self._base:
+        with self._transaction():
             self._base.execute("DELETE FROM gates WHERE gate = ?", (gate,))
             self._base.execute("DELETE FROM holders WHERE gate = ?", (gate,))
 
     def forget_streams(self, streams: Iterable[str]) -> None:
         """Forget streams."""
         names = [(stream,) for stream in streams]
-        with self._base:
+        with self._transaction():
             self._base.executemany("DELETE FROM streams WHERE stream = ?", names)
             self._base.executemany("DELETE FROM holders WHERE stream = ?", names)
 

@@ -1,6 +1,7 @@
 """The Flight service of a directory: what can be asked of it, and who may ask."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ from pyarrow import flight
 
 from penstock.errors import BadMessage, NoGate
 from penstock.ingest.security.tokens import Rights, Security
+from penstock.ingest.slots import Slot, Slots
 from penstock.ingest.wire.codec import Message
 from penstock.ingest.wire.flight import Address, flight_errors, require
 from penstock.ingest.wire.protocol import (
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
 
 WAIT_S: Final = 0.5
 MAX_BYTES: Final = 16 * 2**20
+MOST_CALLS: Final = 256
+MOST_CALLS_PER_TOKEN: Final = 128
+IDLE_S: Final = 30.0
+"""A client that has said nothing for this long loses its call when another one needs it."""
 
 
 class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is untyped
@@ -49,12 +55,13 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
         super().__init__((address.host, address.port), **security.server_options())
         self._directory = directory
         self._security = security
+        self._calls = Slots("calls", MOST_CALLS, MOST_CALLS_PER_TOKEN, IDLE_S)
 
     def do_put(self, context: Any, _: Any, reader: Any, writer: Any) -> None:
         """Send every stream to its gate; a drained gate sends its clients here."""
-        with flight_errors():
+        with flight_errors(), self._slot(context) as slot:
             rights = self._security.rights(context)
-            for chunk in _chunks(reader):
+            for chunk in _chunks(reader, slot):
                 push = Push.decode(chunk.app_metadata)
                 require(rights.may_push(push.stream), f"push to stream {push.stream!r}")
                 writer.write(encode_answers([self._answer(push)]))
@@ -67,7 +74,7 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """A request and its answer."""
-        with flight_errors():
+        with flight_errors(), self._slot(context):
             if action.body is not None and action.body.size > MAX_BYTES:
                 raise BadMessage(f"a body of {action.body.size:,} bytes; send at most {MAX_BYTES:,}")
             kind = DIRECTORY_REQUESTS.get(action.type)
@@ -83,12 +90,17 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
             self._security.rights(context)
             return [(name, kind.about()) for name, kind in DIRECTORY_REQUESTS.items()]
 
+    def _slot(self, context: Any) -> AbstractContextManager[Slot]:
+        return self._calls.taken(self._security.caller(context), context.peer())
 
-def _chunks(reader: Any) -> Iterator[Any]:
+
+def _chunks(reader: Any, slot: Slot) -> Iterator[Any]:
     """What a client sends, until it has ended or gone."""
-    while True:
+    while not slot.lost:
         try:
-            yield reader.read_chunk()
+            with slot.waiting():
+                chunk = reader.read_chunk()
+            yield chunk
         except (StopIteration, flight.FlightError, pa.ArrowException):
             return
 

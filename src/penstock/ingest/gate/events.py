@@ -88,6 +88,7 @@ class CallOpened:
     call: CallId
     schema: pa.Schema
     may_push: Callable[[str], bool]
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

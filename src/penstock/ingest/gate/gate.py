@@ -5,10 +5,9 @@ in `state`; a batch that was acknowledged is there after any end.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
@@ -17,11 +16,12 @@ import pyarrow as pa
 from pyarrow import flight
 
 from penstock import threads
-from penstock.errors import BadMessage, GateError, TooMany
+from penstock.errors import BadMessage, GateError, TooLarge
 from penstock.ingest.gate import read_requests
 from penstock.ingest.gate.shell import GateShell, OpenCall
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.tokens import OPEN, Rights, Security
+from penstock.ingest.slots import Slot, Slots
 from penstock.ingest.wire.codec import Message
 from penstock.ingest.wire.flight import GATE_PORT, Address, flight_errors, require
 from penstock.ingest.wire.protocol import (
@@ -113,31 +113,38 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
     def __init__(self, gate: Gate, address: Address, security: Security) -> None:
         super().__init__((address.host, address.port), **security.server_options())
         self._gate, self._security = gate, security
-        self._open = {"calls": 0, "reads": 0}
-        self._lock = threading.Lock()
+        limits = gate.limits
+        self._pushes = Slots("pushes", limits.calls, limits.calls_per_token, limits.idle_seconds)
+        self._reads = Slots("reads", limits.reads, limits.reads_per_token)
+        self._requests = Slots("requests", limits.requests, limits.requests_per_token)
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """A push: batches in, answers out, until the client ends it."""
-        with flight_errors(), self._counted("calls"):
+        with flight_errors(), self._slot(self._pushes, context) as slot:
             OpenPush.decode(descriptor.command)
-            rights = self._security.rights(context)
-            with self._gate.shell.call(reader.schema, rights.may_push, writer.write) as call:
-                _serve(call, reader)
+            rights, token = self._security.rights(context), self._security.caller(context)
+            with slot.waiting():
+                schema = reader.schema
+            with self._gate.shell.call(schema, rights.may_push, writer.write, token) as call:
+                _serve(call, reader, slot)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """A read: the index of an inlet, or the rows of ranges."""
-        with flight_errors():
+        with flight_errors(), self._slot(self._requests, context):
+            self._check_size(len(ticket.ticket))
             asked = decode_ticket(ticket.ticket)
             rights = self._security.rights(context)
             require(rights.may_read_some(asked.inlet), f"read inlet {asked.inlet!r}")
             if isinstance(asked, IndexTicket):
                 return flight.RecordBatchStream(read_requests.index(self._gate.log, asked, rights))
-            schema, batches = read_requests.rows(self._gate.log, asked, rights)
-            return flight.GeneratorStream(schema, self._counted_reads(batches))
+            schema, batches = read_requests.rows(self._gate.log, asked, rights, self._gate.limits.ranges)
+            token = self._security.caller(context)
+            return flight.GeneratorStream(schema, self._counted_reads(batches, token))
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """A request and its answer."""
-        with flight_errors():
+        with flight_errors(), self._slot(self._requests, context):
+            self._check_size(action.body.size if action.body else 0)
             kind = GATE_REQUESTS.get(action.type)
             if kind is None:
                 known = ", ".join(GATE_REQUESTS)
@@ -152,30 +159,30 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
             self._security.rights(context)
             return [(name, kind.about()) for name, kind in GATE_REQUESTS.items()]
 
-    def _counted_reads(self, batches: Iterator[Any]) -> Iterator[Any]:
-        with flight_errors(), self._counted("reads"):
+    def _counted_reads(self, batches: Iterator[Any], token: str | None) -> Iterator[Any]:
+        with flight_errors(), self._reads.taken(token):
             yield from batches
 
-    @contextmanager
-    def _counted(self, kind: str) -> Iterator[None]:
-        limit = getattr(self._gate.limits, kind)
-        with self._lock:
-            if self._open[kind] >= limit:
-                raise TooMany(f"{limit} {kind} are open, the limit of this gate; use fewer, or try later")
-            self._open[kind] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._open[kind] -= 1
+    def _slot(self, slots: Slots, context: Any) -> AbstractContextManager[Slot]:
+        return slots.taken(self._security.caller(context), context.peer())
+
+    def _check_size(self, size: int) -> None:
+        most = self._gate.limits.request_bytes
+        if size > most:
+            raise TooLarge(f"a request of {size:,} bytes; send at most {most:,}")
 
 
-def _serve(call: OpenCall, reader: Any) -> None:
-    while not call.writer.broken:
+def _serve(call: OpenCall, reader: Any, slot: Slot) -> None:
+    while not call.writer.broken and not slot.lost:
         try:
-            chunk = reader.read_chunk()
+            with slot.waiting():
+                chunk = reader.read_chunk()
         except StopIteration:
             return
+        except MemoryError as error:
+            raise TooLarge(
+                f"a message needs more memory than the gate has left ({error}); send fewer rows at once"
+            ) from None
         except (flight.FlightError, pa.ArrowException):
             return  # the client is gone; it sends again what was not answered
         try:

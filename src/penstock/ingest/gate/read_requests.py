@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import BadMessage, NotAllowed
+from penstock.errors import BadMessage, NotAllowed, TooMany
 from penstock.ingest.log.log import Log
 from penstock.ingest.security.tokens import ALL, Rights
 from penstock.ingest.wire.protocol import BatchLabel, IndexTicket, ReadTicket, inlet_of
@@ -50,14 +50,22 @@ def index(log: Log, ticket: IndexTicket, rights: Rights = ALL) -> pa.Table:
     return pa.table(arrays, schema=_INDEX.with_metadata({"generation": generation}))
 
 
-def rows(log: Log, ticket: ReadTicket, rights: Rights = ALL) -> tuple[pa.Schema, Iterator[Any]]:
-    """The schema and the labelled record batches of the ranges that a ticket names."""
+def rows(
+    log: Log, ticket: ReadTicket, rights: Rights = ALL, most_ranges: int = 2**63
+) -> tuple[pa.Schema, Iterator[Any]]:
+    """The schema and the labelled record batches of the ranges that a ticket names.
+
+    Before the first row is read this costs a look at each range, O(log n); then memory for one batch.
+    """
     schema = log.catalogue.schema(ticket.inlet)
-    _check(ticket, rights)
-    wanted = [(stream, log.pieces(stream, low, high)) for stream, low, high in ticket.ranges]
+    _check(ticket, rights, most_ranges)
+    for stream, low, high in ticket.ranges:
+        log.check_held(stream, low, high)
     result = _with_column(schema, ticket.stream_column)
     read = (
-        (stream, piece.sequence, log.read(piece, schema)) for stream, pieces in wanted for piece in pieces
+        (stream, sequence, batch)
+        for stream, low, high in ticket.ranges
+        for sequence, batch in log.read_range(stream, low, high, schema)
     )
     return result, joined(read, result, ticket.together) if ticket.together else separate(read, result)
 
@@ -107,8 +115,17 @@ def _with_column(schema: pa.Schema, column: str | None) -> pa.Schema:
     return schema.append(pa.field(column, pa.string(), nullable=False))
 
 
-def _check(ticket: ReadTicket, rights: Rights) -> None:
-    for stream, _, _ in ticket.ranges:
+def _check(ticket: ReadTicket, rights: Rights, most_ranges: int) -> None:
+    if len(ticket.ranges) > most_ranges:
+        raise TooMany(f"a ticket of {len(ticket.ranges):,} ranges; at most {most_ranges:,} are read at once")
+    ends: dict[str, int] = {}
+    for stream, low, high in ticket.ranges:
+        if low < ends.get(stream, 0):
+            raise BadMessage(
+                f"range {low} to {high} of stream {stream!r} comes after one that ends at {ends[stream]}; "
+                "ask for each row once, in ascending order"
+            )
+        ends[stream] = high
         if inlet_of(stream) != ticket.inlet:
             raise BadMessage(f"stream {stream!r} is not of inlet {ticket.inlet!r}; read each inlet by itself")
         if not rights.may_read(stream):

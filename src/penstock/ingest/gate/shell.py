@@ -87,12 +87,16 @@ class GateShell:
 
     @contextmanager
     def call(
-        self, schema: pa.Schema, may_push: Callable[[str], bool], write: Callable[[bytes], Any]
+        self,
+        schema: pa.Schema,
+        may_push: Callable[[str], bool],
+        write: Callable[[bytes], Any],
+        token: str | None = None,
     ) -> "Iterator[OpenCall]":
         """One open push; it ends when everything taken from it is answered."""
         number = next(self._calls)
         writer = self._writers[number] = AnswerWriter(write)
-        self._feed(CallOpened(number, schema, may_push))
+        self._feed(CallOpened(number, schema, may_push, token))
         try:
             yield OpenCall(self, number, writer)
         finally:
@@ -124,7 +128,7 @@ class GateShell:
             skip = self._offer(offered)
             if skip is not None:
                 self._prepare(offered, batch, skip)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             self._feed(StoreFailed(call, push.stream, str(error)))
 
     def _offer(self, offered: BatchOffered) -> int | None:

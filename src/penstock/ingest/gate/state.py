@@ -102,6 +102,7 @@ class _CallState:
     may_push: Callable[[str], bool]
     streams: set[str] = field(default_factory=set)
     waiting: int = 0
+    token: str | None = None
 
 
 class GateState:
@@ -125,6 +126,8 @@ class GateState:
         self._names = {*restored.next, *restored.metadata}
         """Every stream of which something is remembered, also of earlier lives."""
         self._calls: dict[CallId, _CallState] = {}
+        self._pending_of: Counter[str] = Counter()
+        """Bytes on their way to the disk, by the token that they were pushed with."""
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take in what happened at `now`, in seconds since 1970, and say what to do, in this order."""
@@ -147,7 +150,7 @@ class GateState:
     # ---- calls and batches -----------------------------------------------------------------------------
 
     def _call_opened(self, event: CallOpened, _: float) -> list[Action]:
-        self._calls[event.call] = _CallState(event.schema, event.may_push)
+        self._calls[event.call] = _CallState(event.schema, event.may_push, token=event.token)
         return []
 
     def _call_closed(self, event: CallClosed, _: float) -> list[Action]:
@@ -235,6 +238,7 @@ class GateState:
         if push.connect and push.sequence > stream.expected:
             stream.begin_range(push.sequence)
         reason = self._reason_to_wait(stream, event.size) if event.size else None
+        reason = reason or self._over_quota(event)
         if reason is None and event.size and not self.has_room(event.size):
             if not event.held_up:
                 return [HoldUp(HOLD_UP, event.size)]
@@ -258,7 +262,7 @@ class GateState:
             int(now * 1000),
         )
         stream.appended(append)
-        self.pending_bytes += append.size
+        self._count_pending(append, append.size)
         self._calls[event.call].waiting += 1
         return [append]
 
@@ -285,6 +289,16 @@ class GateState:
                 f"{self.limits.stream_bytes:,}; keep to the credit"
             )
         return None
+
+    def _over_quota(self, event: BatchPrepared) -> tuple[float, GateError] | None:
+        token = self._calls[event.call].token
+        pending = 0 if token is None else self._pending_of[token]
+        if not pending or pending + event.size <= self.limits.token_bytes:
+            return None
+        return self._delay(pending), LogFull(
+            f"{pending:,} bytes that were pushed with this token are on their way to the disk, of "
+            f"{self.limits.token_bytes:,}; send again later"
+        )
 
     def _no_memory(self) -> tuple[float, GateError]:
         return self._delay(self.pending_bytes), LogFull(
@@ -327,9 +341,17 @@ class GateState:
     def _leave_memory(self, append: Append) -> StreamState:
         stream = self.streams[append.stream]
         stream.left_memory(append)
-        self.pending_bytes -= append.size
+        self._count_pending(append, -append.size)
         self._calls[append.call].waiting -= 1
         return stream
+
+    def _count_pending(self, append: Append, size: int) -> None:
+        self.pending_bytes += size
+        token = self._calls[append.call].token
+        if token is not None:
+            self._pending_of[token] += size
+            if not self._pending_of[token]:
+                del self._pending_of[token]
 
     def _settle(self, stream: StreamState) -> list[Action]:
         """Once nothing is on its way to the disk, a frontier holds and a redirection is told."""

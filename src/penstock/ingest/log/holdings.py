@@ -4,6 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from sys import intern
 
 from penstock.errors import RangeNotHeld
@@ -199,10 +200,19 @@ class Holdings:
 
     def pieces(self, stream: str, low: int, high: int) -> list[Piece]:
         """Where the rows [low, high) of a stream are."""
+        self.check(stream, low, high)
+        return list(self.streams[stream].positions.pieces(low, high)) if low < high else []
+
+    def first_pieces(self, stream: str, low: int, high: int, most: int) -> list[Piece]:
+        """The first of the records that hold the rows [low, high) of a stream."""
+        self.check(stream, low, high)
+        return list(islice(self.streams[stream].positions.pieces(low, high), most)) if low < high else []
+
+    def check(self, stream: str, low: int, high: int) -> None:
+        """Raise RangeNotHeld unless all rows [low, high) of a stream are here."""
         held = self.streams.get(stream) or StreamHoldings()
         if not held.positions.holds(low, high):
             raise RangeNotHeld(
                 f"rows {low} to {high} of stream {stream!r} are not all here, which has "
                 f"{held.positions.ranges()[:8] or 'none'}; ask for the index and read what it names"
             )
-        return list(held.positions.pieces(low, high))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from penstock.ingest.wire.protocol import inlet_of
 __all__ = ["Log", "Recovered", "deletable", "recover"]
 
 _LOGGER = logging.getLogger("penstock.gate")
+_PIECES_AT_ONCE: Final = 1000
 
 
 @dataclass(slots=True)
@@ -263,6 +264,22 @@ class Log:
         """Where the rows [low, high) of a stream are."""
         with self._lock:
             return self.held.pieces(stream, low, high)
+
+    def check_held(self, stream: str, low: int, high: int) -> None:
+        """Raise RangeNotHeld unless all rows [low, high) of a stream are here."""
+        with self._lock:
+            self.held.check(stream, low, high)
+
+    def read_range(
+        self, stream: str, low: int, high: int, schema: pa.Schema
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows [low, high) of a stream, record by record; memory for the places of a few of them."""
+        while low < high:
+            with self._lock:
+                pieces = self.held.first_pieces(stream, low, high, _PIECES_AT_ONCE)
+            for piece in pieces:
+                yield piece.sequence, self.read(piece, schema)
+                low = piece.sequence + piece.rows
 
     def read(self, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
         """The rows of a piece, in place in the mapped file, after their checksum was verified."""

@@ -214,10 +214,17 @@ certificates; give them, or waive them with --insecure
         rights: Rights = context.get_middleware("token").rights
         return rights
 
+    def caller(self, context: Any) -> str | None:
+        """Which token a call came with, for counting; None where there are no tokens."""
+        if self._file is None:
+            return None
+        caller: str = context.get_middleware("token").caller
+        return caller
+
 
 class _Bearer(flight.ServerMiddleware):  # type: ignore[misc] # Flight is untyped
-    def __init__(self, rights: Rights) -> None:
-        self.rights = rights
+    def __init__(self, rights: Rights, caller: str) -> None:
+        self.rights, self.caller = rights, caller
 
 
 class _Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc] # Flight is untyped
@@ -230,7 +237,8 @@ class _Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc] # Flight is
         ]
         kind, _, token = str(given[0] if len(given) == 1 else "").partition(" ")
         try:
-            return _Bearer(self._file.rights(token.strip() if kind.lower() == "bearer" else None))
+            rights = self._file.rights(token.strip() if kind.lower() == "bearer" else None)
+            return _Bearer(rights, hash_of(token.strip()))
         except NotAllowed as error:
             raise flight.FlightUnauthenticatedError(str(error)) from None
 
