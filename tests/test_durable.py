@@ -1,6 +1,7 @@
 """Crash points: every durable operation names a step, at which a process dies on request."""
 
 import ast
+import errno
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock import durable
 from penstock.durable import Step
 
 PACKAGE = Path(__file__).parent.parent / "src" / "penstock"
@@ -101,3 +103,27 @@ def test_operations_are_recorded_in_order_with_their_bytes(tmp_path):
     assert [each["operation"] for each in lines[:4]] == ["write", "sync", "rename", "sync folder"]
     assert {each["step"] for each in lines} == {Step.PLAN}
     assert (tmp_path / "record" / "bytes" / lines[9]["bytes"]).read_bytes() == b"xx"
+
+
+@pytest.mark.parametrize(("point", "left"), [("plan/rename:2", ["0.json"]), ("plan/write:1+", [])])
+def test_an_operation_fails_where_it_was_asked_for(tmp_path, point, left):
+    assert run(tmp_path / "a", PENSTOCK_FAIL_AT=point) == 1
+    whole = sorted(path.name for path in (tmp_path / "a").iterdir() if not path.name.startswith("_"))
+    assert whole == left
+
+
+def test_a_failure_passes_or_lasts():
+    for text, outcomes in {
+        "plan/write:2": [True, False, True, True],
+        "plan/write:2+": [True, False, False, False],
+    }.items():
+        failure = durable._Failure(text)
+        assert [passes(failure) for _ in outcomes] == outcomes
+
+
+def passes(failure):
+    try:
+        failure.at(Step.PLAN, "write")
+    except OSError as error:
+        return error.errno != errno.EIO
+    return True

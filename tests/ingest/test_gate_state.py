@@ -362,3 +362,28 @@ def test_after_connect_there_is_no_gap(expected, first, rows):
     verdict = judge(expected, first, rows, connect=True)
     assert not verdict.gap
     assert verdict.skip == (0 if first > expected else min(expected - first, rows))
+
+
+def test_rows_of_one_token_in_memory_are_limited():
+    """Defect 15: one token could fill the memory of the gate."""
+    gate = Drawn(Limits(stream_bytes=1000, gate_bytes=2000, token_bytes=500))
+    for call, token in ((2, "greedy"), (3, "greedy"), (4, "modest")):
+        gate.feed(CallOpened(call, SCHEMA, lambda _: True, token))
+    (first,) = gate.send(0, 40, call=2, stream="r/b", connect=True)
+    assert isinstance(first, Append)
+    told = answer(gate.send(0, 40, call=3, stream="r/c", connect=True))
+    assert isinstance(told, Wait)
+    assert "pushed with this token" in told.message
+    assert isinstance(gate.send(0, 40, call=4, stream="r/d", connect=True)[0], Append)
+    gate.durable(first)
+    assert isinstance(gate.send(0, 40, call=3, stream="r/c", connect=True)[0], Append)
+
+
+def test_streams_of_earlier_lives_count():
+    """Defect 14: each life of a gate could bring as many new streams as the limit allows, all remembered."""
+    restored = Restored(next={"r/a": 5, "r/b": 7}, schemas={"r": SCHEMA})
+    gate = Drawn(Limits(streams=2), restored)
+    told = answer(gate.offer(0, 10, stream="r/c", connect=True))
+    assert isinstance(told, Refusal)
+    assert "the gate has 2 streams, its limit" in told.message
+    assert isinstance(gate.offer(5, 10, stream="r/a", connect=True)[0], Prepare)
