@@ -154,8 +154,7 @@ def die_at(folder, monkeypatch, point, times):
 def test_a_gate_that_dies_at_a_point_loses_nothing(points, tmp_path, monkeypatch):
     seed = random.SystemRandom().randint(0, 10**6)
     sys.stderr.write(f"seed {seed}\n")
-    for point in random.Random(seed).sample(sorted(points), 2):
-        die_at(tmp_path / point.replace("/", "-"), monkeypatch, point, 1)
+    die_at(tmp_path, monkeypatch, random.Random(seed).choice(sorted(points)), 1)
 
 
 @pytest.mark.soak

@@ -160,3 +160,25 @@ def test_every_thread_of_the_ingest_path_is_a_service():
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"threading.Thread", "threading.Timer"}
     ]
     assert not found, f"use penstock.threads.service: {', '.join(found)}"
+
+
+def test_a_full_disk_does_not_stop_deletions(tmp_path, monkeypatch):
+    """What is deleted has to be written first; the index of a file that goes makes room for it."""
+    written, nexts = filled(tmp_path, [30] * 60, segment_bytes=4096)
+    failing(monkeypatch, "catalogue/write")
+    written.log.delete_below({("reports", "traffic"): nexts})
+    assert len(files(tmp_path)) == 1
+    written.log.close()
+    again = Written(tmp_path)
+    assert {stream: again.log.next(stream) for stream in nexts} == nexts
+
+
+def test_nothing_is_deleted_that_cannot_be_remembered(tmp_path, monkeypatch):
+    """Defect 6: on a full disk files went although nothing said so."""
+    written, nexts = filled(tmp_path, [30] * 60, segment_bytes=4096)
+    before, held = len(files(tmp_path)), written.held()
+    failing(monkeypatch, "catalogue/write:1+")
+    with pytest.raises(OSError, match="Input/output error"):
+        written.log.delete_below({("reports", "traffic"): nexts})
+    assert len(files(tmp_path)) == before
+    assert written.held() == held

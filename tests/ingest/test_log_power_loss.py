@@ -156,7 +156,7 @@ def survive(monkeypatch, seed, count):
 def test_nothing_acknowledged_is_lost_with_the_power(monkeypatch):
     seed = random.SystemRandom().randint(0, 10**6)
     sys.stderr.write(f"seed {seed}\n")
-    survive(monkeypatch, seed, 600)
+    survive(monkeypatch, seed, 250)
 
 
 @pytest.mark.soak
