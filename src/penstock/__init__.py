@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Source,
         console,
         dataframe,
+        delivered,
         delta,
         each,
         files,
@@ -75,6 +76,7 @@ __all__ = [
     "__version__",
     "console",
     "dataframe",
+    "delivered",
     "delta",
     "each",
     "errors",
@@ -90,7 +92,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "penstock.connect": "Sink Source console dataframe delta each files gates memory parquet rows",
+    "penstock.connect": "Sink Source console dataframe delivered delta each files gates memory parquet rows",
     "penstock.ingest": "TLS AsyncClient Client Connection Directory",
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
     "penstock.query": "Query Relation Stream outputs sql stream",

@@ -27,6 +27,7 @@ __all__ = [
     "cut",
     "delete",
     "link",
+    "make_folder",
     "reached",
     "rename",
     "sync",
@@ -41,8 +42,14 @@ class Step(StrEnum):
 
     CHECKPOINT = "checkpoint"
     """The record that a checkpoint belongs to a query."""
+    OWNER = "owner"
+    """Who owns a checkpoint, and that its run has ended."""
+    GO_BACK = "go back"
+    """Epochs that are set aside when a run goes back to an earlier one."""
     SOURCE = "source"
     """What a source keeps in the checkpoint: its rows, or its name as a reader."""
+    OFFSETS = "offsets"
+    """What Spark plans to read in an epoch, made durable before its plan."""
     PLAN = "plan"
     """The plan of an epoch, before it runs."""
     ROUTER = "router"
@@ -124,6 +131,14 @@ def link(path: str | os.PathLike[str], to: str | os.PathLike[str], step: Step) -
     _before(step, "link")
     os.link(path, to)
     _after(step, "link", path, to)
+
+
+def make_folder(path: str | os.PathLike[str], step: Step) -> None:
+    """Make a folder and its parents, each with a name that lasts."""
+    missing = [each for each in (Path(path), *Path(path).parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        sync_folder(each.parent, step)
 
 
 def cut(handle: int, path: str | os.PathLike[str], size: int, step: Step) -> None:

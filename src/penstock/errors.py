@@ -30,6 +30,7 @@ __all__ = [
     "BadWindow",
     "BufferFull",
     "CheckpointError",
+    "CheckpointInUse",
     "ClosedClient",
     "DamagedCheckpoint",
     "DamagedLog",
@@ -38,6 +39,7 @@ __all__ = [
     "GateError",
     "IngestError",
     "LogFull",
+    "LostCheckpoint",
     "MissingPackage",
     "MissingSegment",
     "NoCheckpoint",
@@ -159,6 +161,14 @@ class CheckpointError(PenstockError):
 
 class ForeignCheckpoint(CheckpointError):
     """The checkpoint belongs to another query."""
+
+
+class CheckpointInUse(CheckpointError):
+    """Another run owns the checkpoint, or may own it."""
+
+
+class LostCheckpoint(CheckpointError):
+    """Another run has taken over the checkpoint of this one."""
 
 
 class DamagedCheckpoint(CheckpointError):

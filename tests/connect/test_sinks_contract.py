@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 import penstock as ps
 from connect.sink_cases import SINK_CASES
-from penstock.connect import SINKS, ConsoleSink, EpochId, ResultFile, Results
+from penstock.connect import SINKS, Begins, ConsoleSink, EpochId, ResultFile, Results
 from penstock.errors import BadSink, RunError, SinkError
 from penstock.runtime.delivering import OpenSink
 from penstock.state.storage import Location
@@ -27,16 +28,19 @@ def numbered(*numbers):
 class Epochs:
     """Delivers rows to a sink as an epoch does, a file for each channel, without Spark."""
 
-    def __init__(self, sink, folder, schema=SCHEMA):
+    def __init__(self, sink, folder, schema=SCHEMA, id_="a-0"):
         self.sink = sink
         self.schema = schema
         self.folder = Location.of(folder / "state")
+        self.id = id_
+        self.begins = Begins(owner=0)
         self.open()
 
     def open(self):
         """A run begins."""
-        self.running = OpenSink(self.sink, "run", self.folder, ("time",), None)
-        self.running.prepare(self.schema)
+        self.begins = replace(self.begins, owner=self.begins.owner + 1)
+        self.running = OpenSink(self.sink, self.id, "run", self.folder, ("time",), None)
+        self.running.prepare(self.schema, self.begins)
 
     def written(self, *channels):
         """Channels write; the receipts."""
@@ -46,13 +50,14 @@ class Epochs:
             file.write(pa.Table.from_pylist(rows, self.schema))
             file.close()
             found += [file.receipt()] if file.receipt() else []
-        return list(enumerate(found))
+        return found
 
     def deliver(self, epoch, *channels, drain=False, committed=True):
         outputs = self.written(*channels)
         self.running.deliver(EpochId(epoch, drain), outputs)
         if committed:
-            self.running.forget([output for _, output in outputs])
+            self.begins = replace(self.begins, last=EpochId(epoch, drain))
+            self.running.forget(outputs)
 
 
 def plain(rows):
@@ -263,7 +268,7 @@ def test_a_sink_is_closed_after_a_failure(spark):
 def test_results_as_a_table_and_as_a_spark_frame(spark, tmp_path):
     for sink in (ps.memory(), ps.parquet(tmp_path / "out")):
         epochs = Epochs(sink, tmp_path)
-        files = tuple(output for _, output in epochs.written(numbered(2), numbered(1)))
+        files = tuple(epochs.written(numbered(2), numbered(1)))
         for given, found in ((files, [1, 2]), ((), [])):
             results = Results(EpochId(0), SCHEMA, epochs.running.target, given, ("time",))
             assert results.table()["n"].to_pylist() == found
