@@ -5,6 +5,7 @@ load a parser of SQL.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from penstock import errors
@@ -110,6 +111,8 @@ if not TYPE_CHECKING:
         """Import the room of a public name, and keep the name here for the next time."""
         if name.startswith("__"):
             raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        if name not in _HOMES and find_spec(f"penstock.{name}") is not None:
+            return import_module(f"penstock.{name}")
         room = import_module(_HOMES.get(name, _REGISTRY))
         if name not in room.__all__:
             raise AttributeError(f"module 'penstock' has no attribute {name!r}")

@@ -155,10 +155,10 @@ def delete(path: str | os.PathLike[str], step: Step) -> None:
     _after(step, "delete", path)
 
 
-def reached(step: Step) -> None:
-    """A crash point without a file: something outside of the file system was done, or is about to be."""
+def reached(step: Step, note: str = "") -> None:
+    """A crash point without a file, such as an answer to a client; the record keeps the note as its path."""
     _before(step, "reach")
-    _after(step, "reach", "")
+    _after(step, "reach", note)
 
 
 class _Death:
