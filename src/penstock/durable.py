@@ -1,10 +1,11 @@
 """Files that must survive a kill or a loss of power: all syncs, renames, cuts and deletions of them.
 
-Each operation names its `Step`: what it is done for. Together, step and operation are a **crash point**. Two
-environment variables let tests use them; without these variables a point costs one comparison:
+Each operation names its `Step`: what it is done for. Together, step and operation are a **crash point**.
+Three environment variables let tests use them; without these variables a point costs one comparison:
 
 - `PENSTOCK_DIE_AT="manifest/rename"` kills the process just before that operation, `"manifest/rename:3"`
   before its third time.
+- `PENSTOCK_STOP_AT` stops it there instead, as SIGSTOP does, until somebody lets it go on.
 - `PENSTOCK_RECORD="folder"` records every operation of this process and its children there, with the bytes
   that each file had. Tests rebuild from it every disk that a loss of power could have left.
 """
@@ -162,11 +163,11 @@ def reached(step: Step, note: str = "") -> None:
 
 
 class _Death:
-    """Kills this process before the n-th time of one operation."""
+    """Kills or stops this process before the n-th time of one operation."""
 
-    def __init__(self, text: str) -> None:
-        point, _, number = text.partition(":")
-        self.point, self.left = point, int(number or 1)
+    def __init__(self, text: str, number: signal.Signals) -> None:
+        point, _, times = text.partition(":")
+        self.point, self.left, self.signal = point, int(times or 1), number
         self._lock = threading.Lock()
 
     def at(self, step: Step, operation: Operation) -> None:
@@ -175,7 +176,7 @@ class _Death:
         with self._lock:
             self.left -= 1
             if self.left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self.signal)
 
 
 class _Record:
@@ -211,13 +212,15 @@ class _Record:
 
 _DIES_AT: Final = "PENSTOCK_DIE_AT"
 _RECORDS_IN: Final = "PENSTOCK_RECORD"
-_death = _Death(os.environ[_DIES_AT]) if _DIES_AT in os.environ else None
+_STOPS_AT: Final = "PENSTOCK_STOP_AT"
+_SIGNALS: Final = {_DIES_AT: signal.SIGKILL, _STOPS_AT: signal.SIGSTOP}
+_deaths = [_Death(os.environ[name], number) for name, number in _SIGNALS.items() if name in os.environ]
 _record = _Record(Path(os.environ[_RECORDS_IN])) if _RECORDS_IN in os.environ else None
 
 
 def _before(step: Step, operation: Operation) -> None:
-    if _death is not None:
-        _death.at(step, operation)
+    for death in _deaths:
+        death.at(step, operation)
 
 
 def _after(

@@ -126,6 +126,48 @@ def test_a_drain_is_not_its_epoch(case, tmp_path):
     assert plain(case.read(sink, tmp_path)) == plain(numbered(1, 2))
 
 
+@every_sink
+def test_two_checkpoints_do_not_take_each_others_results_for_their_own(case, tmp_path):
+    """Defects 2 and 3, newcomer 1: a second checkpoint lost its results or replaced those of the first."""
+    sink = case.make(tmp_path)
+    if isinstance(sink, ps.query.ParquetSink):
+        sink = replace(sink, shared=True)
+    for id_ in ("a-0", "b-0"):
+        epochs = Epochs(sink, tmp_path / id_, id_=id_)
+        epochs.deliver(0, numbered(1 if id_ == "a-0" else 2))
+        epochs.deliver(1, numbered(3))
+    expected = numbered(2, 3) if case.name == "each" else numbered(1, 3, 2, 3)
+    # A function gets the number of an epoch and nothing else: each run has a function of its own.
+    assert plain(case.read(sink, tmp_path)) == plain(expected)
+
+
+@pytest.mark.parametrize("case", [each for each in SINK_CASES if each.name in {"parquet", "memory"}])
+def test_a_run_that_goes_back_takes_later_epochs_back(case, tmp_path):
+    sink = case.make(tmp_path)
+    assert sink.takes_back
+    epochs = Epochs(sink, tmp_path)
+    for epoch in range(4):
+        epochs.deliver(epoch, numbered(epoch))
+    epochs.begins = replace(epochs.begins, last=EpochId(1), back=True)
+    epochs.open()
+    assert plain(case.read(sink, tmp_path)) == plain(numbered(0, 1))
+    epochs.deliver(2, numbered(7))
+    assert plain(case.read(sink, tmp_path)) == plain(numbered(0, 1, 7))
+
+
+def test_a_delta_table_that_is_ahead_of_a_run_that_goes_back_is_refused(tmp_path):
+    epochs = Epochs(ps.delta(tmp_path / "table"), tmp_path)
+    for epoch in range(3):
+        epochs.deliver(epoch, numbered(epoch))
+    epochs.begins = replace(epochs.begins, last=EpochId(1), back=True)
+    with pytest.raises(
+        SinkError, match=r"up to epoch 2, but this run begins with epoch 2.*restore the table"
+    ):
+        epochs.open()
+    epochs.begins = replace(epochs.begins, last=EpochId(2))
+    epochs.open()
+
+
 EVERY_TYPE = {
     "time": (pa.timestamp("us", "UTC"), START),
     "local": (pa.timestamp("us"), dt.datetime(2024, 1, 1, 12)),  # noqa: DTZ001 -- a time without zone

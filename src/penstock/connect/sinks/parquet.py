@@ -57,28 +57,24 @@ class ParquetFiles:
     output: str
     begins: Begins
     shared: bool = False
+    step: Step = Step.DELIVERY
     _delivered: int = 0
 
-    @classmethod
-    def open(
-        cls, folder: Location, id_: str, output: str, begins: Begins, *, shared: bool = False
-    ) -> "ParquetFiles":
-        """Take the folder for an output, and drop what was delivered but never committed."""
-        found = cls(folder, id_, output, begins, shared)
-        for part in (folder, folder / _STAGING, folder / _RECORDS):
-            part.make(Step.DELIVERY)
-        found._refuse_others()
-        found._sweep()
-        last = "" if begins.last is None else str(begins.last)
-        for name in folder.names():
+    def __post_init__(self) -> None:
+        """Take the folder, and drop what was delivered but never committed."""
+        for part in (self.folder, self.folder / _STAGING, self.folder / _RECORDS):
+            part.make(self.step)
+        self._refuse_others()
+        self._sweep()
+        last = "" if self.begins.last is None else str(self.begins.last)
+        for name in self.folder.names():
             known = _NAME.fullmatch(name)
-            if known and known["id"] == id_ and known["epoch"] > last:
-                folder.delete(name, Step.DELIVERY)
-        folder.sync_names(Step.DELIVERY)
+            if known and known["id"] == self.id and known["epoch"] > last:
+                self.folder.delete(name, self.step)
+        self.folder.sync_names(self.step)
         # What the last manifest says was delivered, so this is right even if the record was lost.
-        found._record(last)
-        (folder / _RECORDS).sync_names(Step.DELIVERY)
-        return found
+        self._record(last)
+        (self.folder / _RECORDS).sync_names(self.step)
 
     def format(self, compression: str = "snappy") -> ResultFormat:
         """Where workers write."""
@@ -88,8 +84,8 @@ class ParquetFiles:
         """Rename the files of an epoch; when their names are on disk, the record says that it is whole."""
         for place, file in enumerate(files):
             name = f"{epoch}.{place:05d}.{self.id}.{self.begins.owner}.parquet"
-            self.folder.move(f"{_STAGING}/{file.name}", name, Step.DELIVERY)
-        self.folder.sync_names(Step.DELIVERY)
+            self.folder.move(f"{_STAGING}/{file.name}", name, self.step)
+        self.folder.sync_names(self.step)
         self._record(str(epoch))
 
     def committed(self) -> None:
@@ -103,16 +99,16 @@ class ParquetFiles:
         staging = self.folder / _STAGING
         for name in staging.names():
             if name.startswith(f"{self.id}."):
-                staging.delete(name, Step.DELIVERY)
+                staging.delete(name, self.step)
 
     def _record(self, through: str) -> None:
         record = _Record(self.id, self.output, self.shared, through)
         # By way of staging, where the next owner wipes it: a replaced driver cannot move the record.
         hidden = f"{_STAGING}/{self.id}.{uuid4().hex}.json"
-        with self.folder.output(hidden, Step.DELIVERY) as stream:
+        with self.folder.output(hidden, self.step) as stream:
             stream.write(seal(asdict(record)))
-        self.folder.sync(hidden, Step.DELIVERY)
-        self.folder.move(hidden, f"{_RECORDS}/{self.id}.json", Step.DELIVERY)
+        self.folder.sync(hidden, self.step)
+        self.folder.move(hidden, f"{_RECORDS}/{self.id}.json", self.step)
 
     def _refuse_others(self) -> None:
         """Refuse a folder in which others have files, unless all of them agreed to share it."""
@@ -158,7 +154,7 @@ class ParquetSink(Sink):
 
     def open(self, context: SinkContext) -> Delivery:
         """Take the folder, unless it has the results of another checkpoint."""
-        files = ParquetFiles.open(self.folder, context.id, context.name, context.begins, shared=self.shared)
+        files = ParquetFiles(self.folder, context.id, context.name, context.begins, shared=self.shared)
         return _ParquetDelivery(files)
 
     @property
