@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Source,
         console,
         dataframe,
+        delivered,
         delta,
         each,
         files,
@@ -76,6 +77,7 @@ __all__ = [
     "__version__",
     "console",
     "dataframe",
+    "delivered",
     "delta",
     "each",
     "errors",
@@ -91,7 +93,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "penstock.connect": "Sink Source console dataframe delta each files gates memory parquet rows",
+    "penstock.connect": "Sink Source console dataframe delivered delta each files gates memory parquet rows",
     "penstock.ingest": "TLS AsyncClient Client Connection Directory",
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
     "penstock.query": "Query Relation Stream outputs sql stream",

@@ -1,10 +1,11 @@
 """Files that must survive a kill or a loss of power: all syncs, renames, cuts and deletions of them.
 
 Each operation names its `Step`: what it is done for. Together, step and operation are a **crash point**.
-Three environment variables let tests use them; without these variables a point costs a few comparisons:
+Four environment variables let tests use them; without these variables a point costs a few comparisons:
 
 - `PENSTOCK_DIE_AT="manifest/rename"` kills the process just before that operation, `"manifest/rename:3"`
   before its third time.
+- `PENSTOCK_STOP_AT` stops it there instead, as SIGSTOP does, until somebody lets it go on.
 - `PENSTOCK_FAIL_AT="gate group/sync:2"` lets the second time of that operation fail with an input/output
   error instead, `"gate group/sync:2+"` the second and every later time.
 - `PENSTOCK_RECORD="folder"` records every operation of this process and its children there, with the bytes
@@ -30,6 +31,7 @@ __all__ = [
     "cut",
     "delete",
     "link",
+    "make_folder",
     "reached",
     "rename",
     "sync",
@@ -44,8 +46,14 @@ class Step(StrEnum):
 
     CHECKPOINT = "checkpoint"
     """The record that a checkpoint belongs to a query."""
+    OWNER = "owner"
+    """Who owns a checkpoint, and that its run has ended."""
+    GO_BACK = "go back"
+    """Epochs that are set aside when a run goes back to an earlier one."""
     SOURCE = "source"
     """What a source keeps in the checkpoint: its rows, or its name as a reader."""
+    OFFSETS = "offsets"
+    """What Spark plans to read in an epoch, made durable before its plan."""
     PLAN = "plan"
     """The plan of an epoch, before it runs."""
     ROUTER = "router"
@@ -133,6 +141,14 @@ def link(path: str | os.PathLike[str], to: str | os.PathLike[str], step: Step) -
     _after(step, "link", path, to)
 
 
+def make_folder(path: str | os.PathLike[str], step: Step) -> None:
+    """Make a folder and its parents, each with a name that lasts."""
+    missing = [each for each in (Path(path), *Path(path).parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        sync_folder(each.parent, step)
+
+
 def cut(handle: int, path: str | os.PathLike[str], size: int, step: Step) -> None:
     """Cut an open file to `size` bytes; lasts once it is synced."""
     _before(step, "cut")
@@ -154,11 +170,11 @@ def reached(step: Step, note: str = "") -> None:
 
 
 class _Death:
-    """Kills this process before the n-th time of one operation."""
+    """Kills or stops this process before the n-th time of one operation."""
 
-    def __init__(self, text: str) -> None:
-        point, _, number = text.partition(":")
-        self.point, self.left = point, int(number or 1)
+    def __init__(self, text: str, number: signal.Signals) -> None:
+        point, _, times = text.partition(":")
+        self.point, self.left, self.signal = point, int(times or 1), number
         self._lock = threading.Lock()
 
     def at(self, step: Step, operation: Operation) -> None:
@@ -167,7 +183,7 @@ class _Death:
         with self._lock:
             self.left -= 1
             if self.left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self.signal)
 
 
 class _Failure:
@@ -222,14 +238,16 @@ class _Record:
 _DIES_AT: Final = "PENSTOCK_DIE_AT"
 _FAILS_AT: Final = "PENSTOCK_FAIL_AT"
 _RECORDS_IN: Final = "PENSTOCK_RECORD"
-_death = _Death(os.environ[_DIES_AT]) if _DIES_AT in os.environ else None
+_STOPS_AT: Final = "PENSTOCK_STOP_AT"
+_SIGNALS: Final = {_DIES_AT: signal.SIGKILL, _STOPS_AT: signal.SIGSTOP}
+_deaths = [_Death(os.environ[name], number) for name, number in _SIGNALS.items() if name in os.environ]
 _failure = _Failure(os.environ[_FAILS_AT]) if _FAILS_AT in os.environ else None
 _record = _Record(Path(os.environ[_RECORDS_IN])) if _RECORDS_IN in os.environ else None
 
 
 def _before(step: Step, operation: Operation) -> None:
-    if _death is not None:
-        _death.at(step, operation)
+    for death in _deaths:
+        death.at(step, operation)
     if _failure is not None:
         _failure.at(step, operation)
 

@@ -30,6 +30,7 @@ __all__ = [
     "BadWindow",
     "BufferFull",
     "CheckpointError",
+    "CheckpointInUse",
     "ClosedClient",
     "DamagedCheckpoint",
     "DamagedLog",
@@ -39,6 +40,7 @@ __all__ = [
     "IngestError",
     "LogEnded",
     "LogFull",
+    "LostCheckpoint",
     "MissingPackage",
     "MissingSegment",
     "NoCheckpoint",
@@ -160,6 +162,14 @@ class CheckpointError(PenstockError):
 
 class ForeignCheckpoint(CheckpointError):
     """The checkpoint belongs to another query."""
+
+
+class CheckpointInUse(CheckpointError):
+    """Another run owns the checkpoint, or may own it."""
+
+
+class LostCheckpoint(CheckpointError):
+    """Another run has taken over the checkpoint of this one."""
 
 
 class DamagedCheckpoint(CheckpointError):

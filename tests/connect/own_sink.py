@@ -19,7 +19,7 @@ class SqliteSink(ps.Sink):
         with closing(sqlite3.connect(self.path)) as database:
             database.execute("CREATE TABLE IF NOT EXISTS results (output TEXT, row TEXT)")
             database.execute("CREATE TABLE IF NOT EXISTS done (output TEXT PRIMARY KEY, version INTEGER)")
-        return SqliteDelivery(self.path, context.name)
+        return SqliteDelivery(self.path, context.id)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 import penstock as ps
 from connect.sink_cases import SINK_CASES
-from penstock.connect import SINKS, ConsoleSink, EpochId, ResultFile, Results
+from penstock.connect import SINKS, Begins, ConsoleSink, EpochId, ResultFile, Results
 from penstock.errors import BadSink, RunError, SinkError
 from penstock.runtime.delivering import OpenSink
 from penstock.state.storage import Location
@@ -27,16 +28,19 @@ def numbered(*numbers):
 class Epochs:
     """Delivers rows to a sink as an epoch does, a file for each channel, without Spark."""
 
-    def __init__(self, sink, folder, schema=SCHEMA):
+    def __init__(self, sink, folder, schema=SCHEMA, id_="a-0"):
         self.sink = sink
         self.schema = schema
         self.folder = Location.of(folder / "state")
+        self.id = id_
+        self.begins = Begins(owner=0)
         self.open()
 
     def open(self):
         """A run begins."""
-        self.running = OpenSink(self.sink, "run", self.folder, ("time",), None)
-        self.running.prepare(self.schema)
+        self.begins = replace(self.begins, owner=self.begins.owner + 1)
+        self.running = OpenSink(self.sink, self.id, "run", self.folder, ("time",), None)
+        self.running.prepare(self.schema, self.begins)
 
     def written(self, *channels):
         """Channels write; the receipts."""
@@ -46,13 +50,14 @@ class Epochs:
             file.write(pa.Table.from_pylist(rows, self.schema))
             file.close()
             found += [file.receipt()] if file.receipt() else []
-        return list(enumerate(found))
+        return found
 
     def deliver(self, epoch, *channels, drain=False, committed=True):
         outputs = self.written(*channels)
         self.running.deliver(EpochId(epoch, drain), outputs)
         if committed:
-            self.running.forget([output for _, output in outputs])
+            self.begins = replace(self.begins, last=EpochId(epoch, drain))
+            self.running.forget(outputs)
 
 
 def plain(rows):
@@ -119,6 +124,48 @@ def test_a_drain_is_not_its_epoch(case, tmp_path):
     epochs.open()
     epochs.deliver(0, numbered(2), drain=True)
     assert plain(case.read(sink, tmp_path)) == plain(numbered(1, 2))
+
+
+@every_sink
+def test_two_checkpoints_do_not_take_each_others_results_for_their_own(case, tmp_path):
+    """Defects 2 and 3, newcomer 1: a second checkpoint lost its results or replaced those of the first."""
+    sink = case.make(tmp_path)
+    if isinstance(sink, ps.query.ParquetSink):
+        sink = replace(sink, shared=True)
+    for id_ in ("a-0", "b-0"):
+        epochs = Epochs(sink, tmp_path / id_, id_=id_)
+        epochs.deliver(0, numbered(1 if id_ == "a-0" else 2))
+        epochs.deliver(1, numbered(3))
+    expected = numbered(2, 3) if case.name == "each" else numbered(1, 3, 2, 3)
+    # A function gets the number of an epoch and nothing else: each run has a function of its own.
+    assert plain(case.read(sink, tmp_path)) == plain(expected)
+
+
+@pytest.mark.parametrize("case", [each for each in SINK_CASES if each.name in {"parquet", "memory"}])
+def test_a_run_that_goes_back_takes_later_epochs_back(case, tmp_path):
+    sink = case.make(tmp_path)
+    assert sink.takes_back
+    epochs = Epochs(sink, tmp_path)
+    for epoch in range(4):
+        epochs.deliver(epoch, numbered(epoch))
+    epochs.begins = replace(epochs.begins, last=EpochId(1), back=True)
+    epochs.open()
+    assert plain(case.read(sink, tmp_path)) == plain(numbered(0, 1))
+    epochs.deliver(2, numbered(7))
+    assert plain(case.read(sink, tmp_path)) == plain(numbered(0, 1, 7))
+
+
+def test_a_delta_table_that_is_ahead_of_a_run_that_goes_back_is_refused(tmp_path):
+    epochs = Epochs(ps.delta(tmp_path / "table"), tmp_path)
+    for epoch in range(3):
+        epochs.deliver(epoch, numbered(epoch))
+    epochs.begins = replace(epochs.begins, last=EpochId(1), back=True)
+    with pytest.raises(
+        SinkError, match=r"up to epoch 2, but this run begins with epoch 2.*restore the table"
+    ):
+        epochs.open()
+    epochs.begins = replace(epochs.begins, last=EpochId(2))
+    epochs.open()
 
 
 EVERY_TYPE = {
@@ -263,7 +310,7 @@ def test_a_sink_is_closed_after_a_failure(spark):
 def test_results_as_a_table_and_as_a_spark_frame(spark, tmp_path):
     for sink in (ps.memory(), ps.parquet(tmp_path / "out")):
         epochs = Epochs(sink, tmp_path)
-        files = tuple(output for _, output in epochs.written(numbered(2), numbered(1)))
+        files = tuple(epochs.written(numbered(2), numbered(1)))
         for given, found in ((files, [1, 2]), ((), [])):
             results = Results(EpochId(0), SCHEMA, epochs.running.target, given, ("time",))
             assert results.table()["n"].to_pylist() == found

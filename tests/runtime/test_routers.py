@@ -2,8 +2,9 @@ import pytest
 
 from penstock.connect import EpochId
 from penstock.errors import DamagedCheckpoint
+from penstock.query import KEPT_EPOCHS
 from penstock.routing import first_router
-from penstock.runtime.checkpoint import KEPT_MANIFESTS, Checkpoint
+from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.records import EpochPlan, Manifest, StagePlan
 from penstock.runtime.routers import Routers
 from penstock.state.storage import Location
@@ -11,9 +12,7 @@ from penstock.state.storage import Location
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    found = Checkpoint(Location(str(tmp_path)))
-    found.claim("digest", "a query")
-    return found
+    return Checkpoint(Location(str(tmp_path))).claim("digest", "a query")
 
 
 def happened(checkpoint, epoch, router, target):
@@ -38,7 +37,7 @@ def test_routers_are_kept_as_long_as_a_kept_plan_names_them(checkpoint):
     for epoch, (router, target) in enumerate([(0, 0), (1, 2), (2, 2), (2, 2), (2, 2)]):
         happened(checkpoint, epoch, names[router], names[target])
         checkpoint.collect(orphans=False)
-    assert len((checkpoint.root / "manifests").names()) == KEPT_MANIFESTS
+    assert len((checkpoint.root / "manifests").names()) == KEPT_EPOCHS
     assert checkpoint.routers.names() == sorted([names[2], names[3]])
     # What the plan of an epoch names that has not happened yet stays, also when orphans are looked for.
     unborn = routers.store(first_router("uniform", 9))

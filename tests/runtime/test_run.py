@@ -168,10 +168,21 @@ def test_delta_has_one_transaction_per_epoch_and_none_twice(tmp_path):
     table = deltalake.DeltaTable(str(tmp_path / "table"))
     assert table.transaction_version("test") == 3
     assert sorted(table.to_pyarrow_table()["n"].to_pylist()) == [1, 1, 1]
+    # A checkpoint that has forgotten its epochs would take its next results for delivered.
     for part in ("manifests", "plans", "segments", "spark"):
         shutil.rmtree(tmp_path / "state" / part)
-    query.start(ps.delta(tmp_path / "table", app="test"), checkpoint=tmp_path / "state").wait()
-    assert deltalake.DeltaTable(str(tmp_path / "table")).to_pyarrow_table().num_rows == 3
+    with pytest.raises(SinkError, match="up to epoch 1, but this run begins with epoch 0"):
+        query.start(ps.delta(tmp_path / "table", app="test"), checkpoint=tmp_path / "state")
+
+
+def test_two_checkpoints_of_one_query_both_deliver_to_a_delta_table(tmp_path):
+    """Defect 2: under the query's name, the second checkpoint found its epochs delivered and lost them."""
+    query = readings([(1, "a", 1.0), (12, "a", 1.0)], [(25, "a", 1.0)]).window("10 seconds").agg(n=ps.count())
+    for checkpoint in ("one", "two"):
+        run = query.start(ps.delta(tmp_path / "table"), checkpoint=tmp_path / checkpoint)
+        run.wait()
+        assert run.counts.results == 3
+    assert deltalake.DeltaTable(str(tmp_path / "table")).to_pyarrow_table().num_rows == 6
 
 
 def test_a_delta_table_of_other_columns_is_refused(tmp_path):

@@ -39,7 +39,7 @@ def test_a_harmed_segment_is_named(tmp_path):
     path = tmp_path / segment.name
     data = path.read_bytes()
     path.write_bytes(b"\0" * len(data))
-    with pytest.raises(DamagedCheckpoint, match=f"{segment.name} cannot be read"):
+    with pytest.raises(DamagedCheckpoint, match=f"{segment.name} is altered"):
         read(folder, segment)
     path.write_bytes(data[:-10])
     with pytest.raises(DamagedCheckpoint, match=f"{segment.name} has {len(data) - 10} bytes"):

@@ -34,11 +34,16 @@ def state(  # noqa: PLR0913 -- each is one option of the command
     export: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the state of a stage to this Parquet file.")
     ] = None,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Give up an epoch that was planned and can never finish.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """List what a checkpoint keeps, print the state of a key, compare two epochs, or export a stage.
 
-    Nothing is written to the checkpoint, Spark does not run, and the query may run at the same time.
+    Spark does not run. Nothing is written to the checkpoint, and the query may run at the same time. The
+    exception is --abandon: the plan and Spark's offsets of the epoch after the last one are set aside, so
+    that the next start plans it anew, with the limits that it has then.
 
     Example: [bold]penstock state checkpoint --key berlin[/]
 
@@ -49,8 +54,10 @@ def state(  # noqa: PLR0913 -- each is one option of the command
     from penstock.cli import state_tables as tables  # noqa: PLC0415 -- Arrow is slow to import
     from penstock.runtime.state_view import StateView, changes  # noqa: PLC0415
 
-    if sum(each is not None for each in (key or None, compare, export)) > 1:
-        raise typer.BadParameter("give one of --key, --compare and --export")
+    if sum(each is not None for each in (key or None, compare, export, abandon or None)) > 1:
+        raise typer.BadParameter("give one of --key, --compare, --export and --abandon")
+    if abandon:
+        return _abandoned(folder, json=json)
     view = StateView(folder)
     if compare is not None:
         before, after = (view.manifest(each) for each in compare)
@@ -71,6 +78,20 @@ def _give(json: bool, value: dict[str, Any], show: Any, *shown: Any) -> None:  #
         sys.stdout.write(json_text.dumps(value, default=str) + "\n")
     else:
         show(*shown)
+
+
+def _abandoned(folder: str, *, json: bool) -> None:
+    from penstock.runtime.going_back import abandon  # noqa: PLC0415 -- Arrow is slow to import
+    from penstock.state.storage import Location  # noqa: PLC0415
+
+    epoch = abandon(Location.of(folder))
+    words = "no epoch is planned: there is nothing to abandon"
+    if epoch is not None:
+        words = (
+            f"epoch {epoch} is abandoned: its plan and Spark's offsets are in {folder}/aside; the next start "
+            "plans it anew, with the limits that it has then"
+        )
+    _give(json, {"abandoned": epoch}, typer.echo, words)
 
 
 def _exported(view: "StateView", manifest: "Manifest", stage: int | None, file: Path, *, json: bool) -> None:

@@ -1,7 +1,7 @@
 """Sources of tuples and sinks of results: `Source`, `Sink`, and one file for each kind."""
 
 from penstock.connect.results import EpochId, Output, ResultFile, ResultFormat, Results
-from penstock.connect.sink import Delivery, Sink, SinkContext
+from penstock.connect.sink import Begins, Delivery, Sink, SinkContext
 from penstock.connect.sinks import (
     SINKS,
     ConsoleSink,
@@ -10,6 +10,7 @@ from penstock.connect.sinks import (
     MemorySink,
     ParquetSink,
     console,
+    delivered,
     delta,
     each,
     memory,
@@ -32,6 +33,7 @@ __all__ = [
     "CORRUPT",
     "SINKS",
     "SOURCES",
+    "Begins",
     "ConsoleSink",
     "DataFrameSource",
     "Delivery",
@@ -53,6 +55,7 @@ __all__ = [
     "SourceContext",
     "console",
     "dataframe",
+    "delivered",
     "delta",
     "each",
     "files",

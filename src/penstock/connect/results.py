@@ -48,11 +48,12 @@ class EpochId:
 
 @dataclass(frozen=True)
 class ResultFormat:
-    """Where channels write results, and in which format."""
+    """Where channels write results, and in which format; the names of their files begin with `label`."""
 
     folder: Location
     kind: Literal["parquet", "arrow"]
     compression: str = "none"
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class ResultFile:
     def __init__(self, target: ResultFormat, schema: pa.Schema) -> None:
         self._target = target
         self._schema = schema
-        self._name = f"{uuid4().hex}.{target.kind}"
+        self._name = f"{target.label}{uuid4().hex}.{target.kind}"
         self._rows = 0
         self._open_files = ExitStack()
         self._stream: Any = None

@@ -18,6 +18,9 @@ must replace what it has of that epoch, or ignore the second delivery. There are
 - store `epoch.version` in the same transaction as the rows, and ignore versions that are not above it.
 
 If `deliver` raises, the run fails and the epoch counts as not delivered.
+
+Records of a sink belong to `SinkContext.id`. Under the name of the query alone, a second checkpoint would
+find the epochs of the first and take its own for delivered.
 """
 
 from abc import ABC, abstractmethod
@@ -32,25 +35,42 @@ from penstock.state.storage import Location
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Delivery", "Sink", "SinkContext"]
+__all__ = ["Begins", "Delivery", "Sink", "SinkContext"]
+
+
+@dataclass(frozen=True)
+class Begins:
+    """Where a run begins: `last` is the last committed epoch, None if there is none.
+
+    Whatever a sink has of later epochs was delivered by a run that ended before it could commit: at most one
+    epoch, which will be delivered again. But if the run goes `back` to an earlier epoch, there may be many,
+    and what will be delivered under their ids has other rows. `owner` is a number that grows with every run.
+    """
+
+    last: EpochId | None = None
+    back: bool = False
+    owner: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class SinkContext:
     """What a sink gets when a run opens it.
 
-    `name` is the same in every run over a checkpoint, and different for each output of a query. `schema` are
-    the columns of the results. `folder` is a folder of the checkpoint for this sink alone; unless the sink
-    overrides `Sink.writes`, result files pass through it and everything in it is deleted when a run starts.
-    `order` are the columns that give the time of a result, by which `Results.table` sorts; it is empty if
-    results come in the order of the source. Later versions may add fields.
+    `id` is unique to this output of this checkpoint and the same in every run over it: two checkpoints of one
+    query have two. `name` is the name of the run, or a digest of the query. `schema` are the columns of the
+    results. `folder` is a folder of the checkpoint for this sink alone; unless the sink overrides
+    `Sink.writes`, result files pass through it and everything in it is deleted when a run starts. `order` are
+    the columns that give the time of a result, by which `Results.table` sorts; it is empty if results come in
+    the order of the source. Later versions may add fields.
     """
 
+    id: str
     name: str
     schema: pa.Schema
     folder: Location
     session: "SparkSession"
     order: tuple[str, ...] = ()
+    begins: Begins = Begins()
 
 
 class Delivery(ABC):
@@ -78,6 +98,11 @@ class Sink(ABC):
 
     keeps_files: ClassVar[bool] = False
     """Whether delivered files belong to the sink; by default they are deleted after the commit."""
+
+    takes_back: ClassVar[bool] = False
+    """Whether `open` drops what it has of epochs after `context.begins.last`, or refuses if it cannot.
+
+    Without it a run into this sink cannot go back to an earlier epoch."""
 
     @abstractmethod
     def open(self, context: SinkContext) -> Delivery:

@@ -53,6 +53,7 @@ from penstock.operators import (
 from penstock.query.query import Engine, Query, install, installed, outputs
 from penstock.query.relation import Derived, Grouped, Relation, derived
 from penstock.query.run_options import (
+    KEPT_EPOCHS,
     MERGINGS,
     MOST_CHANNELS,
     MOST_MOVED,
@@ -66,6 +67,7 @@ from penstock.query.sql import sql
 from penstock.query.stream import Stream, stream
 
 __all__ = [
+    "KEPT_EPOCHS",
     "MERGINGS",
     "MOST_CHANNELS",
     "MOST_MOVED",

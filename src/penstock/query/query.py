@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from penstock.connect import ParquetSink, Sink
 from penstock.errors import BadName, QueryError
 from penstock.query.run_options import (
+    KEPT_EPOCHS,
     MOST_MOVED,
     Merging,
     PartitioningName,
@@ -78,6 +79,9 @@ class Query:
         resources: Mapping[int, Resources | str] | None = None,
         most_moved: int = MOST_MOVED,
         policy: Callable[[Any], Iterable[Any]] | None = None,
+        takeover: bool = False,
+        from_epoch: int | None = None,
+        keep_epochs: int = KEPT_EPOCHS,
     ) -> "Run":
         """Run the query in the background and return the handle of the run, a ``ps.Run``.
 
@@ -105,6 +109,12 @@ class Query:
             most_moved: The approximate limit of bytes of a stage's state that one epoch moves in a rescale.
             policy: Called after each epoch with an ``Observation``; returns the ``Rescale`` requests to
                 follow. If a policy fails, the failure is logged and the run continues.
+            takeover: Take the checkpoint from a run that has it; that run then fails. Without it, a
+            checkpoint
+                that another live run has is refused.
+            from_epoch: Go back to this epoch, one of the last ``keep_epochs``; what came later is set aside
+                in the checkpoint and dropped from the sinks.
+            keep_epochs: How many of the last epochs the checkpoint keeps, 1 to 90.
         """
         options = RunOptions(
             checkpoint=checkpoint,
@@ -120,6 +130,9 @@ class Query:
             resources=resources,
             most_moved=most_moved,
             policy=policy,
+            takeover=takeover,
+            from_epoch=from_epoch,
+            keep_epochs=keep_epochs,
         )
         return installed().start(self, checked_sinks(sinks, len(self.outputs), options), options)
 

@@ -22,7 +22,7 @@ from penstock.operators import (
     shown_keys,
 )
 from penstock.query.query import Query
-from penstock.query.run_options import MOST_MOVED, Merging, PartitioningName, Strategy
+from penstock.query.run_options import KEPT_EPOCHS, MOST_MOVED, Merging, PartitioningName, Strategy
 from penstock.routing import Resources
 
 if TYPE_CHECKING:
@@ -84,6 +84,9 @@ class Relation(
         resources: Mapping[int, Resources | str] | None = None,
         most_moved: int = MOST_MOVED,
         policy: Callable[[Any], Iterable[Any]] | None = None,
+        takeover: bool = False,
+        from_epoch: int | None = None,
+        keep_epochs: int = KEPT_EPOCHS,
     ) -> "Run":
         """Deliver the tuples to a sink and return the handle of the run, a ``ps.Run``.
 
@@ -104,6 +107,9 @@ class Relation(
             resources=resources,
             most_moved=most_moved,
             policy=policy,
+            takeover=takeover,
+            from_epoch=from_epoch,
+            keep_epochs=keep_epochs,
         )
 
     def explain(

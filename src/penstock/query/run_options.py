@@ -8,7 +8,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from penstock.connect import ParquetSink, Sink
-from penstock.connect.checks import one_of, path_text, printable, session_or_none, short, whole_number
+from penstock.connect.checks import flag, one_of, path_text, printable, session_or_none, short, whole_number
 from penstock.errors import BadOption, BadRouting, BadSink
 from penstock.routing import PARTITIONINGS, Resources
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "KEPT_EPOCHS",
     "MERGINGS",
     "MOST_CHANNELS",
     "MOST_MOVED",
@@ -41,6 +42,11 @@ MOST_MOVED: Final = 512 * 2**20
 MOST_CHANNELS: Final = 1024
 """The most channels that a stage can have."""
 
+KEPT_EPOCHS: Final = 3
+"""The default of the number of last epochs that a checkpoint keeps."""
+
+# Spark keeps its offsets of the last 100 epochs.
+_MOST_EPOCHS = 90
 _MOST_BYTES = 2**63 - 1
 _MOST_STAGES = 10_000
 _MOST_COST = 1e9  # seconds for one tuple; a larger value would overflow when loads are added up
@@ -69,6 +75,9 @@ class RunOptions:
     resources: Mapping[int, Resources | str] | None = None
     most_moved: int = MOST_MOVED
     policy: Callable[[Any], Iterable[Any]] | None = None
+    takeover: bool = False
+    from_epoch: int | None = None
+    keep_epochs: int = KEPT_EPOCHS
 
     def __post_init__(self) -> None:
         """Check every option and keep plain values: an int for a numpy integer, a text for a path."""
@@ -100,6 +109,23 @@ class RunOptions:
                 f"policy={short(self.policy)}; give a function from an Observation to Rescales, such as "
                 "ps.rebalance_when()"
             )
+
+        self._check_checkpoint()
+
+    def _check_checkpoint(self) -> None:
+        flag("takeover", self.takeover, BadOption)
+        hint = ": an epoch that the checkpoint keeps"
+        if self.from_epoch is not None:
+            self._set(
+                "from_epoch", whole_number("from_epoch", self.from_epoch, 0, 2**62, BadOption, hint=hint)
+            )
+        if self.from_epoch is not None and self.takeover:
+            raise BadOption(
+                "from_epoch and takeover=True together; give one of them: stop the run that has the "
+                "checkpoint, then go back"
+            )
+        most = _MOST_EPOCHS
+        self._set("keep_epochs", whole_number("keep_epochs", self.keep_epochs, 1, most, BadOption))
 
     def check_stages(self, stages: int) -> None:
         """Check that costs and resources name stages of the query."""

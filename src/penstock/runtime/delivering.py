@@ -1,7 +1,7 @@
 """A sink in a run: the code between an epoch and the `Delivery` of any sink."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +9,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from penstock.compile import Feed
-from penstock.connect import Delivery, EpochId, Output, ResultFormat, Results, Sink, SinkContext
+from penstock.connect import Begins, Delivery, EpochId, Output, ResultFormat, Results, Sink, SinkContext
 from penstock.connect.results import ResultFile
 from penstock.durable import Step
 from penstock.errors import BadSink
@@ -26,6 +26,7 @@ class OpenSink:
     """Opens a sink, gives it the files of each epoch, and deletes those that it does not keep."""
 
     sink: Sink
+    id: str
     name: str
     folder: Location
     order: tuple[str, ...]
@@ -36,9 +37,10 @@ class OpenSink:
     _epoch: EpochId | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.target = self.sink.writes(self.folder)
+        # Names of files say whose they are, so that in a shared folder everybody deletes only their own.
+        self.target = replace(self.sink.writes(self.folder), label=f"{self.id}.")
 
-    def prepare(self, schema: pa.Schema) -> None:
+    def prepare(self, schema: pa.Schema, begins: Begins) -> None:
         """Open the sink before the first epoch, and delete what failed attempts left behind."""
         self._schema = schema
         if not self.sink.keeps_files:
@@ -46,7 +48,13 @@ class OpenSink:
             for name in self.target.folder.names():
                 self.target.folder.delete(name, Step.COLLECT)
         context = SinkContext(
-            name=self.name, schema=schema, folder=self.folder, session=self.session, order=self.order
+            id=self.id,
+            name=self.name,
+            schema=schema,
+            folder=self.folder,
+            session=self.session,
+            order=self.order,
+            begins=begins,
         )
         opened = self.sink.open(context)
         if not isinstance(opened, Delivery):
@@ -55,14 +63,11 @@ class OpenSink:
             )
         self._delivery = opened
 
-    def deliver(self, epoch: EpochId, outputs: Sequence[tuple[int, Output]]) -> None:
+    def deliver(self, epoch: EpochId, files: Sequence[Output]) -> None:
         """Deliver the files of an epoch; a replay delivers the same rows again."""
         assert self._delivery is not None, "a sink is opened before the first epoch"
         self._epoch = epoch
-        files = tuple(output for _, output in outputs)
-        self._delivery.deliver(
-            self._epoch, Results(self._epoch, self._schema, self.target, files, self.order)
-        )
+        self._delivery.deliver(epoch, Results(epoch, self._schema, self.target, tuple(files), self.order))
 
     def forget(self, outputs: Sequence[Output]) -> None:
         """Clean up after the epoch is committed."""

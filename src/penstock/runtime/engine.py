@@ -4,20 +4,25 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
-from penstock.connect import ParquetSink, ResultFormat, Sink
+from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
+from penstock.connect.sinks.parquet import ParquetFiles
+from penstock.durable import Step
+from penstock.errors import BadSink
 from penstock.query import Query, RunOptions, Stream
 from penstock.routing import Resources
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.delivering import OpenSink
 from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
-from penstock.runtime.graph import build
+from penstock.runtime.going_back import go_back, resume_going_back, went_back
+from penstock.runtime.graph import Graph, build
 from penstock.runtime.planning import Planner
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
 from penstock.runtime.rescale.policies import guarded
@@ -50,10 +55,11 @@ class SparkEngine:
         options.check_stages(len(subqueries.stages))
         spark = options.session or spark_session()
         root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))
-        folder = Checkpoint(root)
+        folder = replace(Checkpoint(root), kept=options.keep_epochs).identified()
         deliveries = [
             OpenSink(
                 sink=sink,
+                id=f"{folder.id}-{place}",
                 name=_named(options.name or query.fingerprint(), place),
                 folder=_own(root / "results", place, sinks),
                 order=query.outputs[place].order,
@@ -62,17 +68,41 @@ class SparkEngine:
             for place, sink in enumerate(sinks)
         ]
         graph = build(spark, subqueries, deliveries, ResultFormat(folder.between, "parquet"))
+        if options.from_epoch is not None:
+            _check_takes_back(sinks)
         notes = [_note(runner).to_json() for runner in graph.stages]
-        folder.claim(query.fingerprint(), repr(query), notes)
-        folder.collect(orphans=True)
-        streams = query.streams
+        folder = folder.claim(
+            query.fingerprint(), repr(query), notes, run=options.name or "", takeover=options.takeover
+        )
+        # Everything from here on is done as the owner, and undone if it fails.
+        with ExitStack() as undo:
+            undo.callback(_close, deliveries, folder)
+            run = self._begin(query, subqueries, options, spark, folder, graph)
+            undo.pop_all()
+        return run
+
+    def _begin(  # noqa: PLR0913, PLR0917 -- what start has found so far
+        self,
+        query: Query,
+        subqueries: Subqueries,
+        options: RunOptions,
+        spark: SparkSession,
+        folder: Checkpoint,
+        graph: Graph,
+    ) -> Run:
+        begins = _begins(folder, options.from_epoch)
+        root, streams = folder.root, query.streams
+        deliveries = [each.delivery for each in graph.outlets]
+        for outlet in graph.outlets:
+            outlet.delivery.prepare(outlet.schema, begins)
+        aside = _Aside(root, folder.id, begins, options, streams)
         frames = [
             marked(open_source(spark, each, _own(root / "rows", each.name, streams)), each)
             for each in streams
         ]
         arrivals, frame = together(streams, frames)
         ends = all(map(bounded, streams))
-        run = Run(bounded=ends, name=options.name, close=lambda: _close(deliveries))
+        run = Run(bounded=ends, name=options.name, close=lambda: _close(deliveries, folder))
         rescaling = Rescaling(
             runners=graph.stages,
             routers=Routers(folder.routers),
@@ -86,11 +116,9 @@ class SparkEngine:
             graph=graph,
             checkpoint=folder,
             rescaling=rescaling,
-            late={each.name: _late(options.late, root, each, streams) for each in streams},
-            rejects={each.name: _rejects(options.rejects, root, each, streams) for each in streams},
-            missed=lambda stage, columns: SetAside(
-                _aside(options.late, root / "late") / f"stage-{stage}", columns
-            ),
+            late={each.name: aside.late(each) for each in streams},
+            rejects={each.name: aside.rejects(each) for each in streams},
+            missed=aside.missed(len(graph.stages)) if options.merging == "best effort" else {},
             merging=options.merging,
         )
         planner = Planner(graph, folder, _channels(options, spark, subqueries), rescaling, time.time)
@@ -100,6 +128,61 @@ class SparkEngine:
             epochs.planner.match(epochs.last)
         run.begin(epochs, _starter(frame, folder, run_once=ends, name=options.name))
         return run
+
+
+def _begins(folder: Checkpoint, from_epoch: int | None) -> Begins:
+    """Where the run begins, once everything that does not count any more is gone from the checkpoint."""
+    assert folder.ownership is not None
+    resume_going_back(folder)
+    if from_epoch is not None:
+        go_back(folder, from_epoch)
+    folder.collect(orphans=True)
+    latest = folder.latest()
+    last = None if latest is None else latest.epoch_id
+    return Begins(last, back=went_back(folder, last), owner=folder.ownership.number)
+
+
+def _check_takes_back(sinks: tuple[Sink, ...]) -> None:
+    for sink in sinks:
+        if not sink.takes_back:
+            raise BadSink(
+                f"from_epoch: {sink!r} cannot take back what it has of later epochs; give a sink that can, "
+                "such as ps.parquet(), or one of your own with takes_back = True"
+            )
+
+
+@dataclass(frozen=True)
+class _Aside:
+    """Where late tuples and rejects go: to a folder of the checkpoint, or to the one that was given."""
+
+    root: Location
+    id: str
+    begins: Begins
+    options: RunOptions
+    streams: tuple[Stream, ...]
+
+    def late(self, stream: Stream) -> SetAside:
+        """Late tuples of a stream."""
+        folder = _own(self._folder("late", self.options.late), stream.name, self.streams)
+        return SetAside(self._open(folder, "late"), tuple(f"`{name}`" for name in stream.schema.names))
+
+    def rejects(self, stream: Stream) -> SetAside:
+        """Tuples of a stream that do not fit its schema."""
+        folder = _own(self._folder("rejects", self.options.rejects), stream.name, self.streams)
+        return SetAside(self._open(folder, "rejects"), (f"{REJECT} AS reason", f"{RECORD} AS record"))
+
+    def missed(self, stages: int) -> dict[int, ParquetFiles]:
+        """Tuples of each stage that a slower input brought too late."""
+        late = self._folder("late", self.options.late)
+        return {number: self._open(late / f"stage-{number}", "late") for number in range(stages)}
+
+    def _folder(self, kind: str, given: ParquetSink | None) -> Location:
+        return self.root / kind if given is None else given.folder
+
+    def _open(self, folder: Location, kind: str) -> ParquetFiles:
+        given = self.options.late if kind == "late" else self.options.rejects
+        shared = given is not None and given.shared
+        return ParquetFiles(folder, f"{self.id}-{kind}", kind, self.begins, shared, Step.ASIDE)
 
 
 def _resources(stage: Stage, options: RunOptions) -> Resources:
@@ -119,7 +202,7 @@ def _starter(
     frame: DataFrame, folder: Checkpoint, *, run_once: bool, name: str | None
 ) -> Callable[[Callable[[DataFrame, int], None]], StreamingQuery]:
     def start(epoch: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        writer = frame.writeStream.foreachBatch(epoch).option("checkpointLocation", folder.spark)
+        writer = frame.writeStream.foreachBatch(epoch).option("checkpointLocation", folder.spark.uri)
         if name:
             writer = writer.queryName(name)
         return (writer.trigger(availableNow=True) if run_once else writer).start()
@@ -136,22 +219,6 @@ def _named(name: str, place: int) -> str:
     return name if place == 0 else f"{name}-{place}"
 
 
-def _late(sink: ParquetSink | None, root: Location, stream: Stream, streams: tuple[Stream, ...]) -> SetAside:
-    columns = tuple(f"`{name}`" for name in stream.schema.names)
-    return SetAside(_own(_aside(sink, root / "late"), stream.name, streams), columns)
-
-
-def _rejects(
-    sink: ParquetSink | None, root: Location, stream: Stream, streams: tuple[Stream, ...]
-) -> SetAside:
-    columns = (f"{REJECT} AS reason", f"{RECORD} AS record")
-    return SetAside(_own(_aside(sink, root / "rejects"), stream.name, streams), columns)
-
-
-def _aside(sink: ParquetSink | None, otherwise: Location) -> Location:
-    return otherwise if sink is None else sink.folder
-
-
 def _channels(options: RunOptions, spark: SparkSession, subqueries: Subqueries) -> tuple[int, ...]:
     """The channels of every stage: the given total, in proportion to the cost of a tuple.
 
@@ -164,8 +231,9 @@ def _channels(options: RunOptions, spark: SparkSession, subqueries: Subqueries) 
     return channels_of(subqueries, max(options.channels, hosts), options.costs)
 
 
-def _close(sinks: Iterable[OpenSink]) -> None:
-    """Close every sink, then raise the first failure."""
+def _close(sinks: Iterable[OpenSink], checkpoint: Checkpoint) -> None:
+    """Close every sink and give the checkpoint back, then raise the first failure."""
     with ExitStack() as stack:
+        stack.callback(checkpoint.release)
         for each in sinks:
             stack.callback(each.close)

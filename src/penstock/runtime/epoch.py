@@ -4,7 +4,7 @@ The plan, the tuples and the manifest before it decide everything that an epoch 
 does the same again. Nothing that it leaves behind counts before its manifest is written.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from penstock.connect import EpochId
 from penstock.connect.results import Output
+from penstock.connect.sinks.parquet import ParquetFiles
 from penstock.durable import Step
 from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Advance, Seen
@@ -47,7 +48,7 @@ class RunSetup:
     rescaling: Rescaling
     late: Mapping[str, SetAside]
     rejects: Mapping[str, SetAside]
-    missed: Callable[[int, tuple[str, ...]], SetAside]
+    missed: Mapping[int, ParquetFiles]
     merging: Merging
 
 
@@ -250,15 +251,15 @@ class Epoch:
 
     def _deliver(self) -> int:
         """Give every outlet its files and return the number of results."""
+        self.works.checkpoint.hold()
         results = 0
         widest = max((each.channels for each in self.plan.stages), default=1)
         for outlet in self.works.graph.outlets:
             files = [each for way in outlet.exits for each in self.outputs.get(way, [])]
             for each in outlet.written:
                 files += written(outlet, each, self.intake, widest)
-            numbered = [(place, output) for place, (_, output) in enumerate(files)]
-            outlet.delivery.deliver(self.epoch_id, numbered)
-            outputs = [output for _, output in numbered]
+            outputs = [output for _, output in files]
+            outlet.delivery.deliver(self.epoch_id, outputs)
             self.delivered.append((outlet.delivery, outputs))
             results += sum(output.rows for output in outputs)
         return results
@@ -276,7 +277,8 @@ class Epoch:
                     self.epoch_id, frame.where(f"{REJECT} IS NOT NULL")
                 )
         for stage, rows in self.intake.missed:
-            aside = self.works.missed(stage, tuple(f"`{name}`" for name in rows.columns if name != TIME))
+            columns = tuple(f"`{name}`" for name in rows.columns if name != TIME)
+            aside = SetAside(self.works.missed[stage], columns)
             late += aside.write(self.epoch_id, rows)
         return Counts(late=late, rejected=rejected)
 

@@ -2,14 +2,15 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connect import EpochId
-from penstock.errors import DamagedCheckpoint
+from penstock.errors import DamagedCheckpoint, LostCheckpoint
 from penstock.query import Stream
 from penstock.runtime.epoch import Epoch, RunSetup
 from penstock.runtime.epoch_input import EpochInput
@@ -28,10 +29,14 @@ from penstock.runtime.records import Manifest
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
 from penstock.runtime.spark.failures import translated
+from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.runtime.spark.session import prepare
 from penstock.runtime.stage import Receipt
 
-__all__ = ["MOST_DECISIONS", "Epochs"]
+__all__ = ["MOST_DECISIONS", "ORPHANS_EVERY", "Epochs"]
+
+ORPHANS_EVERY = 64
+"""After so many epochs the files of failed attempts are searched for and deleted."""
 
 MOST_DECISIONS = 1000
 """The number of decisions that a run remembers."""
@@ -59,6 +64,8 @@ class Epochs:
     def __post_init__(self) -> None:
         self.last = self.works.checkpoint.latest()
         self._first = True
+        self._happened = 0
+        self.offsets = SparkOffsets(self.works.checkpoint.spark)
         for number, record in enumerate(self.last.stages if self.last else ()):
             self.rescaling.frequent[number].resume(record.keys)
 
@@ -66,14 +73,15 @@ class Epochs:
         """Run one micro-batch of Structured Streaming; `query` is the streaming query that runs it."""
         epoch_id = EpochId(epoch)
         last = self.last
-        if self._first:
-            self._check_continuity(epoch_id)
-            self._first = False
-        if last is not None and last.epoch_id >= epoch_id:
-            return
-        prepare(frame.sparkSession)
-        with translated():
-            self._happen(epoch_id, frame.sparkSession, self.works.arrivals.apart(frame, query))
+        with self._owned():
+            if self._first:
+                self._check_continuity(epoch_id)
+                self._first = False
+            if last is not None and last.epoch_id >= epoch_id:
+                return
+            prepare(frame.sparkSession)
+            digest = self.offsets.settle(epoch)
+            self._happen(epoch_id, frame.sparkSession, self.works.arrivals.apart(frame, query), digest)
 
     def drain(self) -> None:
         """Close every window that is still open, because a bounded source has ended."""
@@ -87,8 +95,21 @@ class Epochs:
         # A separate session: the settings of epochs must not change the user's.
         session = self.session.newSession()
         prepare(session)
-        with translated():
-            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {})
+        with self._owned():
+            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {}, last.plan.offsets)
+
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        """Raise what went wrong; if another run has taken over, that is the reason for anything else."""
+        try:
+            with translated():
+                yield
+        except Exception as error:
+            try:
+                self.works.checkpoint.hold()
+            except LostCheckpoint as lost:
+                raise lost from error
+            raise
 
     def _check_continuity(self, epoch_id: EpochId) -> None:
         """Check that Spark's part of the checkpoint and ours are of the same epoch."""
@@ -99,10 +120,16 @@ class Epochs:
                 f"but the last manifest is of epoch {known}; restore the whole folder from one "
                 "backup, or use a new one"
             )
+        if self.last is not None:
+            self.offsets.check(known, self.last.plan.offsets, "manifest")
 
-    def _happen(self, epoch_id: EpochId, session: SparkSession, arrivals: Mapping[str, DataFrame]) -> None:
+    def _happen(
+        self, epoch_id: EpochId, session: SparkSession, arrivals: Mapping[str, DataFrame], offsets: str
+    ) -> None:
         phases = Phases()
-        plan = self.planner.plan(epoch_id, self.last)
+        plan = self.planner.plan(epoch_id, self.last, offsets)
+        if plan.offsets != offsets:
+            self.offsets.check(epoch_id.epoch, plan.offsets, "plan")
         before = self.last or Manifest(epoch_id, plan)
         phases.ends("plan")
         routers = self.rescaling.routers
@@ -116,7 +143,8 @@ class Epochs:
         self.rescaling.settle(plan.stages)
         phases.ends("commit")
         epoch.clean_up()
-        self.works.checkpoint.collect(orphans=False)
+        self._happened += 1
+        self.works.checkpoint.collect(orphans=self._happened % ORPHANS_EVERY == 0)
         phases.ends("collect")
         self.decisions += decided(manifest, before, self.planner.followed)
         self.decisions += splits_decided(manifest, before)

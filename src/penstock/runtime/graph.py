@@ -83,7 +83,6 @@ class _Building:
         relation, port = self.subqueries.query.outputs[place], self.subqueries.outputs[place]
         delivery = self.deliveries[place]
         schema = self._output_schema(place)
-        delivery.prepare(schema)
         exits, written = [], []
         for number, feed in enumerate(port):
             if isinstance(feed.origin, int) and not feed.outside:

@@ -36,8 +36,8 @@ class Planner:
     def __post_init__(self) -> None:
         self.splits = Splits.of(self.graph.stages)
 
-    def plan(self, epoch_id: EpochId, last: Manifest | None) -> EpochPlan:
-        """The plan that an earlier attempt left, or a new one."""
+    def plan(self, epoch_id: EpochId, last: Manifest | None, offsets: str) -> EpochPlan:
+        """The plan that an earlier attempt left, or a new one; `offsets` is the digest of what it reads."""
         self.followed = {}
         known = self.checkpoint.plan(epoch_id)
         if known is not None:
@@ -53,7 +53,7 @@ class Planner:
                 stage = self._stage_plan(runner, last, wishes.get(runner.stage.number), drain=epoch_id.drain)
             split = self._sub_keys(runner.stage.number, epoch_id, last, stage.channels)
             stages.append(replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split))
-        plan = EpochPlan(tuple(stages), int(self.clock() * 1e6))
+        plan = EpochPlan(tuple(stages), int(self.clock() * 1e6), offsets)
         self.checkpoint.write_plan(epoch_id, plan)
         self.rescaling.planned(wishes)
         self.followed = wishes

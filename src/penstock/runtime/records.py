@@ -47,10 +47,14 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """What the next epoch does: how each stage runs, and the time of the epoch."""
+    """What the next epoch does: how each stage runs, the time of the epoch, and the rows that it reads.
+
+    `offsets` is the digest of Spark's offsets after the epoch; a drain reads nothing more.
+    """
 
     stages: tuple[StagePlan, ...]
     now: int
+    offsets: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -59,7 +63,8 @@ class EpochPlan:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
         """The plan from its plain values."""
-        return cls(tuple(StagePlan.from_json(each) for each in value["stages"]), value["now"])
+        stages = tuple(StagePlan.from_json(each) for each in value["stages"])
+        return cls(stages, value["now"], value["offsets"])
 
     def routers(self) -> set[str]:
         """Every router that the plan names."""

@@ -195,8 +195,11 @@ class Run:
                         pass  # the current epoch has ended
                     # Not under the lock: Spark waits for an epoch that it has offered in the meantime.
                     self._query.stop()
-            if self._bounded and not self._stopping.is_set():
-                self._epochs.drain()
+            if not self._stopping.is_set():
+                # Spark ends a query whose checkpoint another one of its session takes over.
+                self._epochs.works.checkpoint.hold()
+                if self._bounded:
+                    self._epochs.drain()
         except BaseException as error:  # noqa: BLE001 - it is raised again by wait() and stop()
             self._failed(error)
         finally:

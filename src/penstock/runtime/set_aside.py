@@ -8,39 +8,30 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from penstock.connect import EpochId
+from penstock.connect import EpochId, Output
 from penstock.connect.results import ResultFile, ResultFormat
-from penstock.durable import Step
-from penstock.state.storage import Location
+from penstock.connect.sinks.parquet import ParquetFiles
 
 __all__ = ["SetAside"]
-
-_STAGING = "_staging"
 
 
 @dataclass(frozen=True)
 class SetAside:
     """An output of Parquet files, a few for each epoch that set tuples aside."""
 
-    folder: Location
+    files: ParquetFiles
     columns: tuple[str, ...]
 
     def write(self, epoch_id: EpochId, frame: DataFrame) -> int:
-        """Write the rows of an epoch, replace those of an earlier attempt, and return their number."""
-        staging = self.folder / _STAGING
-        staging.make()
-        writer = _AsideWriter(ResultFormat(staging, "parquet", "snappy"))
-        receipts = (
-            frame.selectExpr(*self.columns).mapInArrow(writer, "part int, name string, rows bigint").collect()
+        """Write the rows of an epoch and return their number."""
+        writer = _AsideWriter(self.files.format())
+        job = frame.selectExpr(*self.columns).mapInArrow(
+            writer, "part int, name string, rows bigint, bytes bigint"
         )
-        for name in self.folder.names():
-            if name.startswith(f"{epoch_id}."):
-                self.folder.delete(name, Step.ASIDE)
-        for receipt in receipts:
-            name = f"{epoch_id}.{receipt['part']:05d}.parquet"
-            self.folder.move(f"{_STAGING}/{receipt['name']}", name, Step.ASIDE)
-        self.folder.sync_names(Step.ASIDE)
-        return sum(receipt["rows"] for receipt in receipts)
+        receipts = sorted(job.collect())
+        written = [Output(each["name"], each["rows"], each["bytes"]) for each in receipts]
+        self.files.deliver(epoch_id, written)
+        return sum(each.rows for each in written)
 
 
 @dataclass(frozen=True)
@@ -65,5 +56,6 @@ class _AsideWriter:
                     "part": pa.array([context.partitionId()], pa.int32()),
                     "name": [receipt.name],
                     "rows": [receipt.rows],
+                    "bytes": [receipt.bytes],
                 }
             )

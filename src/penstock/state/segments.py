@@ -1,7 +1,8 @@
 """Segments: immutable Arrow files that hold the state of one channel, and masks over them.
 
 A segment is written once, under a name that no other attempt can have, described by a receipt, and read in
-place by memory map. When keys move to another channel, the file does not change: a small mask says which of
+place by memory map. The receipt has a checksum of the file, which a process compares when it reads the file
+for the first time. When keys move to another channel, the file does not change: a small mask says which of
 its rows still live here, and reads return only those.
 """
 
@@ -12,6 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 from numpy.typing import NDArray
 
 from penstock.durable import Step
@@ -24,6 +26,10 @@ Mask = NDArray[np.bool_]
 
 _CHECKSUM = 4  # bytes
 
+# Segments that this process has compared with their checksums, in the order in which it did.
+_verified: dict[tuple[str, str], None] = {}
+_MOST_VERIFIED = 100_000
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -34,7 +40,7 @@ class Segment:
     - `first`, `end`: bounds of its rows, `first` included, in the order of its table: event times in a
       TimeTable, timers in a VersionTable, panes in a PaneTable.
     - `rows`: the number of live rows. With a `mask`, the file has `held` rows in all.
-    - `bytes` of its file, without the mask.
+    - `bytes` of its file, without the mask, and their `checksum`.
     - `level`: 0 for base rows. Above 0 the rows are derived from lower levels and can be formed again; in a
       PaneTable it is the number of panes that a row covers. Below 0 the rows describe base rows of other
       segments and are not state themselves.
@@ -49,6 +55,7 @@ class Segment:
     level: int = 0
     mask: str = ""
     held: int = 0
+    checksum: str = ""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -70,13 +77,46 @@ def store(  # noqa: PLR0913 -- the parts of the receipt
 ) -> Segment:
     """Write rows as a new segment of a table, within the given bounds."""
     name = f"{label}-{uuid4().hex[:12]}.arrow"
-    with folder.output(name, Step.SEGMENT) as stream, pa.ipc.new_file(stream, rows.schema) as writer:
-        writer.write_table(rows)
-        # Closing writes the footer, so the size is known only after it.
+    with folder.output(name, Step.SEGMENT) as stream:
+        hashing = _Hashing(stream)
+        with pa.PythonFile(hashing, mode="w") as file, pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows)
     folder.sync(name, Step.SEGMENT)
-    size = folder.size(name)
-    assert size is not None
-    return Segment(name, table, first, end, rows.num_rows, size, level)
+    return Segment(name, table, first, end, rows.num_rows, hashing.size, level, checksum=hashing.digest)
+
+
+class _Hashing:
+    """A file that is written and hashed in one pass."""
+
+    def __init__(self, stream: Any) -> None:
+        self.state = xxhash.xxh3_64()
+        self.size = 0
+        self.closed = False
+        self._stream = stream
+
+    @property
+    def digest(self) -> str:
+        """The checksum of everything so far."""
+        found: str = self.state.hexdigest()
+        return found
+
+    def write(self, data: Any) -> int:
+        """Write and hash some bytes."""
+        self.state.update(data)
+        self._stream.write(data)
+        self.size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """The number of bytes so far."""
+        return self.size
+
+    def flush(self) -> None:
+        """The stream below is flushed when it is closed."""
+
+    def close(self) -> None:
+        """The stream below is closed by its owner."""
+        self.closed = True
 
 
 def masked(folder: Location, segment: Segment, stays: Mask) -> Segment:
@@ -143,7 +183,9 @@ def _opened(folder: Location, segment: Segment) -> Any:
             "backup, or start with a new checkpoint"
         )
     try:
-        table = pa.ipc.open_file(folder.input(segment.name)).read_all()
+        file = folder.input(segment.name)
+        _verify(file, where, segment)
+        table = pa.ipc.open_file(file).read_all()
     except (pa.ArrowInvalid, OSError) as error:
         raise DamagedCheckpoint(
             f"segment {where} cannot be read: {error}; restore it from a backup"
@@ -155,6 +197,22 @@ def _opened(folder: Location, segment: Segment) -> Any:
             "backup, or start with a new checkpoint"
         )
     return table
+
+
+def _verify(file: Any, where: str, segment: Segment) -> None:
+    """Compare the checksum of a file, once in the life of a process: later reads are of the same pages."""
+    if (where, segment.checksum) in _verified:
+        return
+    found = xxhash.xxh3_64_hexdigest(file.read_buffer())
+    file.seek(0)
+    if found != segment.checksum:
+        raise DamagedCheckpoint(
+            f"segment {where} is altered: its checksum is {found}, but the manifest says {segment.checksum}; "
+            "restore it from a backup, go back with start(from_epoch=…), or start with a new checkpoint"
+        )
+    _verified[where, segment.checksum] = None
+    while len(_verified) > _MOST_VERIFIED:
+        del _verified[next(iter(_verified))]
 
 
 def _read_mask(folder: Location, segment: Segment) -> Mask:

@@ -6,7 +6,7 @@ connection. On a local disk, files are synced before they count as written, and 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,9 +54,12 @@ class Location:
         """Its filesystem."""
         return _open(self.uri)[0]
 
-    def make(self) -> None:
-        """Create the folder and its parents."""
-        self.files.create_dir(self.path, recursive=True)
+    def make(self, step: Step = Step.CHECKPOINT) -> None:
+        """Create the folder and its parents, durably."""
+        if self.local:
+            durable.make_folder(self.path, step)
+        else:
+            self.files.create_dir(self.path, recursive=True)
 
     def names(self) -> list[str]:
         """Names of the files and folders in it, sorted; none if it does not exist."""
@@ -85,6 +88,31 @@ class Location:
         self.sync(hidden, step)
         self.move(hidden, name, step)
         self.sync_names(step)
+
+    def create(self, name: str, data: bytes, step: Step, *, sure: Callable[[], None] | None = None) -> None:
+        """Write a whole new file durably, all at once or not at all; FileExistsError if the name is taken.
+
+        `sure` is called last before the file gets its name and may refuse by raising.
+        """
+        hidden = f"_{name}.{uuid4().hex[:8]}"
+        try:
+            with self.output(hidden, step) as stream:
+                stream.write(data)
+            self.sync(hidden, step)
+            if sure is not None:
+                sure()
+            self._name_once(hidden, name, step)
+        finally:
+            self.delete(hidden, step)
+        self.sync_names(step)
+
+    def _name_once(self, hidden: str, name: str, step: Step) -> None:
+        if self.local:
+            durable.link(f"{self.path}/{hidden}", f"{self.path}/{name}", step)
+        elif self.has(name):
+            raise FileExistsError(f"{self.uri}/{name}")
+        else:
+            self.move(hidden, name, step)
 
     def move(self, name: str, to: str, step: Step) -> None:
         """Rename within the folder and replace an existing file; `sync_names` makes it last."""

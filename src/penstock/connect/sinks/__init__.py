@@ -5,7 +5,7 @@ from penstock.connect.sinks.console import ConsoleSink, console
 from penstock.connect.sinks.delta import DeltaSink, delta
 from penstock.connect.sinks.each import EachSink, each
 from penstock.connect.sinks.memory import MemorySink, memory
-from penstock.connect.sinks.parquet import ParquetSink, parquet
+from penstock.connect.sinks.parquet import ParquetSink, delivered, parquet
 
 __all__ = [
     "SINKS",
@@ -15,6 +15,7 @@ __all__ = [
     "MemorySink",
     "ParquetSink",
     "console",
+    "delivered",
     "delta",
     "each",
     "memory",

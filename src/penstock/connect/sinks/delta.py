@@ -5,9 +5,11 @@ import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from penstock import durable
 from penstock.connect.checks import path_text, printable
 from penstock.connect.results import EpochId, ResultFormat, Results
-from penstock.connect.sink import Delivery, Sink, SinkContext
+from penstock.connect.sink import Begins, Delivery, Sink, SinkContext
+from penstock.durable import Step
 from penstock.errors import BadSink, SinkError
 from penstock.extras import extra
 from penstock.state.storage import Location
@@ -17,12 +19,13 @@ __all__ = ["DeltaSink", "delta"]
 
 @dataclass(frozen=True, repr=False)
 class DeltaSink(Sink):
-    """A Delta table; its transactions are recorded under the name `app`, by default the output's name."""
+    """A Delta table; its transactions are recorded under the name `app`, by default the id of the output."""
 
     path: str
     app: str | None = None
 
     keeps_files: ClassVar[bool] = True
+    takes_back: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         path_text(self.path, BadSink)
@@ -49,7 +52,9 @@ class DeltaSink(Sink):
                 f"Delta table {folder.uri} has the columns {', '.join(found)}, but the results have "
                 f"{', '.join(wanted)}; use another table or change the query"
             )
-        return _DeltaDelivery(folder.uri, self.app or context.name)
+        app = self.app or f"penstock-{context.id}"
+        _refuse_ahead(table.transaction_version(app), app, folder, context.begins)
+        return _DeltaDelivery(folder, app)
 
     def __repr__(self) -> str:
         return f"delta({self.path!r})" if self.app is None else f"delta({self.path!r}, app={self.app!r})"
@@ -59,7 +64,7 @@ class DeltaSink(Sink):
 class _DeltaDelivery(Delivery):
     """Exactly once by application id and version: an existing transaction is not repeated."""
 
-    uri: str
+    folder: Location
     app: str
 
     def deliver(self, epoch: EpochId, results: Results) -> None:
@@ -67,7 +72,7 @@ class _DeltaDelivery(Delivery):
         from deltalake import DeltaTable  # noqa: PLC0415 -- declaring needs none of it
         from deltalake.transaction import AddAction, CommitProperties, Transaction  # noqa: PLC0415 -- same
 
-        table = DeltaTable(self.uri)
+        table = DeltaTable(self.folder.uri)
         done = table.transaction_version(self.app)
         if not results.files or (done is not None and done >= epoch.version):
             return
@@ -76,8 +81,28 @@ class _DeltaDelivery(Delivery):
             AddAction(each.name, each.bytes, {}, now, data_change=True, stats=f'{{"numRecords":{each.rows}}}')
             for each in results.files
         ]
+        # What the transaction names lasts before it, and the transaction before the manifest.
+        self.folder.sync_names(Step.DELIVERY)
+        durable.reached(Step.DELIVERY)
         properties = CommitProperties(app_transactions=[Transaction(self.app, epoch.version)])
         table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
+        log = self.folder / "_delta_log"
+        log.sync(f"{DeltaTable(self.folder.uri).version():020d}.json", Step.DELIVERY)
+        log.sync_names(Step.DELIVERY)
+
+
+def _refuse_ahead(done: int | None, app: str, folder: Location, begins: Begins) -> None:
+    """Refuse a table that is ahead of the run: what the run delivers next would be taken for delivered."""
+    last = begins.last or EpochId(-1, drain=True)
+    # An epoch can have been delivered and not committed, but not if the run has gone back before it.
+    newest = last.version if begins.back else EpochId(last.epoch + 1).version
+    if done is not None and done > newest:
+        raise SinkError(
+            f"Delta table {folder.uri} has results under the name {app!r} up to epoch {done // 2}, but this "
+            f"run begins with epoch {last.epoch + 1}: they would count as delivered; use the checkpoint that "
+            "wrote them, or restore the table (DeltaTable.restore) to the version before that epoch and give "
+            "delta(path, app=…) a new name"
+        )
 
 
 def _columns(schema: Any) -> list[str]:
@@ -85,7 +110,9 @@ def _columns(schema: Any) -> list[str]:
 
 
 def delta(path: str | os.PathLike[str], app: str | None = None) -> DeltaSink:
-    """Append to a Delta table, each epoch in one transaction under the name `app`.
+    """Append to a Delta table, each epoch in one transaction under the name `app`, by default an id.
+
+    Several checkpoints can append to one table. A name of your own must be used by one output only.
 
     >>> delta("table", app="traffic")
     delta('table', app='traffic')

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -21,6 +22,8 @@ class MemorySink(Sink):
     1
     """
 
+    takes_back: ClassVar[bool] = True
+
     def __init__(self) -> None:
         self._tables: dict[Hashable, pa.Table] = {}
 
@@ -34,8 +37,11 @@ class MemorySink(Sink):
         return pa.concat_tables(tables) if tables else pa.table({})
 
     def open(self, context: SinkContext) -> Delivery:
-        """Nothing to prepare."""
-        return _MemoryDelivery(self, context.name)
+        """Drop what was delivered after the epoch from which the run begins."""
+        last = context.begins.last or EpochId(-1)
+        for key in [each for each in self._tables if _is_later(each, context.id, last)]:
+            del self._tables[key]
+        return _MemoryDelivery(self, context.id)
 
     def __repr__(self) -> str:
         rows = sum(each.num_rows for each in self._tables.values())
@@ -45,12 +51,19 @@ class MemorySink(Sink):
 @dataclass(frozen=True)
 class _MemoryDelivery(Delivery):
     sink: MemorySink
-    name: str
+    id: str
 
     def deliver(self, epoch: EpochId, results: Results) -> None:
         """Keep the table under the epoch's id."""
         if results.rows:
-            self.sink.append((self.name, epoch), results.table())
+            self.sink.append((self.id, epoch), results.table())
+
+
+def _is_later(key: Hashable, id_: str, last: EpochId) -> bool:
+    match key:
+        case (str(owner), EpochId() as epoch):
+            return owner == id_ and epoch > last
+    return False
 
 
 def memory() -> MemorySink:

@@ -1,0 +1,157 @@
+"""Going back to an earlier epoch: what came after it is set aside, in Penstock's part and in Spark's.
+
+`start(from_epoch=12)` goes back to one of the epochs that are kept. `penstock state DIR --abandon` goes back
+to the last one, which gives up an epoch that was planned and can never finish.
+
+    back.json                 the epoch that the run went back to, and whether everything later is aside
+    aside/000000000007/       manifests, plans, and Spark's offsets, commits and lists of files
+
+`back.json` is written first and again at the end: a start that finds it unfinished completes it. Nothing is
+deleted, and segments stay as long as a manifest in `aside` names them; delete the folder when nobody wants to
+go forward again.
+"""
+
+from typing import Any
+
+from penstock.connect import EpochId
+from penstock.durable import Step
+from penstock.errors import CheckpointInUse, DamagedCheckpoint, NoCheckpoint, UnknownEpoch
+from penstock.runtime.checkpoint import Checkpoint, epoch_of
+from penstock.runtime.ownership import holder
+from penstock.runtime.spark.offsets import SparkOffsets, log_offset
+from penstock.state.sealed import load, seal
+from penstock.state.storage import Location
+
+__all__ = ["abandon", "go_back", "resume_going_back", "went_back"]
+
+_RECORD = "back.json"
+
+
+def go_back(checkpoint: Checkpoint, epoch: int) -> None:
+    """Set aside everything after an epoch that is kept."""
+    kept = [each.epoch for each in checkpoint.epochs() if not each.drain]
+    if epoch not in kept:
+        known = ", ".join(map(str, kept)) or "none"
+        raise UnknownEpoch(
+            f"from_epoch={epoch}: the checkpoint does not keep that epoch; kept are {known}, see "
+            "start(keep_epochs=…)"
+        )
+    checkpoint.manifest(EpochId(epoch))  # raises if it is damaged
+    _begin(checkpoint, EpochId(epoch))
+
+
+def resume_going_back(checkpoint: Checkpoint) -> None:
+    """Complete what an earlier run began."""
+    record = _load(checkpoint)
+    if record is None or record["done"]:
+        return
+    checkpoint.hold()
+    last, aside = record["last"], checkpoint.root / "aside" / f"{record['owner']:012d}"
+    epoch = epoch_of(last).epoch if last else -1
+    lists = _lists(checkpoint, epoch)
+    for part in ("manifests", "plans"):
+        _move(checkpoint.root, part, _after(checkpoint.root / part, last), aside)
+    for part in ("spark/offsets", "spark/commits"):
+        _move(checkpoint.root, part, _numbered_after(checkpoint.root / part, epoch), aside)
+    for part, at in lists.items():
+        _move(checkpoint.root, part, _numbered_after(checkpoint.root / part, at), aside)
+    _store(checkpoint, {**record, "done": True})
+
+
+def went_back(checkpoint: Checkpoint, last: EpochId | None) -> bool:
+    """Whether a run begins at an epoch that was gone back to, and nothing was planned since."""
+    record, name = _load(checkpoint), _name(last)
+    return record is not None and record["last"] == name and not _after(checkpoint.plans, name)
+
+
+def abandon(root: Location) -> int | None:
+    """Give up the epoch that was planned after the last manifest; its number, None if there is none."""
+    checkpoint = Checkpoint(root)
+    if not root.has("query.json"):
+        raise NoCheckpoint(f"{root.uri} is not a checkpoint: it has no query.json")
+    owner = holder(root / "owners")
+    if owner is not None:
+        raise CheckpointInUse(f"checkpoint {root.uri} is in use by {owner}; stop that run first")
+    record = checkpoint.owner()
+    mine = checkpoint.claim(record["fingerprint"], record["query"], run="penstock state --abandon")
+    try:
+        resume_going_back(mine)
+        latest = mine.latest()
+        last = None if latest is None else latest.epoch_id
+        epoch = -1 if last is None else last.epoch
+        if not _numbered_after(mine.spark / "offsets", epoch) and not _after(mine.plans, _name(last)):
+            return None
+        _begin(mine, last)
+        return epoch + 1
+    finally:
+        mine.release()
+
+
+def _begin(checkpoint: Checkpoint, last: EpochId | None) -> None:
+    assert checkpoint.ownership is not None
+    checkpoint.hold()
+    _store(checkpoint, {"last": _name(last), "owner": checkpoint.ownership.number, "done": False})
+    resume_going_back(checkpoint)
+
+
+def _name(last: EpochId | None) -> str:
+    return "" if last is None else str(last)
+
+
+def _after(folder: Location, last: str) -> list[str]:
+    """The plans or manifests after an epoch, newest first: names sort in the order of epochs."""
+    return [
+        name for name in folder.names()[::-1] if name[0] not in "_." and name.removesuffix(".json") > last
+    ]
+
+
+def _lists(checkpoint: Checkpoint, epoch: int) -> dict[str, int]:
+    """The folders in which Spark's sources of files list files, each with the last list that an epoch read.
+
+    Left alone, the next epoch would read all files that were ever listed at once. A source of files may not
+    be set back if the list of the epoch is gone: it would take files for new that it has read.
+    """
+    found = {}
+    try:
+        lines = SparkOffsets(checkpoint.spark).lines(epoch) if epoch >= 0 else []
+    except DamagedCheckpoint:
+        return {}
+    for name in (checkpoint.spark / "sources").names():
+        part, folder = f"spark/sources/{name}", checkpoint.spark / "sources" / name
+        at = log_offset(lines[int(name)]) if name.isdecimal() and int(name) < len(lines) else None
+        if at is not None and (folder.has(f"{at}") or folder.has(f"{at}.compact")):
+            found[part] = at
+        elif epoch < 0:
+            found[part] = -1
+    return found
+
+
+def _numbered_after(folder: Location, last: int) -> list[str]:
+    """The records of Spark after a number, newest first."""
+    numbered = {name: name.removesuffix(".compact") for name in folder.names()}
+    later = [name for name, number in numbered.items() if number.isdecimal() and int(number) > last]
+    return sorted(later, key=lambda name: -int(numbered[name]))
+
+
+def _move(root: Location, part: str, names: list[str], aside: Location) -> None:
+    if not names:
+        return
+    target = aside / part
+    target.make(Step.GO_BACK)
+    inner = target.uri.removeprefix(root.uri).lstrip("/")
+    for name in names:
+        # Hadoop keeps a checksum beside each file of Spark's.
+        for each in (name, f".{name}.crc"):
+            if (root / part).has(each):
+                root.move(f"{part}/{each}", f"{inner}/{each}", Step.GO_BACK)
+    target.sync_names(Step.GO_BACK)
+    (root / part).sync_names(Step.GO_BACK)
+
+
+def _load(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = load(checkpoint.root, _RECORD) if checkpoint.root.has(_RECORD) else None
+    return found
+
+
+def _store(checkpoint: Checkpoint, record: dict[str, Any]) -> None:
+    checkpoint.root.write(_RECORD, seal(record), Step.GO_BACK)

@@ -1,0 +1,104 @@
+"""The offsets that Structured Streaming plans for an epoch: made durable, and known by a digest.
+
+Spark writes them ahead to `spark/offsets/N` and asks its sources for the same ones when it runs the epoch
+again; a source of files has its own list beside them, `spark/sources/0/N`. Spark syncs neither. After a loss
+of power it could plan the epoch again with other rows, and everything that Penstock has of the epoch would
+speak of the old ones. So both are synced before the plan of the epoch is written, and plan and manifest have
+the digest.
+
+Of two drivers that plan one epoch at the same time, Spark's managers of checkpoint files let the later one
+win on a local disk: each looks for the name first and renames afterwards, in a way that replaces. (On HDFS a
+rename refuses.) The digest finds that as well: what the last manifest says must be what Spark begins from.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+from penstock.durable import Step
+from penstock.errors import DamagedCheckpoint
+from penstock.state.storage import Location
+
+__all__ = ["SparkOffsets", "log_offset"]
+
+# The version of the format, and a line with the time of planning and Spark's settings.
+_HEADER_LINES = 2
+_NO_OFFSET = "-"
+
+
+@dataclass
+class SparkOffsets:
+    """Spark's part of a checkpoint."""
+
+    folder: Location
+    _synced: set[str] = field(default_factory=set)
+
+    def settle(self, epoch: int) -> str:
+        """Make the offsets of an epoch durable and return their digest."""
+        self._sync("offsets", str(epoch))
+        for source in (self.folder / "sources").names():
+            self._sync(f"sources/{source}")
+        return self.digest(epoch)
+
+    def digest(self, epoch: int) -> str:
+        """The digest of what an epoch reads, equal however often Spark plans the same offsets."""
+        found = hashlib.blake2b(digest_size=16)
+        for number, offset in enumerate(self.lines(epoch)):
+            found.update(f"{offset}\n".encode() + self._listed(number, offset))
+        return found.hexdigest()
+
+    def lines(self, epoch: int) -> list[str]:
+        """The offset of each source after an epoch."""
+        place = self.folder / "offsets"
+        if not place.has(str(epoch)):
+            raise DamagedCheckpoint(
+                f"{place.uri}/{epoch}, Spark's offsets of epoch {epoch}, is missing; restore the whole "
+                "checkpoint from one backup, or use a new one"
+            )
+        return place.read(str(epoch)).decode().splitlines()[_HEADER_LINES:]
+
+    def check(self, epoch: int, expected: str, record: str) -> None:
+        """Refuse to go on if a record of the epoch was made from other offsets."""
+        found = self.digest(epoch)
+        if found != expected:
+            raise DamagedCheckpoint(
+                f"{self.folder.uri}/offsets/{epoch} has other offsets of epoch {epoch} than its {record} was "
+                f"made from (digest {found}, expected {expected}): going on would lose or repeat rows; "
+                "restore the whole checkpoint from one backup, or go back with start(from_epoch=…) to an "
+                "earlier epoch"
+            )
+
+    def _listed(self, number: int, offset: str) -> bytes:
+        """What a source of files lists for an offset; its number alone does not say which files."""
+        at, folder = log_offset(offset), self.folder / "sources" / str(number)
+        for name in () if at is None else (f"{at}", f"{at}.compact"):
+            if folder.has(name):
+                return folder.read(name)
+        return b""
+
+    def _sync(self, place: str, only: str | None = None) -> None:
+        """Sync what is new in a folder of Spark's, with the checksums that Hadoop keeps beside files."""
+        folder = self.folder / place
+        if not folder.local:
+            return
+        names = [only, f".{only}.crc"] if only else folder.names()
+        new = [name for name in names if f"{place}/{name}" not in self._synced and folder.has(name)]
+        for name in new:
+            folder.sync(name, Step.OFFSETS)
+            self._synced.add(f"{place}/{name}")
+        if new:
+            folder.sync_names(Step.OFFSETS)
+            for parent in (folder / "..", folder / "../..") if place != "offsets" else (folder / "..",):
+                if parent.path not in self._synced:
+                    parent.sync_names(Step.OFFSETS)
+                    self._synced.add(parent.path)
+
+
+def log_offset(offset: str) -> int | None:
+    """The number of the list that an offset of Spark's source of files names."""
+    try:
+        value = json.loads(offset) if offset != _NO_OFFSET else None
+    except ValueError:
+        return None
+    found = value.get("logOffset") if isinstance(value, dict) else None
+    return found if isinstance(found, int) else None

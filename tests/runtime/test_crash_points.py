@@ -1,0 +1,260 @@
+"""The driver dies at every point between two durable steps, stalls there, or loses power: results "
+"exactly once."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import penstock as ps
+from oracle import fetched
+from penstock import durable
+from penstock.connect import EpochId
+from penstock.durable import Step
+from penstock.runtime.checkpoint import Checkpoint, epoch_of
+from penstock.runtime.going_back import go_back
+from penstock.runtime.spark.offsets import SparkOffsets
+from penstock.state import segments
+from penstock.state.storage import Location
+from power_loss import PowerLoss, losses
+from runtime.test_ownership import claimed, happen, spark_epochs
+
+VICTIM = Path(__file__).with_name("crash_victim.py")
+# Done by workers, which count for themselves; a worker that dies fails the run.
+OF_WORKERS = {Step.SEGMENT, Step.MASK, Step.RESULT}
+OF_DRIVERS = list(Step)[: list(Step).index(Step.GATE_GROUP)]
+# Between the begin of an epoch and the end of its commit.
+STALLS = (
+    "plan/link",
+    "delivery/rename:2",
+    "delivery/rename:4",
+    "set aside/rename:3",
+    "manifest/link",
+    "manifest/sync folder",
+)
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders of one run."""
+
+    path: Path
+
+    def begin(self, *arguments, **environment):
+        self.path.mkdir(exist_ok=True)
+        command = [sys.executable, str(VICTIM), str(self.path / "out"), str(self.path / "state"), *arguments]
+        with (self.path / "log").open("ab") as log:
+            return subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, **environment}
+            )
+
+    def run(self, *arguments, **environment):
+        process = self.begin(*arguments, **environment)
+        code = process.wait()
+        end(process)
+        return code
+
+    def rows(self):
+        found = {}
+        for part in ("out", "state/late", "state/rejects"):
+            assert not list((self.path / part / "_staging").iterdir()), part
+            files = ps.delivered(self.path / part)
+            assert len(files) == len(list((self.path / part).glob("*.parquet")))
+            found[part] = fetched(f"SELECT * FROM read_parquet({files}) ORDER BY ALL") if files else []
+        return found
+
+    def log(self):
+        return (self.path / "log").read_text()[-4000:]
+
+
+def end(process):
+    """The driver is dead; its JVM and the workers follow."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def seeded():
+    seed = int(os.environ.get("PENSTOCK_SEED", random.SystemRandom().randrange(10**6)))
+    print(f"seed {seed}")  # noqa: T201
+    return random.Random(seed)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nothing disturbs, recorded."""
+    home = Home(tmp_path_factory.mktemp("crash") / "whole")
+    assert home.run(PENSTOCK_RECORD=str(home.path / "record")) == 0, home.log()
+    assert all(home.rows().values()), {name: len(found) for name, found in home.rows().items()}
+    return home
+
+
+def points(home):
+    """Every crash point of the run, with the number of times that it came."""
+    lines = (home.path / "record" / "operations").read_text().splitlines()
+    operations = [json.loads(line) for line in lines]
+    return Counter(f"{each['step']}/{each['operation']}" for each in operations)
+
+
+def test_every_step_of_a_driver_is_reached(whole, tmp_path, monkeypatch):
+    reached = {point.partition("/")[0] for point in points(whole)}
+    monkeypatch.setattr(durable, "_record", durable._Record(tmp_path / "record"))
+    checkpoint = claimed(tmp_path / "state")
+    happen(checkpoint, 0)
+    happen(checkpoint, 1)
+    spark_epochs(tmp_path / "state", 1, 1)
+    go_back(checkpoint, 0)
+    reached |= {point.partition("/")[0] for point in points(Home(tmp_path))}
+    missing = {str(each) for each in OF_DRIVERS} - reached
+    assert not missing, f"no scenario reaches {missing}; let the crash victim do it"
+
+
+def dying(point, times, chance):
+    """A point in the life of a driver: any of its times; in workers the first."""
+    step = point.partition("/")[0]
+    return point if step in OF_WORKERS else f"{point}:{chance.randint(1, times)}"
+
+
+def test_deaths_at_a_few_points_one_after_another(whole, tmp_path):
+    chance, home = seeded(), Home(tmp_path / "home")
+    known = points(whole)
+    # From the first epoch on: what begins a checkpoint comes only once.
+    chosen = chance.sample(sorted(each for each in known if not each.startswith(("checkpoint", "source"))), 2)
+    for point in chosen:
+        code = home.run(PENSTOCK_DIE_AT=point)
+        print(f"{point}: {code}")  # noqa: T201
+        assert code != 0, home.log()
+    assert home.run() == 0, home.log()
+    assert home.rows() == whole.rows()
+
+
+@pytest.mark.soak
+def test_a_death_at_every_point(whole, tmp_path):
+    chance = seeded()
+    for number, (point, times) in enumerate(sorted(points(whole).items())):
+        at, home = dying(point, times, chance), Home(tmp_path / str(number))
+        assert home.run(PENSTOCK_DIE_AT=at) != 0, f"{at} was not reached: {home.log()}"
+        assert home.run() == 0, f"after {at}: {home.log()}"
+        assert home.rows() == whole.rows(), f"after {at}"
+        print(at)  # noqa: T201
+
+
+def stopped(process):
+    stat = Path(f"/proc/{process.pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0] == "T"
+
+
+def stall(whole, home, point):
+    """A driver stops at a point, another takes over and finishes, then the first wakes up."""
+    first = home.begin(PENSTOCK_STOP_AT=point)
+    try:
+        while first.poll() is None and not stopped(first):
+            time.sleep(0.05)
+        assert first.poll() is None, home.log()
+        assert home.run() != 0
+        assert "CheckpointInUse" in home.log()
+        assert home.run("takeover") == 0, home.log()
+        before = home.rows()
+        assert before == whole.rows()
+        os.kill(first.pid, signal.SIGCONT)
+        assert first.wait(timeout=120) != 0
+        assert "LostCheckpoint" in home.log(), home.log()
+    finally:
+        end(first)
+    assert home.rows() == before
+    assert Checkpoint(Location(str(home.path / "state"))).latest().epoch_id.drain
+
+
+def test_a_driver_that_stalls_and_wakes_after_a_takeover_fails_and_leaves_no_trace(whole, tmp_path):
+    """Defect 1: a stalled first driver that wakes up must fail, not commit."""
+    chance = seeded()
+    point = chance.choice(STALLS)
+    print(point)  # noqa: T201
+    stall(whole, Home(tmp_path / "home"), point)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("point", [*STALLS, "plan/link:3", "manifest/link:3"])
+def test_a_driver_that_stalls_anywhere(whole, tmp_path, point):
+    stall(whole, Home(tmp_path / "home"), point)
+
+
+def committed(power, at):
+    """The newest epoch whose manifest was durable after the first operations of a record."""
+    linked = newest = ""
+    for each in power.operations[:at]:
+        if each["step"] == Step.MANIFEST and each["operation"] == "link":
+            linked = Path(each["to"]).name
+        elif each["step"] == Step.MANIFEST and each["operation"] == "sync folder":
+            newest = linked
+    return newest
+
+
+def recovers(disk, expected, newest):
+    """Check one disk: the last epoch is whole in state and sinks, and nothing durable is lost."""
+    checkpoint = Checkpoint(Location(str(disk / "state")))
+    names = [each for each in checkpoint.manifests.names() if each[0] != "_"]
+    assert (names[-1] if names else "") >= newest
+    if not names:
+        return
+    segments._verified.clear()
+    manifest = checkpoint.latest()
+    assert checkpoint.owner()["id"]
+    for each in manifest.segments():
+        segments.read(checkpoint.segments, each)
+    SparkOffsets(checkpoint.spark).check(manifest.epoch_id.epoch, manifest.plan.offsets, "manifest")
+    last, following = manifest.epoch_id, (EpochId(manifest.epoch_id.epoch + 1), manifest.epoch_id)
+    for part, files in expected.items():
+        found = {path.name: path.read_bytes() for path in (disk / part).glob("*.parquet")}
+        owed = {name: data for name, data in files.items() if epoch_of(name.partition(".")[0]) <= last}
+        assert owed.items() <= found.items(), f"{part} has lost {owed.keys() - found.keys()}"
+        ahead = {epoch_of(name.partition(".")[0]) for name in found.keys() - owed.keys()}
+        assert all(each in {*following, EpochId(last.epoch, drain=True)} for each in ahead)
+
+
+def lose_power(whole, tmp_path, count):
+    chance = seeded()
+    power = PowerLoss(whole.path / "record", whole.path)
+    expected = {
+        part: {path.name: path.read_bytes() for path in (whole.path / part).glob("*.parquet")}
+        for part in ("out", "state/late", "state/rejects")
+    }
+    for number, (at, luck) in enumerate(losses(power, chance.randrange(10**6), count)):
+        disk = tmp_path / str(number)
+        disk.mkdir()
+        power.disk(at, luck, disk)
+        recovers(disk, expected, committed(power, at))
+    return power
+
+
+def test_a_loss_of_power_loses_nothing_that_was_delivered(whole, tmp_path):
+    """Defects 13 and 17: names in folders and Spark's offsets were not durable before the manifest."""
+    lose_power(whole, tmp_path, 60)
+
+
+@pytest.mark.soak
+def test_many_losses_of_power_lose_nothing_that_was_delivered(whole, tmp_path):
+    lose_power(whole, tmp_path, 1000)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", range(5))
+def test_a_run_goes_on_after_a_loss_of_power(whole, tmp_path, number):
+    """Whole restarts: Spark's own files that nobody synced are lost as well."""
+    chance = seeded()
+    power = PowerLoss(whole.path / "record", whole.path)
+    home = Home(tmp_path / f"home-{number}")
+    home.path.mkdir()
+    power.disk(chance.randint(0, len(power.operations)), chance, home.path)
+    assert home.run() == 0, home.log()
+    assert home.rows() == whole.rows()
