@@ -55,7 +55,7 @@ class Checkpoint:
     @property
     def spark(self) -> str:
         """Where Structured Streaming keeps its own part."""
-        return (self.root / "spark").uri
+        return (self.root / "spark").for_spark
 
     def claim(self, fingerprint: str, description: str, stages: Sequence[Mapping[str, Any]] = ()) -> None:
         """Claim the folder for a query, or check that it already belongs to this query."""
