@@ -15,7 +15,7 @@ from penstock.connect.sinks import (
     memory,
     parquet,
 )
-from penstock.connect.source import CORRUPT, Source, SourceContext
+from penstock.connect.source import CORRUPT, REASON, Source, SourceContext, Taken
 from penstock.connect.sources import (
     SOURCES,
     DataFrameSource,
@@ -30,6 +30,7 @@ from penstock.connect.sources import (
 
 __all__ = [
     "CORRUPT",
+    "REASON",
     "SINKS",
     "SOURCES",
     "ConsoleSink",
@@ -51,6 +52,7 @@ __all__ = [
     "SinkContext",
     "Source",
     "SourceContext",
+    "Taken",
     "console",
     "dataframe",
     "delta",

@@ -27,7 +27,8 @@ from penstock.runtime.run import Run
 from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
-from penstock.runtime.spark.frames import RECORD, REJECT, marked
+from penstock.runtime.spark.clock import clock_frame, steady_time
+from penstock.runtime.spark.frames import FILE, RECORD, REJECT
 from penstock.runtime.spark.session import spark_session
 from penstock.runtime.stage import StageRunner
 from penstock.state.storage import Location
@@ -66,13 +67,12 @@ class SparkEngine:
         folder.claim(query.fingerprint(), repr(query), notes)
         folder.collect(orphans=True)
         streams = query.streams
-        frames = [
-            marked(open_source(spark, each, _own(root / "rows", each.name, streams)), each)
-            for each in streams
-        ]
-        arrivals, frame = together(streams, frames)
         ends = all(map(bounded, streams))
         run = Run(bounded=ends, name=options.name, close=lambda: _close(deliveries))
+        arrivals, frame = together(
+            [open_source(spark, each, _own(root / "rows", each.name, streams), run.warn) for each in streams],
+            clock=None if ends else clock_frame(spark, streams),
+        )
         rescaling = Rescaling(
             runners=graph.stages,
             routers=Routers(folder.routers),
@@ -93,7 +93,9 @@ class SparkEngine:
             ),
             merging=options.merging,
         )
-        planner = Planner(graph, folder, _channels(options, spark, subqueries), rescaling, time.time)
+        planner = Planner(
+            graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
+        )
         policy = None if options.policy is None else guarded(options.policy, rescaling.check)
         epochs = Epochs(spark, works, planner, report=run.report, policy=policy)
         if options.channels is not None:
@@ -144,7 +146,7 @@ def _late(sink: ParquetSink | None, root: Location, stream: Stream, streams: tup
 def _rejects(
     sink: ParquetSink | None, root: Location, stream: Stream, streams: tuple[Stream, ...]
 ) -> SetAside:
-    columns = (f"{REJECT} AS reason", f"{RECORD} AS record")
+    columns = (f"{REJECT} AS reason", f"{RECORD} AS record", f"{FILE} AS file")
     return SetAside(_own(_aside(sink, root / "rejects"), stream.name, streams), columns)
 
 

@@ -3,12 +3,12 @@
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.connect import EpochId
+from penstock.connect import EpochId, Taken
 from penstock.errors import DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.epoch import Epoch, RunSetup
@@ -28,6 +28,7 @@ from penstock.runtime.records import Manifest
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
 from penstock.runtime.spark.failures import translated
+from penstock.runtime.spark.frames import marked
 from penstock.runtime.spark.session import prepare
 from penstock.runtime.stage import Receipt
 
@@ -59,6 +60,8 @@ class Epochs:
     def __post_init__(self) -> None:
         self.last = self.works.checkpoint.latest()
         self._first = True
+        if self.last is not None:
+            self.planner.resume(self.last)
         for number, record in enumerate(self.last.stages if self.last else ()):
             self.rescaling.frequent[number].resume(record.keys)
 
@@ -72,8 +75,11 @@ class Epochs:
         if last is not None and last.epoch_id >= epoch_id:
             return
         prepare(frame.sparkSession)
+        arrivals = self.works.arrivals
         with translated():
-            self._happen(epoch_id, frame.sparkSession, self.works.arrivals.apart(frame, query))
+            self._happen(
+                epoch_id, frame.sparkSession, arrivals.apart(frame, query), arrivals.files_taken(query)
+            )
 
     def drain(self) -> None:
         """Close every window that is still open, because a bounded source has ended."""
@@ -88,7 +94,7 @@ class Epochs:
         session = self.session.newSession()
         prepare(session)
         with translated():
-            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {})
+            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {}, {})
 
     def _check_continuity(self, epoch_id: EpochId) -> None:
         """Check that Spark's part of the checkpoint and ours are of the same epoch."""
@@ -100,14 +106,22 @@ class Epochs:
                 "backup, or use a new one"
             )
 
-    def _happen(self, epoch_id: EpochId, session: SparkSession, arrivals: Mapping[str, DataFrame]) -> None:
+    def _happen(
+        self,
+        epoch_id: EpochId,
+        session: SparkSession,
+        arrivals: Mapping[str, DataFrame],
+        taken: Mapping[str, Taken],
+    ) -> None:
         phases = Phases()
         plan = self.planner.plan(epoch_id, self.last)
         before = self.last or Manifest(epoch_id, plan)
         phases.ends("plan")
         routers = self.rescaling.routers
-        intake = EpochInput(session, arrivals, self._bounds(before), routers, self._floors(before))
-        epoch = Epoch(self.works, epoch_id, plan, before, intake, phases)
+        streams = {each.name: each for each in self.works.arrivals.streams}
+        fit = {name: marked(frame, streams[name], plan.now) for name, frame in arrivals.items()}
+        intake = EpochInput(session, fit, self._bounds(before), routers, self._floors(before))
+        epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, taken)
         manifest = epoch.run()
         self.works.checkpoint.commit(manifest)
         self.last = manifest
@@ -123,6 +137,8 @@ class Epochs:
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
+        seen = replace(seen, warnings=tuple(epoch.warnings))
+        self.planner.ended()
         self.report(seen)
         if self.policy is not None:
             for wish in self.policy(Observation(epoch_id.epoch, self.observed())):

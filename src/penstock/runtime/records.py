@@ -47,10 +47,16 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """What the next epoch does: how each stage runs, and the time of the epoch."""
+    """What the next epoch does: how each stage runs, and the time of the epoch.
+
+    `now` is wall time, `steady` the steady time and `looked` that of the end of the epoch before; all are in
+    microseconds.
+    """
 
     stages: tuple[StagePlan, ...]
     now: int
+    steady: int = 0
+    looked: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -59,7 +65,8 @@ class EpochPlan:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
         """The plan from its plain values."""
-        return cls(tuple(StagePlan.from_json(each) for each in value["stages"]), value["now"])
+        stages = tuple(StagePlan.from_json(each) for each in value["stages"])
+        return cls(stages, value["now"], value["steady"], value["looked"])
 
     def routers(self) -> set[str]:
         """Every router that the plan names."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
@@ -41,6 +42,14 @@ class SetAside:
             self.folder.move(f"{_STAGING}/{receipt['name']}", name, Step.ASIDE)
         self.folder.sync_names(Step.ASIDE)
         return sum(receipt["rows"] for receipt in receipts)
+
+    def first(self, epoch_id: EpochId) -> str:
+        """The first column of the first tuple that an epoch set aside: its reason."""
+        for name in self.folder.names():
+            if name.startswith(f"{epoch_id}."):
+                table = pq.read_table(f"{self.folder.path}/{name}", filesystem=self.folder.files)
+                return str(table.column(0)[0])
+        return ""
 
 
 @dataclass(frozen=True)
