@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-PACKAGES := --editable ".[delta,demo]" --editable ./lab --group dev
+PACKAGES := --editable ".[delta,demo,s3]" --editable ./lab --group dev
 
 .PHONY: demo test check bench soak clean constraints
 

@@ -1,6 +1,7 @@
 """The driver dies at every point between two durable steps, stalls there, or loses power: results "
 "exactly once."""
 
+import contextlib
 import json
 import os
 import random
@@ -77,10 +78,8 @@ class Home:
 
 def end(process):
     """The driver is dead; its JVM and the workers follow."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

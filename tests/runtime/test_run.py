@@ -62,7 +62,7 @@ def test_late_tuples_and_rejects_are_kept_and_counted(tmp_path):
     late = fetched(f"SELECT k, v FROM '{tmp_path}/late/*.parquet'")
     assert late == [("b", 3.0)]
     reason, record = fetched(f"SELECT reason, record FROM '{tmp_path}/rejects/*.parquet'")[0]
-    assert reason == "time is null"
+    assert reason == "column time is null; expected timestamp"
     assert json.loads(record) == {"k": "c", "v": 4.0}
 
 

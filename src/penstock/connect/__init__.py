@@ -16,7 +16,7 @@ from penstock.connect.sinks import (
     memory,
     parquet,
 )
-from penstock.connect.source import CORRUPT, Source, SourceContext
+from penstock.connect.source import CORRUPT, REASON, Source, SourceContext, Taken
 from penstock.connect.sources import (
     SOURCES,
     DataFrameSource,
@@ -31,6 +31,7 @@ from penstock.connect.sources import (
 
 __all__ = [
     "CORRUPT",
+    "REASON",
     "SINKS",
     "SOURCES",
     "Begins",
@@ -53,6 +54,7 @@ __all__ = [
     "SinkContext",
     "Source",
     "SourceContext",
+    "Taken",
     "console",
     "dataframe",
     "delivered",

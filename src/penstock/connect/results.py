@@ -108,7 +108,7 @@ class Results:
 
         schema = from_arrow_schema(self.schema)
         if self.format.kind == "parquet" and self.files:
-            paths = [f"{self.format.folder.uri}/{each.name}" for each in self.files]
+            paths = [f"{self.format.folder.for_spark}/{each.name}" for each in self.files]
             return session.read.schema(schema).parquet(*paths)
         if not self.rows:
             return session.createDataFrame([], schema)

@@ -11,7 +11,9 @@ to the source and stays with the checkpoint, so the source can keep a reader's n
 there.
 """
 
+import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
@@ -21,10 +23,15 @@ from penstock.state.storage import Location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CORRUPT", "Source", "SourceContext"]
+__all__ = ["CORRUPT", "REASON", "Source", "SourceContext", "Taken"]
+
+_log = logging.getLogger("penstock.run")
 
 CORRUPT: Final = "_ps_corrupt"
 """A column that a source may add: the text of a record that it cannot read, which becomes a reject."""
+
+REASON: Final = "_ps_reason"
+"""A column that a source may add beside `CORRUPT`: why it cannot read the record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +39,8 @@ class SourceContext:
     """What a source gets when a run opens it.
 
     `name`, `schema` and `time` are those of the stream that it feeds. `folder` is a folder of the checkpoint
-    for this stream alone; it may not exist yet. Later versions may add fields.
+    for this stream alone; it may not exist yet. `warn` takes a sentence for the log and for `Run.warnings`.
+    Later versions may add fields.
     """
 
     session: "SparkSession"
@@ -40,6 +48,16 @@ class SourceContext:
     schema: Schema
     time: str
     folder: Location
+    warn: Callable[[str], None] = _log.warning
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What an epoch took of a source: its tuples, and the files that they came from, if they did."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
 
 
 class Source(ABC):
@@ -56,6 +74,23 @@ class Source(ABC):
     @abstractmethod
     def open(self, context: SourceContext) -> "DataFrame":
         """A streaming DataFrame with the columns of the schema, by name; other columns are ignored."""
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether `read` gives the tuples of an epoch; the DataFrame of `open` then only says which files."""
+        return False
+
+    def read(self, context: SourceContext, files: Sequence[str]) -> "DataFrame":
+        """The tuples of an epoch's files, given as URIs, as a DataFrame that is not streaming."""
+        raise NotImplementedError
+
+    def took_all(self, taken: Taken) -> bool:
+        """Whether an epoch that took this has taken all that there was; `idle` depends on it.
+
+        The default is for a source without a limit for an epoch.
+        """
+        del taken
+        return True
 
     def conform(self, name: str, schema: Schema) -> Self:
         """The source for a stream with this name and schema. Raise `BadSource` if it does not fit."""

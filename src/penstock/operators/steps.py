@@ -25,6 +25,9 @@ from penstock.operators.operator import (
 __all__ = ["Branch", "Map", "Select", "StepVerbs", "Union", "Where"]
 
 
+_LONGEST_ROW = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Where(Filter):
     """Keep the tuples for which the condition is true."""
@@ -167,8 +170,19 @@ class Map(Step):
         columns = [*table.select(list(self.kept)).columns, *made.columns, *table.select(carried).columns]
         return pa.table(columns, names=[*self.kept, *made.column_names, *carried])
 
+    def _made(self, batch: Any) -> Any:
+        """What the function makes; if it raises, the error names the function and the row."""
+        try:
+            return self.function(batch)
+        except Exception as error:
+            told = " ".join(str(error).split())
+            raise BadMap(
+                f"{self} raised {type(error).__name__}: {told} for {_culprit(self.function, batch)}; correct "
+                "the function, or leave such rows out with where() before it"
+            ) from error
+
     def _checked(self, batch: Any) -> Any:
-        made = self.function(batch)
+        made = self._made(batch)
         if not isinstance(made, pa.RecordBatch):
             raise BadMap(f"{self} returned {type(made).__name__}; return a pyarrow.RecordBatch")
         if made.num_rows != batch.num_rows:
@@ -191,6 +205,28 @@ class Map(Step):
 
     def __str__(self) -> str:
         return f"map({getattr(self.function, '__name__', type(self.function).__name__)})"
+
+
+def _culprit(function: Callable[[Any], Any], batch: Any) -> str:
+    """The row for which a function raises, found by halving the batch; two calls for each halving."""
+    while batch.num_rows > 1:
+        middle = batch.num_rows // 2
+        halves = (batch.slice(0, middle), batch.slice(middle))
+        failing = next((half for half in halves if _fails(function, half)), None)
+        if failing is None:
+            return f"{batch.num_rows} rows together, but for neither half of them"
+        batch = failing
+    text = str(batch.to_pylist()[0]) if batch.num_rows else ""
+    shown = text if len(text) <= _LONGEST_ROW else f"{text[:_LONGEST_ROW]}…"
+    return f"the row {shown}" if text else "a batch without rows"
+
+
+def _fails(function: Callable[[Any], Any], batch: Any) -> bool:
+    try:
+        function(batch)
+    except Exception:  # noqa: BLE001 -- whatever a user's function raises
+        return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class Stream(Relation):
     source: Source | None
     idle: int | None
     key: str | None
+    ahead: int | None = None
 
     @property
     def time_type(self) -> str:
@@ -49,13 +50,18 @@ def stream(  # noqa: PLR0913 -- each is one documented property of a stream
     *,
     idle: Duration | None = None,
     key: str | None = None,
+    ahead: Duration | None = "1 hour",
 ) -> Stream:
     """Declare a stream.
 
     ``time`` is its event-time column. ``delay`` is how far tuples may be out of order before they are
-    late (the watermark delay). After ``idle`` without tuples, the stream no longer holds windows open.
-    ``key`` is the column that distinguishes the streams of one source. ``source`` is ``ps.files()``,
-    ``ps.gates()``, ``ps.dataframe()``, ``ps.rows()`` or your own ``ps.Source``.
+    late (the watermark delay). ``key`` is the column that distinguishes the streams of one source.
+    After ``idle`` without tuples, the stream of a key no longer holds windows open; once all have been silent
+    for so long, event time goes on with the clock and closes the last windows. Silence counts only while
+    a run looks for tuples and finds none: no pause, backlog or change of the clock makes a stream idle.
+    Tuples further than ``ahead`` in the future of the driver's clock go to the rejects, so that one wrong
+    time does not close every window; None accepts any time. ``source`` is ``ps.files()``, ``ps.gates()``,
+    ``ps.dataframe()``, ``ps.rows()`` or your own ``ps.Source``.
 
     >>> columns = "time timestamp, vehicle string, speed double"
     >>> reports = stream("reports", columns, time="time", delay="5 seconds")
@@ -73,6 +79,7 @@ def stream(  # noqa: PLR0913 -- each is one documented property of a stream
         source=_checked_source(source, name, columns),
         idle=None if idle is None else microseconds(idle),
         key=None if key is None else columns.column(key).name,
+        ahead=None if ahead is None else microseconds(ahead),
     )
 
 

@@ -32,7 +32,8 @@ from penstock.runtime.run import Run
 from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
-from penstock.runtime.spark.frames import RECORD, REJECT, marked
+from penstock.runtime.spark.clock import clock_frame, steady_time
+from penstock.runtime.spark.frames import FILE, RECORD, REJECT
 from penstock.runtime.spark.session import spark_session
 from penstock.runtime.stage import StageRunner
 from penstock.state.storage import Location
@@ -96,13 +97,12 @@ class SparkEngine:
         for outlet in graph.outlets:
             outlet.delivery.prepare(outlet.schema, begins)
         aside = _Aside(root, folder.id, begins, options, streams)
-        frames = [
-            marked(open_source(spark, each, _own(root / "rows", each.name, streams)), each)
-            for each in streams
-        ]
-        arrivals, frame = together(streams, frames)
         ends = all(map(bounded, streams))
         run = Run(bounded=ends, name=options.name, close=lambda: _close(deliveries, folder))
+        arrivals, frame = together(
+            [open_source(spark, each, _own(root / "rows", each.name, streams), run.warn) for each in streams],
+            clock=None if ends else clock_frame(spark, streams),
+        )
         rescaling = Rescaling(
             runners=graph.stages,
             routers=Routers(folder.routers),
@@ -121,7 +121,9 @@ class SparkEngine:
             missed=aside.missed(len(graph.stages)) if options.merging == "best effort" else {},
             merging=options.merging,
         )
-        planner = Planner(graph, folder, _channels(options, spark, subqueries), rescaling, time.time)
+        planner = Planner(
+            graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
+        )
         policy = None if options.policy is None else guarded(options.policy, rescaling.check)
         epochs = Epochs(spark, works, planner, report=run.report, policy=policy)
         if options.channels is not None:
@@ -151,6 +153,9 @@ def _check_takes_back(sinks: tuple[Sink, ...]) -> None:
             )
 
 
+_REJECTED = (f"{REJECT} AS reason", f"{RECORD} AS record", f"{FILE} AS file")
+
+
 @dataclass(frozen=True)
 class _Aside:
     """Where late tuples and rejects go: to a folder of the checkpoint, or to the one that was given."""
@@ -169,7 +174,7 @@ class _Aside:
     def rejects(self, stream: Stream) -> SetAside:
         """Tuples of a stream that do not fit its schema."""
         folder = _own(self._folder("rejects", self.options.rejects), stream.name, self.streams)
-        return SetAside(self._open(folder, "rejects"), (f"{REJECT} AS reason", f"{RECORD} AS record"))
+        return SetAside(self._open(folder, "rejects"), _REJECTED)
 
     def missed(self, stages: int) -> dict[int, ParquetFiles]:
         """Tuples of each stage that a slower input brought too late."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.connect import EpochId
+from penstock.connect import EpochId, Taken
 from penstock.connect.results import Output
 from penstock.connect.sinks.parquet import ParquetFiles
 from penstock.durable import Step
@@ -62,6 +62,7 @@ class Epoch:
     before: Manifest
     intake: EpochInput
     phases: Phases
+    taken: Mapping[str, Taken] = field(default_factory=dict)
     frontiers: dict[str, Frontier] = field(default_factory=dict)
     moved: dict[int, StageRecord] = field(default_factory=dict)
     records: dict[int, StageRecord] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class Epoch:
     sides: list[MapSide] = field(default_factory=list)
     delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
     receipts: dict[int, list[Receipt]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def run(self) -> Manifest:
         """Run every stage, deliver, and return what is left behind."""
@@ -83,7 +85,10 @@ class Epoch:
         return Manifest(
             epoch_id=self.epoch_id,
             plan=self.plan,
-            frontiers={each.name: self._frontier(each) for each in self.works.arrivals.streams},
+            frontiers={
+                each.name: replace(self._frontier(each), whole=self._whole(each, counts.rows))
+                for each in self.works.arrivals.streams
+            },
             stages=tuple(self.records[place] for place in range(len(self.works.graph.stages))),
             counts=counts,
             total=self.before.total + counts,
@@ -230,9 +235,19 @@ class Epoch:
             before = self.before.frontiers.get(stream.name, Frontier())
             seen = self._seen(stream)
             self.frontiers[stream.name] = before.advance(
-                seen, now=self.plan.now, delay=stream.delay, idle=stream.idle
+                seen,
+                steady=self.plan.steady,
+                looked=self.plan.looked,
+                delay=stream.delay,
+                idle=stream.idle,
             )
         return self.frontiers[stream.name]
+
+    def _whole(self, stream: Stream, rows: int) -> bool:
+        """Whether the epoch took all that the stream's source had."""
+        own = self.intake.seen.get(stream.name, StreamSeen(rows=0)).rows
+        taken = replace(self.taken.get(stream.name, Taken()), rows=rows if own is None else own)
+        return stream.source is None or stream.source.took_all(taken)
 
     def _seen(self, stream: Stream) -> dict[str, int]:
         """The latest event time of each partition of a stream in the epoch."""
@@ -273,9 +288,14 @@ class Epoch:
                 rows = frame.where(f"{REJECT} IS NULL AND {TIME} < {bound}L")
                 late += self.works.late[name].write(self.epoch_id, rows)
             if seen.rejects:
-                rejected += self.works.rejects[name].write(
-                    self.epoch_id, frame.where(f"{REJECT} IS NOT NULL")
-                )
+                aside = self.works.rejects[name]
+                refused = aside.write(self.epoch_id, frame.where(f"{REJECT} IS NOT NULL"))
+                rejected += refused
+                if seen.latest is None:
+                    self.warnings.append(
+                        f"all {refused:,} tuples of stream {name!r} were rejected, such as: "
+                        f"{aside.first(self.epoch_id)}; {aside.files.folder.uri} has them all"
+                    )
         for stage, rows in self.intake.missed:
             columns = tuple(f"`{name}`" for name in rows.columns if name != TIME)
             aside = SetAside(self.works.missed[stage], columns)

@@ -135,7 +135,7 @@ class EpochInput:
         handed = self.handed.get((stage, exit_number))
         if handed is None or not handed.outputs:
             return None
-        paths = [f"{handed.folder.uri}/{output.name}" for output in handed.outputs]
+        paths = [f"{handed.folder.for_spark}/{output.name}" for output in handed.outputs]
         return self._view(self.session.read.schema(handed.schema).parquet(*paths))
 
     def _view(self, frame: DataFrame) -> str:

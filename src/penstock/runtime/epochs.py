@@ -4,12 +4,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.connect import EpochId
+from penstock.connect import EpochId, Taken
 from penstock.errors import DamagedCheckpoint, LostCheckpoint
 from penstock.query import Stream
 from penstock.runtime.epoch import Epoch, RunSetup
@@ -29,6 +29,7 @@ from penstock.runtime.records import Manifest
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
 from penstock.runtime.spark.failures import translated
+from penstock.runtime.spark.frames import marked
 from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.runtime.spark.session import prepare
 from penstock.runtime.stage import Receipt
@@ -66,6 +67,8 @@ class Epochs:
         self._first = True
         self._happened = 0
         self.offsets = SparkOffsets(self.works.checkpoint.spark)
+        if self.last is not None:
+            self.planner.resume(self.last)
         for number, record in enumerate(self.last.stages if self.last else ()):
             self.rescaling.frequent[number].resume(record.keys)
 
@@ -81,7 +84,9 @@ class Epochs:
                 return
             prepare(frame.sparkSession)
             digest = self.offsets.settle(epoch)
-            self._happen(epoch_id, frame.sparkSession, self.works.arrivals.apart(frame, query), digest)
+            arrivals = self.works.arrivals
+            apart, taken = arrivals.apart(frame, query), arrivals.files_taken(query)
+            self._happen(epoch_id, frame.sparkSession, apart, taken, digest)
 
     def drain(self) -> None:
         """Close every window that is still open, because a bounded source has ended."""
@@ -96,7 +101,7 @@ class Epochs:
         session = self.session.newSession()
         prepare(session)
         with self._owned():
-            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {}, last.plan.offsets)
+            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {}, {}, last.plan.offsets)
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
@@ -124,7 +129,12 @@ class Epochs:
             self.offsets.check(known, self.last.plan.offsets, "manifest")
 
     def _happen(
-        self, epoch_id: EpochId, session: SparkSession, arrivals: Mapping[str, DataFrame], offsets: str
+        self,
+        epoch_id: EpochId,
+        session: SparkSession,
+        arrivals: Mapping[str, DataFrame],
+        taken: Mapping[str, Taken],
+        offsets: str,
     ) -> None:
         phases = Phases()
         plan = self.planner.plan(epoch_id, self.last, offsets)
@@ -133,8 +143,10 @@ class Epochs:
         before = self.last or Manifest(epoch_id, plan)
         phases.ends("plan")
         routers = self.rescaling.routers
-        intake = EpochInput(session, arrivals, self._bounds(before), routers, self._floors(before))
-        epoch = Epoch(self.works, epoch_id, plan, before, intake, phases)
+        streams = {each.name: each for each in self.works.arrivals.streams}
+        fit = {name: marked(frame, streams[name], plan.now) for name, frame in arrivals.items()}
+        intake = EpochInput(session, fit, self._bounds(before), routers, self._floors(before))
+        epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, taken)
         manifest = epoch.run()
         self.works.checkpoint.commit(manifest)
         self.last = manifest
@@ -151,6 +163,8 @@ class Epochs:
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
+        seen = replace(seen, warnings=tuple(epoch.warnings))
+        self.planner.ended()
         self.report(seen)
         if self.policy is not None:
             for wish in self.policy(Observation(epoch_id.epoch, self.observed())):

@@ -3,46 +3,107 @@
 Each stream promises nothing below its latest tuple minus the delay. The source promises the
 minimum over its streams, without those that have been idle too long (n gates close a pane
 when all n have passed it: [000] §5.2). A frontier, or watermark, never goes back. The time is an argument.
+
+**Idleness goes by what was offered.** Times of activity are steady times (`SteadyTime`), which pass only
+while a driver runs. A stream is idle once an epoch has taken all that the source had and found nothing of the
+stream, more than `idle` after the stream's last tuple. The epoch before it ended before the source was asked,
+so time counts up to that end: neither a pause between the offer and the epoch, nor a backlog, nor time
+without a driver, nor a step of the wall clock makes a stream idle. The number of tuples of an epoch is known
+at its end, so the next one draws the conclusion.
+
+**Silence moves the frontier.** If all streams are idle, event time goes on with steady time: the frontier is
+the newest tuple, plus the silence since then, minus the delay. Streams whose event time follows the clock are
+not late when they return.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.query import Merging
 
-__all__ = ["Frontier", "Merging", "merged"]
+__all__ = ["Frontier", "Merging", "SteadyTime", "merged"]
 
 _NEVER = -(2**63)
 
 
+@dataclass
+class SteadyTime:
+    """Microseconds that pass only while a driver runs; it continues where the run before it stopped.
+
+    No step between two readings counts more than `longest`, so that after a pause of the whole machine other
+    streams have time to return.
+
+    >>> readings = iter([10.0, 10.5, 99.0, 98.0])
+    >>> steady = SteadyTime(longest=2_000_000, clock=lambda: next(readings))
+    >>> steady.read(), steady.read(), steady.read()
+    (500000, 2500000, 2500000)
+    """
+
+    longest: int
+    clock: Callable[[], float] = time.monotonic
+    value: int = 0
+    _last: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._last = self.clock()
+
+    def read(self) -> int:
+        """The steady time now."""
+        now = self.clock()
+        self.value += max(0, min(self.longest, int((now - self._last) * 1e6)))
+        self._last = now
+        return self.value
+
+    def resume(self, value: int) -> None:
+        """Go on from a time that was recorded before."""
+        self.value = max(self.value, value)
+
+
 @dataclass(frozen=True)
 class Frontier:
-    """Latest event time and last activity of every stream, in microseconds; `newest` is over all time.
+    """The latest event time of every stream, and the steady time of its last activity, in microseconds.
 
-    >>> seen = Frontier().advance({"a": 100, "b": 40}, now=0, delay=10, idle=None)
+    `newest` and `active` are the same over all streams and all time. The last epoch was offered its tuples
+    after the steady time `looked`, and `whole` says that it took all that there was.
+
+    >>> seen = Frontier().advance({"a": 100, "b": 40}, steady=0, looked=0, delay=10, idle=50)
     >>> seen.value
     30
-    >>> seen.advance({"a": 200}, now=60, delay=10, idle=50).value
-    190
+    >>> later = seen.advance({"a": 200}, steady=70, looked=60, delay=10, idle=50)
+    >>> later.advance({"a": 300}, steady=90, looked=80, delay=10, idle=50).value
+    290
     """
 
     value: int | None = None
     latest: Mapping[str, int] = field(default_factory=dict)
     alive: Mapping[str, int] = field(default_factory=dict)
     newest: int | None = None
+    active: int = 0
+    looked: int = 0
+    whole: bool = True
 
-    def advance(self, seen: Mapping[str, int], *, now: int, delay: int, idle: int | None) -> "Frontier":
+    def advance(
+        self, seen: Mapping[str, int], *, steady: int, looked: int, delay: int, idle: int | None
+    ) -> "Frontier":
         """The frontier after each stream had tuples up to the given times."""
-        alive = {**self.alive, **dict.fromkeys(seen, now)}
-        if idle is not None:
+        alive = self.alive
+        if idle is not None and self.whole:
             # An idle stream is removed, which also bounds the table; it returns with its next tuple.
-            alive = {stream: time for stream, time in alive.items() if now - time <= idle}
+            alive = {stream: time for stream, time in alive.items() if self.looked - time <= idle}
+        alive = {**alive, **dict.fromkeys(seen, steady)}
         latest = {stream: max(self.latest.get(stream, _NEVER), seen.get(stream, _NEVER)) for stream in alive}
-        promised = min(latest.values()) - delay if latest else None
+        promised = min(latest.values()) - delay if latest else self._in_silence(delay)
         if promised is None or (self.value is not None and promised < self.value):
             promised = self.value
         newest = max([*seen.values(), *([] if self.newest is None else [self.newest])], default=None)
-        return Frontier(promised, latest, alive, newest)
+        return Frontier(promised, latest, alive, newest, steady if seen else self.active, looked)
+
+    def _in_silence(self, delay: int) -> int | None:
+        """What a source without active streams promises: event time goes on with steady time."""
+        if self.newest is None or not self.whole:
+            return None
+        return self.newest + max(0, self.looked - self.active) - delay
 
 
 def merged(frontiers: Sequence[int | None], merging: Merging) -> int | None:

@@ -23,7 +23,7 @@ from penstock.runtime.delivering import OpenSink, QueryOutput, Written
 from penstock.runtime.epoch_input import PortInput
 from penstock.runtime.in_place import InPlace, in_place
 from penstock.runtime.spark.exchange import SparkExchange
-from penstock.runtime.spark.frames import RECORD, REJECT, describe, marked, stepped
+from penstock.runtime.spark.frames import FILE, RECORD, REJECT, describe, marked, stepped
 from penstock.runtime.stage import StageRunner
 from penstock.runtime.stage_outputs import StageOutput
 
@@ -164,7 +164,7 @@ class _Building:
     def _empty(self, feed: Feed, number: int | None) -> DataFrame:
         if isinstance(feed.origin, Stream):
             bare = self.session.createDataFrame([], feed.origin.schema.ddl().replace(" NOT NULL", ""))
-            start = marked(bare, feed.origin).drop(REJECT, RECORD)
+            start = marked(bare, feed.origin).drop(REJECT, RECORD, FILE)
         else:
             assert number is not None
             exit_ = self.runners[feed.origin].exits[number]

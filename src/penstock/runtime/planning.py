@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from penstock.connect import EpochId
 from penstock.operators.exchange import Form
 from penstock.runtime.checkpoint import Checkpoint
+from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph
 from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
 from penstock.runtime.rescale.requests import Rescale, Rescaling
@@ -30,17 +31,29 @@ class Planner:
     channels: tuple[int, ...]
     rescaling: Rescaling
     clock: Callable[[], float]
+    steady: SteadyTime
     followed: Mapping[int, Rescale] = field(init=False, default_factory=dict)
     splits: Splits = field(init=False)
+    _ended: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.splits = Splits.of(self.graph.stages)
+
+    def resume(self, last: Manifest) -> None:
+        """Go on after the last epoch of an earlier run."""
+        self.steady.resume(last.plan.steady)
+        self._ended = last.plan.steady
+
+    def ended(self) -> None:
+        """The epoch has ended; what the next one is offered comes later than this."""
+        self._ended = self.steady.read()
 
     def plan(self, epoch_id: EpochId, last: Manifest | None, offsets: str) -> EpochPlan:
         """The plan that an earlier attempt left, or a new one; `offsets` is the digest of what it reads."""
         self.followed = {}
         known = self.checkpoint.plan(epoch_id)
         if known is not None:
+            self.steady.resume(known.steady)
             return known
         wishes = {} if epoch_id.drain else self.rescaling.asked()
         stages: list[StagePlan] = []
@@ -53,7 +66,8 @@ class Planner:
                 stage = self._stage_plan(runner, last, wishes.get(runner.stage.number), drain=epoch_id.drain)
             split = self._sub_keys(runner.stage.number, epoch_id, last, stage.channels)
             stages.append(replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split))
-        plan = EpochPlan(tuple(stages), int(self.clock() * 1e6), offsets)
+        now = int(self.clock() * 1e6)
+        plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, offsets)
         self.checkpoint.write_plan(epoch_id, plan)
         self.rescaling.planned(wishes)
         self.followed = wishes

@@ -104,7 +104,8 @@ class StageProgress:
 class EpochProgress:
     """One epoch: its input and output, how long each phase took, and the state it left.
 
-    `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data.
+    `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data. `warnings`
+    say what needs attention, such as a stream whose rows were all rejected.
     """
 
     epoch: int
@@ -120,6 +121,7 @@ class EpochProgress:
     state_bytes: int
     combining: str
     stages: tuple[StageProgress, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def rows_per_second(self) -> float:
@@ -132,8 +134,12 @@ class EpochProgress:
         state = f"state {self.state_rows:,} rows, {shown_bytes(self.state_bytes)}"
         return (
             f"epoch {self.epoch:>4,}: {counts}, {self.rejected:>3,} rejected, {self.seconds:>5.2f} s, "
-            f"frontier {shown_time(self.frontier)}, {state}"
+            f"frontier {shown_time(self.frontier)}, {state}{_warned(self.warnings)}"
         )
+
+
+def _warned(warnings: tuple[str, ...]) -> str:
+    return "".join(f"; warning: {each}" for each in warnings)
 
 
 def instant(microseconds: int | None) -> datetime | None:

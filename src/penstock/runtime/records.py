@@ -49,11 +49,14 @@ class StagePlan:
 class EpochPlan:
     """What the next epoch does: how each stage runs, the time of the epoch, and the rows that it reads.
 
-    `offsets` is the digest of Spark's offsets after the epoch; a drain reads nothing more.
+    `now` is wall time, `steady` the steady time and `looked` that of the end of the epoch before; all are in
+    microseconds. `offsets` is the digest of Spark's offsets after the epoch; a drain reads nothing more.
     """
 
     stages: tuple[StagePlan, ...]
     now: int
+    steady: int = 0
+    looked: int = 0
     offsets: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +67,7 @@ class EpochPlan:
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
         """The plan from its plain values."""
         stages = tuple(StagePlan.from_json(each) for each in value["stages"])
-        return cls(stages, value["now"], value["offsets"])
+        return cls(stages, value["now"], value["steady"], value["looked"], value["offsets"])
 
     def routers(self) -> set[str]:
         """Every router that the plan names."""

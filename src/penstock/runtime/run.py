@@ -1,6 +1,7 @@
 """The handle of a running query.
 
-The logger `penstock.run` gets one line for each epoch and each decision (INFO), and for a failure (ERROR).
+The logger `penstock.run` gets one line for each epoch and each decision (INFO), for what needs
+attention (WARNING), and for a failure (ERROR).
 """
 
 import logging
@@ -31,6 +32,9 @@ _log = logging.getLogger("penstock.run")
 HISTORY = 1000
 """The number of epochs that `Run.progress` remembers."""
 
+MOST_WARNINGS = 100
+"""The number of warnings that `Run.warnings` remembers."""
+
 
 class Run:
     """A query that runs in the background until it is stopped, fails, or its bounded source ends."""
@@ -41,6 +45,7 @@ class Run:
         self._name = name
         self._logged: Decision | None = None
         self._history: deque[EpochProgress] = deque(maxlen=HISTORY)
+        self._warnings: deque[str] = deque(maxlen=MOST_WARNINGS)
         self._stopping = threading.Event()
         self._done = threading.Event()
         self._started = threading.Event()
@@ -57,6 +62,7 @@ class Run:
         return (
             f"Run {self._name or 'without a name'}: {state}, {epochs}, {counts.rows:,} tuples, "
             f"{counts.results:,} results, {counts.late:,} late, {counts.rejected:,} rejected"
+            f"{f'; warning: {self._warnings[-1]}' if self._warnings else ''}"
         )
 
     def begin(
@@ -73,6 +79,11 @@ class Run:
     def progress(self) -> list[EpochProgress]:
         """The last epochs, oldest first."""
         return list(self._history)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What needs attention, such as rows that were all rejected, oldest first."""
+        return list(self._warnings)
 
     @property
     def counts(self) -> Counts:
@@ -121,8 +132,15 @@ class Run:
         """Remember an epoch and log it."""
         self._history.append(progress)
         _log.info("%s", _LogLine(self._name, progress))
+        for warning in progress.warnings:
+            self.warn(f"epoch {progress.epoch}: {warning}")
         for decision in self._new_decisions():
             _log.info("%s", _LogLine(self._name, decision))
+
+    def warn(self, warning: str) -> None:
+        """Remember a warning and log it."""
+        self._warnings.append(warning)
+        _log.warning("%s", f"{self._name}: {warning}" if self._name else warning)
 
     def _new_decisions(self) -> list[Decision]:
         """The decisions since the last epoch, oldest first."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
@@ -32,6 +33,15 @@ class SetAside:
         written = [Output(each["name"], each["rows"], each["bytes"]) for each in receipts]
         self.files.deliver(epoch_id, written)
         return sum(each.rows for each in written)
+
+    def first(self, epoch_id: EpochId) -> str:
+        """The first column of the first tuple that an epoch set aside: its reason."""
+        folder = self.files.folder
+        for name in folder.names():
+            if name.startswith(f"{epoch_id}."):
+                table = pq.read_table(f"{folder.path}/{name}", filesystem=folder.files)
+                return str(table.column(0)[0])
+        return ""
 
 
 @dataclass(frozen=True)

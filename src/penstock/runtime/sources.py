@@ -1,17 +1,19 @@
 """From the source of a stream to a checked Spark streaming DataFrame."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.connect import CORRUPT, SourceContext
+from penstock.connect import CORRUPT, REASON, SourceContext
 from penstock.errors import BadSource, WrongType
 from penstock.expressions.schema import quoted
 from penstock.query import Stream
 from penstock.state.storage import Location
 
-__all__ = ["bounded", "open_source"]
+__all__ = ["OpenSource", "bounded", "open_source"]
 
 
 def bounded(stream: Stream) -> bool:
@@ -19,23 +21,48 @@ def bounded(stream: Stream) -> bool:
     return stream.source is not None and stream.source.bounded
 
 
-def open_source(session: SparkSession, stream: Stream, folder: Location) -> DataFrame:
+@dataclass(frozen=True)
+class OpenSource:
+    """A stream's streaming DataFrame; if the source reads files, `read` gives the tuples of an epoch."""
+
+    stream: Stream
+    frame: DataFrame
+    context: SourceContext
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether the tuples of an epoch come from `read`."""
+        return self.stream.source is not None and self.stream.source.reads_files
+
+    def read(self, session: SparkSession, files: Sequence[str]) -> DataFrame:
+        """The stream's columns in these files."""
+        assert self.stream.source is not None
+        frame = self.stream.source.read(replace(self.context, session=session), files)
+        return _own_columns(self.stream, frame)
+
+
+def open_source(
+    session: SparkSession, stream: Stream, folder: Location, warn: Callable[[str], None]
+) -> OpenSource:
     """The stream's columns of its source's DataFrame, which must have the declared types."""
     if stream.source is None:
         raise BadSource(f"stream {stream.name!r} has no source; give ps.stream(..., source=ps.files(...))")
-    frame = stream.source.open(
-        SourceContext(
-            session=session, name=stream.name, schema=stream.schema, time=stream.time, folder=folder
-        )
+    context = SourceContext(
+        session=session, name=stream.name, schema=stream.schema, time=stream.time, folder=folder, warn=warn
     )
+    frame = stream.source.open(context)
     if getattr(frame, "isStreaming", False) is not True:
         raise BadSource(
             f"source {stream.source!r} of stream {stream.name!r} gave a {type(frame).__name__} that is not "
             "streaming; make it with session.readStream"
         )
+    return OpenSource(stream, _own_columns(stream, frame), context)
+
+
+def _own_columns(stream: Stream, frame: DataFrame) -> DataFrame:
     _check(stream, frame)
-    corrupt = [CORRUPT] if CORRUPT in frame.columns else []
-    return frame.select(*(quoted(name) for name in (*stream.schema.names, *corrupt)))
+    marks = [each for each in (CORRUPT, REASON) if each in frame.columns]
+    return frame.select(*(quoted(name) for name in (*stream.schema.names, *marks)))
 
 
 def _check(stream: Stream, frame: DataFrame) -> None:

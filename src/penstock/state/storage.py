@@ -3,6 +3,9 @@
 All state and output passes through here: a local path, or any URI that `pyarrow.fs` understands
 (s3, gs, abfs, hdfs). A location is a plain value that travels to the workers; each opens its own
 connection. On a local disk, files are synced before they count as written, and memory-mapped for reads.
+
+An object store has no rename: `write` is one upload, which becomes visible as a whole when it ends, `create`
+is an upload on the condition that nothing is there, and `move` copies and deletes.
 """
 
 import os
@@ -11,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,6 +23,7 @@ from pyarrow import fs
 from penstock import durable
 from penstock.durable import Step
 from penstock.errors import BadPath
+from penstock.extras import extra
 
 __all__ = ["Location"]
 
@@ -34,6 +38,8 @@ class Location:
     def of(cls, path: str | os.PathLike[str]) -> "Location":
         """The folder that a user named; local paths become absolute."""
         text = os.fspath(path)
+        if text.startswith("s3a://"):  # Hadoop's name for the same place
+            text = f"s3://{text.removeprefix('s3a://')}"
         return cls(text if "://" in text else str(Path(text).absolute()))
 
     def __truediv__(self, name: str) -> "Location":
@@ -45,6 +51,11 @@ class Location:
         return isinstance(_open(self.uri)[0], fs.LocalFileSystem)
 
     @property
+    def for_spark(self) -> str:
+        """The URI under which Spark finds it: Hadoop's name for S3 is s3a."""
+        return f"s3a://{self.uri.removeprefix('s3://')}" if self.uri.startswith("s3://") else self.uri
+
+    @property
     def path(self) -> str:
         """The path within its filesystem."""
         return _open(self.uri)[1]
@@ -53,6 +64,23 @@ class Location:
     def files(self) -> Any:
         """Its filesystem."""
         return _open(self.uri)[0]
+
+    @property
+    def kind(self) -> Literal["file", "folder"] | None:
+        """What is there, None if nothing is."""
+        found = self.files.get_file_info(self.path).type
+        if found == fs.FileType.NotFound:
+            return None
+        return "file" if found == fs.FileType.File else "folder"
+
+    def walk(self, wanted: Callable[[str], bool]) -> Iterator[str]:
+        """The paths of the files in it and in its folders, as far as their names are wanted."""
+        for info in sorted(self.files.get_file_info(fs.FileSelector(self.path)), key=lambda info: info.path):
+            if wanted(info.base_name):
+                if info.type == fs.FileType.File:
+                    yield info.path
+                else:
+                    yield from (self / info.base_name).walk(wanted)
 
     def make(self, step: Step = Step.CHECKPOINT) -> None:
         """Create the folder and its parents, durably."""
@@ -82,40 +110,53 @@ class Location:
 
     def write(self, name: str, data: bytes, step: Step) -> None:
         """Write a whole file, all at once or not at all, and durably."""
-        hidden = f"_{name}.{uuid4().hex[:8]}"
-        with self.output(hidden, step) as stream:
-            stream.write(data)
-        self.sync(hidden, step)
+        if not self.local:
+            self._upload(name, data, step)
+            return
+        hidden = self._hidden(name, data, step)
         self.move(hidden, name, step)
         self.sync_names(step)
 
     def create(self, name: str, data: bytes, step: Step, *, sure: Callable[[], None] | None = None) -> None:
         """Write a whole new file durably, all at once or not at all; FileExistsError if the name is taken.
 
-        `sure` is called last before the file gets its name and may refuse by raising.
+        Of several writers one succeeds. `sure` is called last before the file gets its name and may refuse by
+        raising.
         """
+        if not self.local:
+            if sure is not None:
+                sure()
+            durable.reached(step)
+            if not _put_if_absent(self.uri, name, data):
+                raise FileExistsError(f"{self.uri}/{name}")
+            return
         hidden = f"_{name}.{uuid4().hex[:8]}"
         try:
-            with self.output(hidden, step) as stream:
-                stream.write(data)
+            self._upload(hidden, data, step)
             self.sync(hidden, step)
             if sure is not None:
                 sure()
-            self._name_once(hidden, name, step)
+            durable.link(f"{self.path}/{hidden}", f"{self.path}/{name}", step)
         finally:
             self.delete(hidden, step)
         self.sync_names(step)
 
-    def _name_once(self, hidden: str, name: str, step: Step) -> None:
-        if self.local:
-            durable.link(f"{self.path}/{hidden}", f"{self.path}/{name}", step)
-        elif self.has(name):
-            raise FileExistsError(f"{self.uri}/{name}")
-        else:
-            self.move(hidden, name, step)
+    def _upload(self, name: str, data: bytes, step: Step) -> None:
+        with self.output(name, step) as stream:
+            stream.write(data)
+
+    def _hidden(self, name: str, data: bytes, step: Step) -> str:
+        """A file with the data, on disk, under a name that nothing reads."""
+        hidden = f"_{name}.{uuid4().hex[:8]}"
+        self._upload(hidden, data, step)
+        self.sync(hidden, step)
+        return hidden
 
     def move(self, name: str, to: str, step: Step) -> None:
-        """Rename within the folder and replace an existing file; `sync_names` makes it last."""
+        """Rename within the folder and replace an existing file; `sync_names` makes it last.
+
+        An object store copies, then deletes; the new name shows the whole file or nothing.
+        """
         if self.local:
             durable.rename(f"{self.path}/{name}", f"{self.path}/{to}", step)
         else:
@@ -153,6 +194,33 @@ class Location:
         """Make the names in the folder survive a loss of power."""
         if self.local:
             durable.sync_folder(self.path, step)
+
+
+def _put_if_absent(uri: str, name: str, data: bytes) -> bool:
+    """Upload an object if there is none with its name; the store itself decides between two writers."""
+    with extra("s3", "obstore", f"a checkpoint in {uri}"):
+        import obstore  # noqa: PLC0415 -- only object stores need it
+        from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415
+    try:
+        obstore.put(_store(uri), name, data, mode="create")
+    except AlreadyExistsError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _store(uri: str) -> Any:
+    from obstore.store import from_url  # noqa: PLC0415 -- only object stores need it
+
+    # The variable with which tools of AWS name another server than Amazon's, as pyarrow reads it.
+    plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+    try:
+        return from_url(uri, client_options={"allow_http": plain})
+    except Exception as error:
+        raise BadPath(
+            f"{uri!r} is on no store that can create a file only if it is absent: {error}; give a local path "
+            "or a URI of S3, Google Cloud Storage or Azure"
+        ) from error
 
 
 @lru_cache(maxsize=256)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.connect.checks import printable, short, whole_number
-from penstock.connect.source import Source, SourceContext
+from penstock.connect.source import Source, SourceContext, Taken
 from penstock.errors import BadSource
 from penstock.expressions.durations import microseconds
 from penstock.expressions.schema import Schema
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from penstock.ingest import TLS
 
-__all__ = ["GatesSource", "gates"]
+__all__ = ["ROWS_PER_EPOCH", "GatesSource", "gates"]
+
+ROWS_PER_EPOCH: Final = 1_000_000
+"""The default of the rows that an epoch takes."""
 
 _MOST_ROWS = 2**63 - 1
 
@@ -50,6 +53,10 @@ class GatesSource(Source):
             )
         return replace(self, inlet=inlet, stream_column=column.name)
 
+    def took_all(self, taken: Taken) -> bool:
+        """Whether the epoch stayed below its limit."""
+        return self.rows_per_epoch is None or taken.rows < self.rows_per_epoch
+
     def open(self, context: SourceContext) -> "DataFrame":
         """Read offsets on the driver, and rows in tasks that ask the gates themselves."""
         from penstock.connect.sources.gates_reader import gates_frame  # noqa: PLC0415 -- it needs Spark
@@ -60,7 +67,8 @@ class GatesSource(Source):
         given = [repr(", ".join(self.addresses))]
         given += [f"inlet={self.inlet!r}"] if self.inlet else []
         given += [f"stream_column={self.stream_column!r}"] if self.stream_column else []
-        given += [f"rows_per_epoch={self.rows_per_epoch}"] if self.rows_per_epoch else []
+        limited = self.rows_per_epoch != ROWS_PER_EPOCH
+        given += [f"rows_per_epoch={self.rows_per_epoch}"] if limited else []
         return f"gates({', '.join(given)})"
 
 
@@ -69,7 +77,7 @@ def gates(  # noqa: PLR0913 -- each is one documented property of the source
     *,
     inlet: str | None = None,
     stream_column: str | None = None,
-    rows_per_epoch: int | None = None,
+    rows_per_epoch: int | None = ROWS_PER_EPOCH,
     patience: str | timedelta = "5 minutes",
     token: str | None = None,
     tls: "TLS | None" = None,
@@ -78,10 +86,10 @@ def gates(  # noqa: PLR0913 -- each is one documented property of the source
 
     `address` is that of a gate or a controller, or several separated by commas. The source reads all
     streams of one `inlet`, by default the one with the stream's name. `stream_column` names the column of the
-    schema that receives the id of each tuple's stream; use it as the `key` of the stream. `rows_per_epoch` is
-    shared fairly among the streams; None takes all available rows. `patience` is how long a running epoch
-    waits for a gate that does not answer. `token` defaults to the variable PENSTOCK_TOKEN; `tls` is a
-    `penstock.TLS`.
+    schema that receives the id of each tuple's stream; use it as the `key` of the stream. `rows_per_epoch`,
+    by default a million, is shared fairly among the streams; None takes all available rows. `patience` is how
+    long a running epoch waits for a gate that does not answer. `token` defaults to the variable
+    PENSTOCK_TOKEN; `tls` is a `penstock.TLS`.
 
     >>> gates("127.0.0.1:7400, 127.0.0.1:7401", inlet="reports", token="sesame")
     gates('127.0.0.1:7400, 127.0.0.1:7401', inlet='reports')

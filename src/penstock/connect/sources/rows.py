@@ -45,7 +45,7 @@ class RowsSource(Source):
         folder.make()
         for number, table in enumerate(self.batches):
             _keep(folder, number, table)
-        return FilesSource(folder.uri, "parquet", files_per_epoch=1, live=False, options=()).open(context)
+        return FilesSource(folder.uri, "parquet", files_per_epoch=1, live=False, options=()).stream(context)
 
     def __repr__(self) -> str:
         return f"rows({len(self.batches):,} batches)"

@@ -7,6 +7,7 @@ identified by its number, not by its place.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField
 
+from penstock.connect import Taken
 from penstock.query import Stream, quoted
-from penstock.runtime.spark.plans import branches, from_plan, planned_rows
+from penstock.runtime.sources import OpenSource
+from penstock.runtime.spark.plans import (
+    branches,
+    files_of,
+    files_taken,
+    from_plan,
+    planned_branches,
+    planned_rows,
+)
 
 __all__ = ["Arrivals", "together"]
 
@@ -25,14 +35,50 @@ _NUMBERED = re.compile(rf"(\d+) AS {_NUMBER}#")
 
 @dataclass(frozen=True)
 class Arrivals:
-    """The streams of a query and the columns of their marked frames."""
+    """The streams of a query, their sources, and the columns of their frames."""
 
-    streams: tuple[Stream, ...]
+    sources: tuple[OpenSource, ...]
     columns: tuple[tuple[StructField, ...], ...]
 
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams of the query."""
+        return tuple(each.stream for each in self.sources)
+
     def apart(self, frame: DataFrame, query: StreamingQuery) -> dict[str, DataFrame]:
-        """The marked tuples of each stream that has new ones."""
-        if len(self.streams) == 1:
+        """The tuples of each stream that has new ones."""
+        found = self._planned(frame, query)
+        if not any(each.reads_files for each in self.sources):
+            return found
+        for source, branch in self._branches(query):
+            if source.reads_files:
+                found[source.stream.name] = source.read(frame.sparkSession, files_of(branch))
+        return found
+
+    def files_taken(self, query: StreamingQuery) -> dict[str, Taken]:
+        """The files that the epoch takes, of streams for which it matters whether those are all."""
+        if all(each.idle is None for each in self.streams):
+            return {}
+        found = {}
+        for source, branch in self._branches(query):
+            files, size = files_taken(branch)
+            found[source.stream.name] = Taken(files=files, bytes=size)
+        return found
+
+    def _branches(self, query: StreamingQuery) -> Iterator[tuple[OpenSource, Any]]:
+        """The streams with new tuples and the plans of their branches."""
+        for branch in planned_branches(query):
+            number = 0 if self.alone else _number_of(branch)
+            if number is not None and number < len(self.sources):
+                yield self.sources[number], branch
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no union: one stream and no clock."""
+        return len(self.columns) == 1
+
+    def _planned(self, frame: DataFrame, query: StreamingQuery) -> dict[str, DataFrame]:
+        if self.alone:
             return {self.streams[0].name: planned_rows(frame, query)}
         found = branches(query)
         numbered = [(_number_of(branch), branch) for branch in found or ()]
@@ -41,7 +87,11 @@ class Arrivals:
             frames = [(number, frame.where(f"{_NUMBER} = {number}")) for number in every]
         else:
             frames = [(number, from_plan(frame, branch)) for number, branch in numbered if number is not None]
-        return {self.streams[number].name: self._own(rows, number) for number, rows in frames}
+        return {
+            self.streams[number].name: self._own(rows, number)
+            for number, rows in frames
+            if number < len(self.sources)
+        }
 
     def _own(self, frame: DataFrame, number: int) -> DataFrame:
         return frame.selectExpr(
@@ -52,10 +102,14 @@ class Arrivals:
         )
 
 
-def together(streams: tuple[Stream, ...], frames: list[DataFrame]) -> tuple[Arrivals, DataFrame]:
-    """All streams as one frame, and how to separate them again."""
+def together(sources: Sequence[OpenSource], clock: DataFrame | None = None) -> tuple[Arrivals, DataFrame]:
+    """All streams as one frame, and how to separate them again.
+
+    A `clock` is one more branch, whose rows nobody reads: with it, epochs run when no stream has tuples.
+    """
+    frames = [each.frame for each in sources] + ([] if clock is None else [clock])
     columns = tuple(tuple(frame.schema.fields) for frame in frames)
-    arrivals = Arrivals(streams, columns)
+    arrivals = Arrivals(tuple(sources), columns)
     if len(frames) == 1:
         return arrivals, frames[0]
     united: DataFrame | None = None

@@ -7,6 +7,7 @@ without reading the source twice.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -14,14 +15,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from penstock.columns import TIME
-from penstock.connect import CORRUPT
+from penstock.connect import CORRUPT, REASON
 from penstock.errors import BadExpression
+from penstock.expressions.durations import words
 from penstock.expressions.schema import quoted
 from penstock.operators import Step
 from penstock.operators.kernel import Describe
 from penstock.query import Stream
 
 __all__ = [
+    "FILE",
     "RECORD",
     "REJECT",
     "describe",
@@ -35,29 +38,57 @@ __all__ = [
 
 REJECT = "_ps_reject"
 RECORD = "_ps_record"
+FILE = "_ps_file"
 _VIEW = "_ps_rows"
 
 
-def marked(frame: DataFrame, stream: Stream) -> DataFrame:
-    """Every tuple with its time in microseconds and, if it does not fit, the reason and its text."""
+def marked(frame: DataFrame, stream: Stream, now: int | None = None) -> DataFrame:
+    """Every tuple with its time in microseconds and, if it does not fit, the reason, its text and file.
+
+    `now` is the time of the epoch in microseconds; tuples further ahead of it than the stream allows do not
+    fit.
+    """
     corrupt = CORRUPT in frame.columns
-    reasons = [f"WHEN `{CORRUPT}` IS NOT NULL THEN 'the record is malformed'"] if corrupt else []
+    reasons = []
+    if corrupt:
+        malformed = "'the record is malformed'"
+        told = f"coalesce(`{REASON}`, {malformed})" if REASON in frame.columns else malformed
+        reasons = [f"WHEN `{CORRUPT}` IS NOT NULL THEN {told}"]
     reasons += [
-        f"WHEN {quoted(column.name)} IS NULL THEN '{_escaped(column.name)} is null'"
+        f"WHEN {quoted(column.name)} IS NULL THEN "
+        f"'column {_escaped(column.name)} is null; expected {_escaped(column.type or '')}'"
         for column in stream.schema.columns
         if column.name == stream.time or not column.nullable
     ]
+    if now is not None and stream.ahead is not None:
+        reasons.append(_too_far_ahead(stream, now))
     reason = f"CASE {' '.join(reasons)} END"
     names = [quoted(name) for name in stream.schema.names]
     text = f"to_json(struct({', '.join(names)}))"
     record = f"coalesce(`{CORRUPT}`, {text})" if corrupt else text
-    found = frame.selectExpr(*names, *([f"`{CORRUPT}`"] if corrupt else []), f"{reason} AS {REJECT}")
-    return found.selectExpr(
-        *names,
-        f"{_microseconds(stream)} AS {TIME}",
-        REJECT,
-        f"CASE WHEN {REJECT} IS NOT NULL THEN {record} END AS {RECORD}",
+    marks = [f"`{each}`" for each in (CORRUPT, REASON) if each in frame.columns]
+    timed = f"SELECT {', '.join([*names, *marks])}, {_microseconds(stream)} AS {TIME} FROM {_VIEW}"
+    judged = f"SELECT *, {reason} AS {REJECT} FROM ({timed})"
+    told = f"CASE WHEN {REJECT} IS NOT NULL THEN {record} END AS {RECORD}"
+    file = f"CASE WHEN {REJECT} IS NOT NULL THEN nullif(input_file_name(), '') END AS {FILE}"
+    return sql_over(frame, f"SELECT {', '.join([*names, TIME, REJECT, told, file])} FROM ({judged})")
+
+
+def _too_far_ahead(stream: Stream, now: int) -> str:
+    """The case of a tuple that is further ahead of the epoch's time than its stream allows.
+
+    The limit changes with every epoch and must not become part of the generated code; see `from_on`.
+    Here the index depends on the tuple, since a condition on the partition would make Spark treat the mark
+    as random and evaluate it again wherever it is used.
+    """
+    assert stream.ahead is not None
+    limit = f"get(array({now + stream.ahead}L), int(isnull({TIME})))"
+    clock = datetime.fromtimestamp(now / 1e6, UTC)
+    told = (
+        f"concat('column {_escaped(stream.time)}: ', {quoted(stream.time)}, ' is more than "
+        f"{words(stream.ahead)} ahead of the clock ({clock:%Y-%m-%d %H:%M:%S} UTC)')"
     )
+    return f"WHEN {TIME} > {limit} THEN {told}"
 
 
 def valid(rows: str, stream: Stream, bound: int | None) -> str:

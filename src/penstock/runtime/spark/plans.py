@@ -25,7 +25,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Observed", "Shuffled", "branches", "from_plan", "observed_by", "planned_rows", "run_map_side"]
+__all__ = [
+    "Observed",
+    "Shuffled",
+    "branches",
+    "files_of",
+    "files_taken",
+    "from_plan",
+    "observed_by",
+    "planned_branches",
+    "planned_rows",
+    "run_map_side",
+]
 
 Observed = Mapping[str, tuple[int | None, ...]]
 """Integers by the name of the observation."""
@@ -60,8 +71,36 @@ def planned_rows(frame: DataFrame, query: StreamingQuery) -> DataFrame:
 def branches(query: StreamingQuery) -> list[Any] | None:
     """The plans of the branches of a union in the current epoch, None if they are not available."""
     physical = _physical(query)
-    if physical is None or not physical.getClass().getSimpleName().startswith("Union"):
-        return None if physical is None else [physical]
+    return None if physical is None else _branches(physical)
+
+
+def planned_branches(query: StreamingQuery) -> list[Any]:
+    """The plans of the branches, also if they cannot be run: for what they say about the epoch."""
+    return _branches(query._jsq.streamingQuery().lastExecution().sparkPlan())
+
+
+def files_of(physical: Any) -> list[str]:
+    """The URIs of the files that a plan reads."""
+    scans = _file_scans(physical)
+    # Spark lists a file twice if another one has a name with an escaped character, such as %20.
+    return list(dict.fromkeys(file for each in scans for file in each.relation().location().inputFiles()))
+
+
+def files_taken(physical: Any) -> tuple[int, int]:
+    """The number of files that a plan reads, and their bytes."""
+    places = [scan.relation().location() for scan in _file_scans(physical)]
+    return sum(len(each.inputFiles()) for each in places), sum(each.sizeInBytes() for each in places)
+
+
+def _file_scans(physical: Any) -> list[Any]:
+    leaves = physical.collectLeaves()
+    scans = [leaves.apply(place) for place in range(leaves.size())]
+    return [scan for scan in scans if scan.getClass().getSimpleName() == "FileSourceScanExec"]
+
+
+def _branches(physical: Any) -> list[Any]:
+    if not physical.getClass().getSimpleName().startswith("Union"):
+        return [physical]
     children = physical.children()
     return [children.apply(place) for place in range(children.size())]
 
