@@ -88,10 +88,11 @@ class SparkOffsets:
             self._synced.add(f"{place}/{name}")
         if new:
             folder.sync_names(Step.OFFSETS)
-            for parent in (folder / "..", folder / "../..") if place != "offsets" else (folder / "..",):
-                if parent.path not in self._synced:
-                    parent.sync_names(Step.OFFSETS)
-                    self._synced.add(parent.path)
+        # Spark made the folders; their names must last too, up to that of its part in the checkpoint.
+        above = place.count("/") + 2
+        for depth in range(1, above + 1) if f"{place}/" not in self._synced else ():
+            Location(folder.uri.rsplit("/", depth)[0]).sync_names(Step.OFFSETS)
+        self._synced.add(f"{place}/")
 
 
 def log_offset(offset: str) -> int | None:
