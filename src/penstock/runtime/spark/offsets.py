@@ -83,7 +83,7 @@ class SparkOffsets:
         return b""
 
     def _new(self, place: str, only: str | None = None) -> list[Callable[[], None]]:
-        """The syncs of what is new in a folder of Spark's, and of the checksums that Hadoop keeps beside files."""
+        """Syncs of what is new in a folder of Spark's, with the checksums that Hadoop keeps beside files."""
         folder = self.folder / place
         if not folder.local:
             return []
