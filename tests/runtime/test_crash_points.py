@@ -1,7 +1,6 @@
 """The driver dies at every point between two durable steps, stalls there, or loses power: results "
 "exactly once."""
 
-import contextlib
 import json
 import os
 import random
@@ -10,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,7 +78,7 @@ class Home:
 
 def end(process):
     """The driver is dead; its JVM and the workers follow."""
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

@@ -13,7 +13,10 @@ rename refuses.) The digest finds that as well: what the last manifest says must
 
 import hashlib
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 from penstock.durable import Step
 from penstock.errors import DamagedCheckpoint
@@ -24,6 +27,7 @@ __all__ = ["SparkOffsets", "log_offset"]
 # The version of the format, and a line with the time of planning and Spark's settings.
 _HEADER_LINES = 2
 _NO_OFFSET = "-"
+_threads = ThreadPoolExecutor(8, thread_name_prefix="penstock-sync")
 
 
 @dataclass
@@ -35,9 +39,11 @@ class SparkOffsets:
 
     def settle(self, epoch: int) -> str:
         """Make the offsets of an epoch durable and return their digest."""
-        self._sync("offsets", str(epoch))
+        new = self._new("offsets", str(epoch))
         for source in (self.folder / "sources").names():
-            self._sync(f"sources/{source}")
+            new += self._new(f"sources/{source}")
+        # Together they wait for one or two writes of the disk's journal, one by one for six.
+        list(_threads.map(lambda sync: sync(), new))
         return self.digest(epoch)
 
     def digest(self, epoch: int) -> str:
@@ -76,22 +82,23 @@ class SparkOffsets:
                 return folder.read(name)
         return b""
 
-    def _sync(self, place: str, only: str | None = None) -> None:
-        """Sync what is new in a folder of Spark's, with the checksums that Hadoop keeps beside files."""
+    def _new(self, place: str, only: str | None = None) -> list[Callable[[], None]]:
+        """Syncs of what is new in a folder of Spark's, with the checksums that Hadoop keeps beside files."""
         folder = self.folder / place
         if not folder.local:
-            return
+            return []
         names = [only, f".{only}.crc"] if only else folder.names()
         new = [name for name in names if f"{place}/{name}" not in self._synced and folder.has(name)]
-        for name in new:
-            folder.sync(name, Step.OFFSETS)
-            self._synced.add(f"{place}/{name}")
+        self._synced |= {f"{place}/{name}" for name in new}
+        found: list[Callable[[], None]] = [partial(folder.sync, name, Step.OFFSETS) for name in new]
         if new:
-            folder.sync_names(Step.OFFSETS)
-            for parent in (folder / "..", folder / "../..") if place != "offsets" else (folder / "..",):
-                if parent.path not in self._synced:
-                    parent.sync_names(Step.OFFSETS)
-                    self._synced.add(parent.path)
+            found.append(partial(folder.sync_names, Step.OFFSETS))
+        # Spark made the folders; their names must last too, up to that of its part in the checkpoint.
+        for depth in range(1, place.count("/") + 3) if f"{place}/" not in self._synced else ():
+            above = Location(folder.uri.rsplit("/", depth)[0])
+            found.append(partial(above.sync_names, Step.OFFSETS))
+        self._synced.add(f"{place}/")
+        return found
 
 
 def log_offset(offset: str) -> int | None:

@@ -1,0 +1,150 @@
+"""A second run where there may be one only, and runs that go back: on one checkpoint, and on one sink."""
+
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import penstock as ps
+from oracle import fetched
+from penstock.cli.app import app
+from penstock.errors import (
+    BadOption,
+    BadSink,
+    CheckpointInUse,
+    DamagedCheckpoint,
+    ForeignCheckpoint,
+    LostCheckpoint,
+    SinkError,
+)
+from runtime.test_run import readings
+
+
+@pytest.fixture(autouse=True)
+def _session(spark):
+    pass
+
+
+def windows(epochs=4):
+    rows = [[(10 * epoch + s, "ab"[s % 2], float(s)) for s in range(10)] for epoch in range(epochs)]
+    return readings(*rows).group_by("k").window("20 seconds", slide="10 seconds").agg(n=ps.count())
+
+
+def results(folder):
+    return fetched(f"SELECT * FROM read_parquet({ps.delivered(folder)}) ORDER BY ALL")
+
+
+def endless(spark):
+    frame = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+    stream = ps.stream("t", "timestamp timestamp, value bigint", "timestamp", source=ps.dataframe(frame))
+    return stream.window("1 second").agg(n=ps.count())
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_second_start_is_refused_and_the_first_run_goes_on(tmp_path, spark):
+    """Defect 1 and newcomer 8: the second start in a process ended the first run in silence."""
+    run = endless(spark).start(ps.memory(), checkpoint=tmp_path, name="first")
+    until(lambda: run.counts.rows)
+    with pytest.raises(CheckpointInUse, match=r"in use by run 'first' of .* takeover=True"):
+        endless(spark).start(ps.memory(), checkpoint=tmp_path)
+    seen = run.counts.rows
+    until(lambda: run.counts.rows > seen)
+    second = endless(spark).start(ps.memory(), checkpoint=tmp_path, takeover=True)
+    with pytest.raises(LostCheckpoint, match="was taken over by"):
+        run.wait(60)
+    second.stop()
+    endless(spark).start(ps.memory(), checkpoint=tmp_path).stop()
+
+
+def test_a_start_that_fails_gives_the_checkpoint_back(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.parquet").touch()
+    with pytest.raises(SinkError, match=r"such as mine\.parquet"):
+        windows().start(ps.parquet(tmp_path / "out"), checkpoint=tmp_path / "state")
+    windows(1).start(ps.memory(), checkpoint=tmp_path / "state").wait()
+
+
+def test_a_folder_of_data_is_refused_before_anything_is_written(tmp_path):
+    """Newcomer 8: a data folder was accepted as a checkpoint."""
+    (tmp_path / "rides.csv").touch()
+    with pytest.raises(ForeignCheckpoint, match=r"holds rides\.csv"):
+        windows().start(ps.memory(), checkpoint=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["rides.csv"]
+
+
+def test_a_second_checkpoint_on_a_parquet_folder_is_refused_or_shares_it(tmp_path):
+    """Defect 3 and newcomer 1: simply running twice mixed the results of both runs."""
+    windows(2).start(ps.parquet(tmp_path / "one")).wait()
+    before = results(tmp_path / "one")
+    with pytest.raises(SinkError, match="holds results of"):
+        windows(2).start(ps.parquet(tmp_path / "one"))
+    assert results(tmp_path / "one") == before
+    for _ in range(2):
+        windows(2).start(ps.parquet(tmp_path / "two", shared=True)).wait()
+    assert results(tmp_path / "two") == sorted(before * 2)
+
+
+def test_a_run_goes_back_to_a_kept_epoch(tmp_path):
+    sink, state = ps.parquet(tmp_path / "out"), tmp_path / "state"
+    windows().start(sink, checkpoint=state, keep_epochs=10).wait()
+    before = results(tmp_path / "out")
+    newest = max((state / "manifests").iterdir())
+    newest.write_bytes(b"damaged")
+    with pytest.raises(DamagedCheckpoint, match=r"from_epoch=…\) to one of 0, 1, 2, 3"):
+        windows().start(sink, checkpoint=state)
+    run = windows().start(sink, checkpoint=state, from_epoch=1, keep_epochs=10)
+    run.wait()
+    assert [each.epoch for each in run.progress] == [2, 3, 3]  # and the drain
+    assert results(tmp_path / "out") == before
+    assert run.counts.rows == 40
+    with pytest.raises(BadSink, match=r"from_epoch: each\(print\) cannot take back"):
+        windows().start(ps.each(print), checkpoint=state, from_epoch=1)
+    with pytest.raises(BadOption, match="give one of them"):
+        windows().start(sink, checkpoint=state, from_epoch=1, takeover=True)
+
+
+class Broken:
+    """Fails at the second call, once."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, _table, _number):
+        self.calls += 1
+        if self.calls == 2:
+            raise OSError("too large")
+
+
+def test_an_epoch_is_abandoned_and_its_rows_come_again(tmp_path):
+    """Defect 12: a planned epoch that can never finish."""
+    sink, broken = ps.memory(), ps.each(Broken())
+    query = ps.outputs(windows(), windows().where("n > 0"))
+    with pytest.raises(Exception, match="too large"):
+        query.start(sink, broken, checkpoint=tmp_path).wait()
+    planned = max((tmp_path / "plans").iterdir()).name
+    done = CliRunner().invoke(app, ["state", str(tmp_path), "--abandon"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert f"epoch {int(planned[:12])} is abandoned" in done.output
+    assert not (tmp_path / "plans" / planned).exists()
+    run = query.start(sink, broken, checkpoint=tmp_path)
+    run.wait()
+    assert run.counts.rows == 40
+    assert sum(sink.table()["n"].to_pylist()) == 80
+
+
+def test_offsets_that_are_not_those_of_the_plan_are_refused(tmp_path):
+    """Defect 13: after a loss of power Spark may plan an epoch again with other rows."""
+    query = ps.outputs(windows(), windows().where("n > 0"))
+    with pytest.raises(Exception, match="too large"):
+        query.start(ps.memory(), ps.each(Broken()), checkpoint=tmp_path).wait()
+    newest = max(path for path in (tmp_path / "spark/sources/0").iterdir() if path.name[0] != ".")
+    newest.write_text(newest.read_text().replace("0000000", "1000000"))
+    (newest.parent / f".{newest.name}.crc").unlink()
+    with pytest.raises(DamagedCheckpoint, match=r"has other offsets of epoch \d than its plan"):
+        query.start(ps.memory(), ps.each(print), checkpoint=tmp_path).wait()
