@@ -52,6 +52,7 @@ __all__ = [
     "SequenceGap",
     "SinkError",
     "StreamAhead",
+    "TakenOver",
     "TooLarge",
     "TooMany",
     "UnknownColumn",
@@ -255,6 +256,18 @@ class Refused(IngestError):
 
 class StreamAhead(IngestError):
     """A gate already holds rows under the sequence numbers that a client gives to new rows."""
+
+
+class TakenOver(IngestError):
+    """A newer client has taken over the stream of this one."""
+
+    @classmethod
+    def by(cls, newest: int, given: int, stream: str) -> Self:
+        """The error for a producer that is older than the newest."""
+        return cls(
+            f"another client has taken over stream {stream!r} (producer {newest}, this one is {given}); what "
+            "this one still holds is not stored: end one of the two, since a stream has one producer"
+        )
 
 
 class GateError(PenstockError):

@@ -9,14 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
 import pyarrow as pa
 from pyarrow import flight
 
-from penstock.errors import BadMessage, GateError, TooMany
+from penstock.errors import BadMessage, GateError, IngestError, NoGate, TooMany
 from penstock.ingest.gate import read_requests
 from penstock.ingest.gate.shell import GateShell, OpenCall
 from penstock.ingest.limits import Limits
@@ -36,6 +36,7 @@ from penstock.ingest.wire.protocol import (
     IndexTicket,
     InletSchema,
     NextRequest,
+    NextSequences,
     OpenPush,
     Push,
     RedirectStreams,
@@ -45,6 +46,7 @@ from penstock.ingest.wire.protocol import (
     StoreSize,
     Suspend,
     decode_ticket,
+    inlet_of,
 )
 
 __all__ = ["Gate"]
@@ -55,13 +57,15 @@ _LOGGER = logging.getLogger("penstock.gate")
 class Gate:
     """A running gate; `stop` ends it.
 
+    With `awaits_readers` it deletes nothing before a controller has listed the readers (see `Heartbeat`).
+
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Gate("127.0.0.1:0", folder) as gate:
     ...     gate.address.startswith("127.0.0.1:")
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each is one setting with a default
         self,
         address: str = f"127.0.0.1:{GATE_PORT}",
         folder: str | Path = "gate",
@@ -69,14 +73,17 @@ class Gate:
         limits: Limits | None = None,
         security: Security = OPEN,
         advertise: str | None = None,
+        awaits_readers: bool = False,
     ) -> None:
         wanted = Address.parse(address)
         security.check(wanted.host)
         pa.array([0])  # Arrow imports pandas with its first array: now, not in front of clients
         self.started = time.time()
         self.limits = limits or Limits()
-        self.shell = GateShell(Path(folder), self.limits)
+        self.shell = GateShell(Path(folder), self.limits, awaits_readers=awaits_readers)
         self.state, self.log = self.shell.state, self.shell.log
+        self.directory: Callable[[NextRequest], NextSequences] | None = None
+        """Asks the controller of this gate, if it has one, who becomes the producer of a stream."""
         self._server = GateServer(self, wanted, security)
         self.address = advertise or str(Address(wanted.host, self._server.port))
         _LOGGER.info("gate %s started on %s", self.address, folder)
@@ -197,6 +204,7 @@ def _status(gate: Gate, _: GateStatusRequest, rights: Rights) -> Message:
         pending_bytes=state.pending_bytes,
         limits=asdict(state.limits),
         log={
+            "id": log.catalogue.log,
             "bytes": log.bytes,
             "segments": len(log.held.segments),
             "torn_bytes": log.torn_bytes,
@@ -240,7 +248,7 @@ def _statistics(gate: Gate, _: GateStatisticsRequest, rights: Rights) -> Message
                 "rows": each.rows,
                 "bytes": each.bytes,
                 "batches": each.batches,
-                "next": each.durable,
+                "next": each.stored.high,
                 "frontier": held[each.stream].frontier if each.stream in held else None,
                 "pending_bytes": each.pending_bytes,
                 "connected": each.call is not None,
@@ -252,8 +260,28 @@ def _statistics(gate: Gate, _: GateStatisticsRequest, rights: Rights) -> Message
 
 def _next(gate: Gate, request: NextRequest, rights: Rights) -> Message:
     for each in request.streams:
+        if request.claim:
+            require(rights.may_push(each), f"push to stream {each!r}")
         require(rights.may_push(each) or rights.may_read(each), f"ask for stream {each!r}")
+    if request.producers is not None:
+        require(rights.administer, "say who the producers of streams are")
+    if request.claim and gate.directory is not None:
+        return _claimed(gate, request, gate.directory)
     return _replied(gate.shell.control(request))
+
+
+def _claimed(gate: Gate, request: NextRequest, directory: Callable[[NextRequest], NextSequences]) -> Message:
+    """Let the controller give the numbers of producers, since other gates have to know them too."""
+    try:
+        known = directory(request)
+    except IngestError as error:
+        raise NoGate(
+            f"the controller of this gate, which knows the producers of all gates, does not answer "
+            f"({error}); start it, then try again"
+        ) from None
+    own = _replied(gate.shell.control(replace(request, claim=False, producers=known.producers)))
+    assert isinstance(own, NextSequences), "the state answers a question for the next sequence"
+    return replace(known, next={each: max(known.next[each], own.next[each]) for each in request.streams})
 
 
 def _schema(gate: Gate, request: SchemaRequest, rights: Rights) -> Message:
@@ -262,7 +290,13 @@ def _schema(gate: Gate, request: SchemaRequest, rights: Rights) -> Message:
 
 
 def _committed(gate: Gate, request: Committed, rights: Rights) -> Message:
-    require(rights.may_read_some(request.inlet), f"read inlet {request.inlet!r}")
+    require(rights.may_commit_some(request.inlet), f"commit rows of inlet {request.inlet!r}")
+    for stream in request.upto:
+        require(rights.may_commit(stream), f"commit rows of stream {stream!r}")
+        if inlet_of(stream) != request.inlet:
+            raise BadMessage(
+                f"stream {stream!r} is not of inlet {request.inlet!r}; commit each inlet by itself"
+            )
     gate.shell.control(request)
     return StoreSize(gate.log.bytes)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import IngestError
+from penstock.ingest.gate.events import ReadersListed
 from penstock.ingest.gate.gate import Gate
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.access import TLS, Access
@@ -38,7 +39,14 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     ended = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ended.set())
-    gate = Gate(address, folder, limits=limits, security=security, advertise=advertise)
+    gate = Gate(
+        address,
+        folder,
+        limits=limits,
+        security=security,
+        advertise=advertise,
+        awaits_readers=controller is not None,
+    )
     heartbeat = Heartbeat(controller, gate, Access(controller_tls)) if controller else None
     sys.stdout.write(f"gate ready at {gate.address}\n")
     sys.stdout.flush()
@@ -60,6 +68,7 @@ class Heartbeat:
         self._controller = Endpoint(Address.parse(controller, CONTROLLER_PORT), access)
         self._ended = threading.Event()
         self._away = False
+        gate.directory = self._controller.ask
         self._thread = threading.Thread(target=self._run, name="penstock-heartbeat", daemon=True)
         self._thread.start()
 
@@ -79,6 +88,7 @@ class Heartbeat:
         state = self._gate.state
         message = Register(
             gate=self._gate.address,
+            log=self._gate.log.catalogue.log,
             streams=len(state.streams),
             rows=state.counts["rows"],
             bytes=state.counts["bytes"],
@@ -86,8 +96,9 @@ class Heartbeat:
             draining=draining,
         )
         try:
-            self._controller.ask(message, _TIMEOUT)
-        except IngestError as error:
+            known = self._controller.ask(message, _TIMEOUT)
+            self._gate.shell.control(ReadersListed(known.readers, known.forgotten))
+        except (IngestError, OSError) as error:
             if not self._away:
                 _LOGGER.warning("the gate is not registered (%s); trying again each second", str(error)[:200])
             self._away = True

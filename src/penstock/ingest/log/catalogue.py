@@ -8,8 +8,10 @@ import json
 import os
 import threading
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -29,6 +31,10 @@ class Catalogue:
         self.schemas: dict[str, pa.Schema] = {}
         self.declared: dict[str, dict[str, Any]] = {}
         self.deleted: dict[str, int] = {}
+        self.producers: dict[str, int] = {}
+        self.given_up: dict[str, list[tuple[int, int]]] = {}
+        self.log = ""
+        """The name of this log, made once: a folder that was emptied has another."""
         self.readers: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         self._size = 0
@@ -40,6 +46,9 @@ class Catalogue:
         durable.sync_folder(path.parent, Step.CATALOGUE)
         self._path = path
         self._unsynced = False
+        if not self.log:
+            self._write({"log": uuid4().hex})
+            self.sync()
 
     def schema(self, inlet: str) -> pa.Schema:
         """The schema of an inlet: the first one pushed holds, and every later push must equal it."""
@@ -56,6 +65,14 @@ class Catalogue:
     def declare(self, stream: str, metadata: dict[str, Any]) -> None:
         """Remember the metadata of a stream."""
         self._write({"stream": stream, "declared": metadata})
+
+    def add_producers(self, producers: Mapping[str, int]) -> None:
+        """Remember the newest producers of streams: rows of older ones are refused."""
+        self._write({"producers": dict(producers)})
+
+    def give_up(self, stream: str, low: int, high: int) -> None:
+        """Remember that rows are lost and that readers go on without them."""
+        self._write({"stream": stream, "given up": [low, high]})
 
     def add_reader(self, inlet: str, reader: str) -> None:
         """Remember a reader: nothing of the inlet is deleted before it has committed."""
@@ -107,6 +124,18 @@ class Catalogue:
             case {"deleted": highs}:
                 for stream, high in highs.items():
                     self.deleted[stream] = max(high, self.deleted.get(stream, 0))
+            case _:
+                self._apply_identity(line)
+
+    def _apply_identity(self, line: dict[str, Any]) -> None:
+        match line:
+            case {"log": name}:
+                self.log = name
+            case {"stream": stream, "given up": [low, high]}:
+                self.given_up.setdefault(stream, []).append((low, high))
+            case {"producers": producers}:
+                for stream, producer in producers.items():
+                    self.producers[stream] = max(producer, self.producers.get(stream, 0))
 
 
 def _lines(path: Path) -> list[tuple[dict[str, Any], int]]:

@@ -52,8 +52,9 @@ class Positions:
         return len(self._lows)
 
     def add(self, sequence: int, rows: int, segment: int, offset: int) -> None:
-        """Add the next record; rows that are held already are skipped."""
+        """Add a record, nearly always after all others; rows that are held already are skipped."""
         if self._ranges and sequence < self._ranges[-1][1]:
+            self._refill(sequence, sequence + rows, segment, offset)
             sequence, rows = self._ranges[-1][1], sequence + rows - self._ranges[-1][1]
         if rows <= 0:
             return
@@ -65,6 +66,33 @@ class Positions:
             self._ranges[-1] = (self._ranges[-1][0], sequence + rows)
         else:
             self._ranges.append((sequence, sequence + rows))
+
+    def _refill(self, low: int, high: int, segment: int, offset: int) -> None:
+        """Add the rows [low, high) that lie in holes; each hole costs a copy of the positions."""
+        for start, end in self._holes(low, high):
+            at = bisect_right(self._lows, start)
+            for values, value in (
+                (self._lows, start),
+                (self._rows, end - start),
+                (self._segments, segment),
+                (self._offsets, offset),
+            ):
+                values.insert(at, value)
+            touching = [each for each in self._ranges if each[0] <= end and each[1] >= start]
+            whole = (
+                min([start, *(each[0] for each in touching)]),
+                max([end, *(each[1] for each in touching)]),
+            )
+            self._ranges = sorted([*(each for each in self._ranges if each not in touching), whole])
+
+    def _holes(self, low: int, high: int) -> list[tuple[int, int]]:
+        """The parts of [low, high) before the last row held that are not there."""
+        holes = []
+        for start, end in self._ranges:
+            if low < min(start, high):
+                holes.append((low, min(start, high)))
+            low = max(low, end)
+        return holes
 
     def ranges(self) -> list[tuple[int, int]]:
         """The ranges [low, high) in order."""
@@ -109,6 +137,8 @@ class StreamHoldings:
 
     positions: Positions = field(default_factory=Positions)
     next: int = 0
+    deleted: int = 0
+    """Every reader was done with the rows below this when some of them were deleted."""
     frontier: int | None = None
     bytes: int = 0
     arrived: int | None = None
@@ -129,7 +159,7 @@ class Holdings:
     """The place of every durable row; callers hold a lock."""
 
     def __init__(self, deleted: dict[str, int]) -> None:
-        self.streams = {stream: StreamHoldings(next=high) for stream, high in deleted.items()}
+        self.streams = {stream: StreamHoldings(next=high, deleted=high) for stream, high in deleted.items()}
         self.segments: dict[int, LogSegment] = {}
         self.generation = 0
         self.bytes = 0
@@ -168,7 +198,7 @@ class Holdings:
             held.frontier, held.changed = frontier, self.generation
 
     def drop(self, number: int) -> dict[str, int]:
-        """Forget a segment; the next row of every stream that was in it."""
+        """Forget a segment; for every stream in it the end of the rows that readers are done with."""
         segment = self.segments.pop(number)
         self.generation += 1
         self.bytes -= segment.size
@@ -177,7 +207,13 @@ class Holdings:
             held.positions = held.positions.without(number)
             held.bytes -= weight
             held.changed = self.generation
-        return {stream: self.streams[stream].next for stream in segment.highs}
+            held.deleted = max(held.deleted, segment.highs[stream])
+        return dict(segment.highs)
+
+    def settled(self, stream: str) -> list[tuple[int, int]]:
+        """The rows of a stream that need not come again: held here, or deleted when readers were done."""
+        held = self.streams[stream]
+        return [(0, held.deleted), *held.positions.ranges()] if held.deleted else held.positions.ranges()
 
     def ranges(self, inlet: str, since: int) -> list[tuple[str, int, int, StreamHoldings]]:
         """Stream, low and high of every range of an inlet whose stream changed after a generation."""

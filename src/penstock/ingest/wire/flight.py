@@ -51,6 +51,7 @@ _REFUSING: Final = (
     NotImplementedError,
 )
 AnswerT = TypeVar("AnswerT", bound=Message)
+_HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Address:
         if not colon:
             host, number = text, str(port)
         host = host.strip("[]")
-        if not host or not number.isascii() or not number.isdigit() or int(number) > 65535:
+        if not _HOST.fullmatch(host) or not number.isascii() or not number.isdigit() or int(number) > 65535:
             raise BadMessage(f"no address {text!r}; give host:port, such as 127.0.0.1:{port}")
         return cls(host, int(number))
 
