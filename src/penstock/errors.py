@@ -33,6 +33,7 @@ __all__ = [
     "ClosedClient",
     "DamagedCheckpoint",
     "DamagedLog",
+    "DamagedRows",
     "ForeignCheckpoint",
     "GateAway",
     "GateError",
@@ -48,6 +49,7 @@ __all__ = [
     "QueryError",
     "RangeNotHeld",
     "Refused",
+    "RowsGone",
     "RunError",
     "SequenceGap",
     "SinkError",
@@ -252,6 +254,14 @@ class NoGate(IngestError):
 
 class Refused(IngestError):
     """A gate or a controller refuses a stream or a call; a retry would be refused too."""
+
+
+class DamagedRows(Refused):
+    """A gate has rows that are not what was written any more."""
+
+
+class RowsGone(IngestError):
+    """Rows that a reader needs are on no gate any more, or a gate uses their numbers for other rows."""
 
 
 class StreamAhead(IngestError):

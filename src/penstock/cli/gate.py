@@ -43,6 +43,13 @@ def gate(  # noqa: PLR0913 -- the options of a command
     reads: Annotated[int, typer.Option(min=1, help="Limit of open reads.")] = 64,
     streams: Annotated[int, typer.Option(min=1, help="Limit of streams of the gate.")] = 100_000,
     streams_per_client: Annotated[int, typer.Option(min=1, help="Limit of streams of one push.")] = 10_000,
+    give_up: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STREAM:LOW-HIGH",
+            help="Rows that are lost for good: readers go on after them, from now on. May be repeated.",
+        ),
+    ] = None,
     tls_certificate: Annotated[
         Path | None, typer.Option(help="PEM file of the gate's certificate; turns on TLS.")
     ] = None,
@@ -89,4 +96,14 @@ def gate(  # noqa: PLR0913 -- the options of a command
         controller=controller,
         controller_tls=TLS(controller_roots, tls_certificate, tls_key) if controller_roots else None,
         advertise=advertise,
+        give_up=tuple(_range(each) for each in give_up or ()),
     )
+
+
+def _range(text: str) -> tuple[str, int, int]:
+    """The stream and the rows [low, high) of STREAM:LOW-HIGH."""
+    stream, _, rows = text.rpartition(":")
+    low, _, high = rows.partition("-")
+    if not stream or not low.isdecimal() or not high.isdecimal() or int(low) >= int(high):
+        raise typer.BadParameter(f"{text!r} names no rows; give STREAM:LOW-HIGH, such as reports/a:500-900")
+    return stream, int(low), int(high)

@@ -1,9 +1,10 @@
 """Runs one epoch of a query after another: what each begins from, and what it reports at its end."""
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,12 +28,15 @@ from penstock.runtime.progress import EpochProgress, Phases
 from penstock.runtime.records import Manifest
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
+from penstock.runtime.sources import bounded
 from penstock.runtime.spark.failures import translated
 from penstock.runtime.spark.session import prepare
+from penstock.runtime.spark.source_notes import SourceNote, source_notes
 from penstock.runtime.stage import Receipt
 
 __all__ = ["MOST_DECISIONS", "Epochs"]
 
+_LOGGER = logging.getLogger("penstock.run")
 MOST_DECISIONS = 1000
 """The number of decisions that a run remembers."""
 
@@ -59,6 +63,7 @@ class Epochs:
     def __post_init__(self) -> None:
         self.last = self.works.checkpoint.latest()
         self._first = True
+        self._noted: Mapping[str, SourceNote] = {}
         for number, record in enumerate(self.last.stages if self.last else ()):
             self.rescaling.frequent[number].resume(record.keys)
 
@@ -73,7 +78,8 @@ class Epochs:
             return
         prepare(frame.sparkSession)
         with translated():
-            self._happen(epoch_id, frame.sparkSession, self.works.arrivals.apart(frame, query))
+            notes = self._notes(epoch_id)
+            self._happen(epoch_id, frame.sparkSession, self.works.arrivals.apart(frame, query), notes)
 
     def drain(self) -> None:
         """Close every window that is still open, because a bounded source has ended."""
@@ -88,7 +94,18 @@ class Epochs:
         session = self.session.newSession()
         prepare(session)
         with translated():
-            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {})
+            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {}, {})
+
+    def _notes(self, epoch_id: EpochId) -> Mapping[str, SourceNote]:
+        """What the sources said of themselves when the epoch was planned; what is new is logged."""
+        if all(map(bounded, self.works.arrivals.streams)):
+            return {}
+        notes = source_notes(self.works.checkpoint.root / "spark", epoch_id.epoch)
+        for name, note in notes.items():
+            if note != self._noted.get(name) and (note.away or note.waiting):
+                _LOGGER.warning("stream %s: %s", name, note)
+        self._noted = notes
+        return notes
 
     def _check_continuity(self, epoch_id: EpochId) -> None:
         """Check that Spark's part of the checkpoint and ours are of the same epoch."""
@@ -100,13 +117,21 @@ class Epochs:
                 "backup, or use a new one"
             )
 
-    def _happen(self, epoch_id: EpochId, session: SparkSession, arrivals: Mapping[str, DataFrame]) -> None:
+    def _happen(
+        self,
+        epoch_id: EpochId,
+        session: SparkSession,
+        arrivals: Mapping[str, DataFrame],
+        notes: Mapping[str, SourceNote],
+    ) -> None:
         phases = Phases()
         plan = self.planner.plan(epoch_id, self.last)
         before = self.last or Manifest(epoch_id, plan)
         phases.ends("plan")
         routers = self.rescaling.routers
-        intake = EpochInput(session, arrivals, self._bounds(before), routers, self._floors(before))
+        intake = EpochInput(
+            session, arrivals, self._bounds(before), routers, self._floors(before), notes=notes
+        )
         epoch = Epoch(self.works, epoch_id, plan, before, intake, phases)
         manifest = epoch.run()
         self.works.checkpoint.commit(manifest)
@@ -123,7 +148,7 @@ class Epochs:
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
-        self.report(seen)
+        self.report(replace(seen, away=tuple(gate for note in notes.values() for gate in note.away)))
         if self.policy is not None:
             for wish in self.policy(Observation(epoch_id.epoch, self.observed())):
                 self.rescaling.ask(wish)

@@ -2,10 +2,11 @@
 
 Each stream promises nothing below its latest tuple minus the delay. The source promises the
 minimum over its streams, without those that have been idle too long (n gates close a pane
-when all n have passed it: [000] §5.2). A frontier, or watermark, never goes back. The time is an argument.
+when all n have passed it: [000] §5.2). A stream that the source expects, but of which no tuple has come,
+promises nothing. A frontier, or watermark, never goes back. The time is an argument.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.query import Merging
@@ -30,9 +31,22 @@ class Frontier:
     latest: Mapping[str, int] = field(default_factory=dict)
     alive: Mapping[str, int] = field(default_factory=dict)
     newest: int | None = None
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    """Since when each stream is expected of which no tuple has come."""
 
-    def advance(self, seen: Mapping[str, int], *, now: int, delay: int, idle: int | None) -> "Frontier":
-        """The frontier after each stream had tuples up to the given times."""
+    def advance(
+        self,
+        seen: Mapping[str, int],
+        *,
+        now: int,
+        delay: int,
+        idle: int | None,
+        waiting: Collection[str] = (),
+    ) -> "Frontier":
+        """The frontier after each stream had tuples up to the given times.
+
+        It stays while one of the streams in `waiting` is expected for less than `idle`.
+        """
         alive = {**self.alive, **dict.fromkeys(seen, now)}
         if idle is not None:
             # An idle stream is removed, which also bounds the table; it returns with its next tuple.
@@ -42,7 +56,10 @@ class Frontier:
         if promised is None or (self.value is not None and promised < self.value):
             promised = self.value
         newest = max([*seen.values(), *([] if self.newest is None else [self.newest])], default=None)
-        return Frontier(promised, latest, alive, newest)
+        since = {stream: self.waiting.get(stream, now) for stream in waiting}
+        if any(idle is None or now - time <= idle for time in since.values()):
+            promised = self.value
+        return Frontier(promised, latest, alive, newest, since)
 
 
 def merged(frontiers: Sequence[int | None], merging: Merging) -> int | None:

@@ -104,7 +104,8 @@ class StageProgress:
 class EpochProgress:
     """One epoch: its input and output, how long each phase took, and the state it left.
 
-    `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data.
+    `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data. `away` are
+    gates that did not answer when the epoch was planned.
     """
 
     epoch: int
@@ -120,6 +121,7 @@ class EpochProgress:
     state_bytes: int
     combining: str
     stages: tuple[StageProgress, ...] = ()
+    away: tuple[str, ...] = ()
 
     @property
     def rows_per_second(self) -> float:
@@ -133,6 +135,7 @@ class EpochProgress:
         return (
             f"epoch {self.epoch:>4,}: {counts}, {self.rejected:>3,} rejected, {self.seconds:>5.2f} s, "
             f"frontier {shown_time(self.frontier)}, {state}"
+            f"{f', no answer from {chr(44).join(self.away)}' if self.away else ''}"
         )
 
 

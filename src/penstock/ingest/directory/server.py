@@ -132,6 +132,8 @@ def _streams(directory: "Directory", asked: StreamListRequest, rights: Rights) -
     streams = directory.streams(asked.inlet)
     if not rights.administer:
         streams = [each for each in streams if rights.may_read(each["stream"])]
+    if asked.brief:
+        streams = [{name: each[name] for name in ("stream", "next", "empty")} for each in streams]
     return StreamList(tuple(streams))
 
 

@@ -7,7 +7,7 @@ in `state`; a batch that was acknowledged is there after any end.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -58,6 +58,7 @@ class Gate:
     """A running gate; `stop` ends it.
 
     With `awaits_readers` it deletes nothing before a controller has listed the readers (see `Heartbeat`).
+    `give_up` are rows [low, high) of streams that are lost for good: it remembers that readers skip them.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Gate("127.0.0.1:0", folder) as gate:
@@ -74,13 +75,14 @@ class Gate:
         security: Security = OPEN,
         advertise: str | None = None,
         awaits_readers: bool = False,
+        give_up: Sequence[tuple[str, int, int]] = (),
     ) -> None:
         wanted = Address.parse(address)
         security.check(wanted.host)
         pa.array([0])  # Arrow imports pandas with its first array: now, not in front of clients
         self.started = time.time()
         self.limits = limits or Limits()
-        self.shell = GateShell(Path(folder), self.limits, awaits_readers=awaits_readers)
+        self.shell = GateShell(Path(folder), self.limits, awaits_readers=awaits_readers, give_up=give_up)
         self.state, self.log = self.shell.state, self.shell.log
         self.directory: Callable[[NextRequest], NextSequences] | None = None
         """Asks the controller of this gate, if it has one, who becomes the producer of a stream."""
@@ -209,6 +211,7 @@ def _status(gate: Gate, _: GateStatusRequest, rights: Rights) -> Message:
             "segments": len(log.held.segments),
             "torn_bytes": log.torn_bytes,
             "damaged": [str(each) for each in log.damage],
+            "given_up": {each: ranges for each, ranges in log.catalogue.given_up.items() if ranges},
             "discarded_segments": log.discarded,
         },
         inlets=tuple(sorted(state.schemas)),

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     controller: str | None = None,
     controller_tls: TLS | None = None,
     advertise: str | None = None,
+    give_up: Sequence[tuple[str, int, int]] = (),
 ) -> None:
     """Run a gate until SIGTERM or SIGINT; prints one line when it is ready, and logs to standard error."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
@@ -46,6 +48,7 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
         security=security,
         advertise=advertise,
         awaits_readers=controller is not None,
+        give_up=give_up,
     )
     heartbeat = Heartbeat(controller, gate, Access(controller_tls)) if controller else None
     sys.stdout.write(f"gate ready at {gate.address}\n")

@@ -8,7 +8,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,12 +66,23 @@ _LOGGER = logging.getLogger("penstock.gate")
 class GateShell:
     """The log and the state of a gate, and the threads that bring them together."""
 
-    def __init__(self, folder: Path, limits: Limits, *, awaits_readers: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits,
+        *,
+        awaits_readers: bool = False,
+        give_up: Sequence[tuple[str, int, int]] = (),
+    ) -> None:
         self.limits = limits
         self._changed = threading.Condition(threading.Lock())
         self._writers: dict[CallId, AnswerWriter] = {}
         self._calls = itertools.count(1)
         self.log = Log(folder, limits, self._durable, self._failed)
+        for stream, low, high in give_up:
+            if (low, high) not in self.log.catalogue.given_up.get(stream, ()):
+                self.log.give_up(stream, low, high)
+                _LOGGER.warning("rows %d to %d of %s are given up; readers skip them", low, high, stream)
         self.state = GateState(limits, _restored(self.log, awaits_readers=awaits_readers))
         self._log_recovery()
 

@@ -5,12 +5,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from sys import intern
+from typing import TypeAlias
 
 from penstock.errors import RangeNotHeld
 from penstock.ingest.log.segments import IndexLine
 from penstock.ingest.wire.protocol import inlet_of
 
-__all__ = ["Holdings", "LogSegment", "Piece", "Positions", "StreamHoldings"]
+__all__ = ["Holdings", "IndexedRange", "LogSegment", "Piece", "Positions", "StreamHoldings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,21 @@ class StreamHoldings:
     bytes: int = 0
     arrived: int | None = None
     changed: int = 0
+    given_up: list[tuple[int, int]] = field(default_factory=list)
+
+    def readable(self) -> list[tuple[int, int, bool]]:
+        """The ranges that readers see: low, high, and whether its rows were given up."""
+        whole = self.positions.ranges() or [(self.next, self.next)]
+        if not self.given_up:
+            return [(low, high, False) for low, high in whole]
+        for start, end in self.given_up:
+            parts = [((low, min(high, start)), (max(low, end), high)) for low, high in whole]
+            whole = [part for pair in parts for part in pair if part[0] < part[1]]
+        return [*((*each, False) for each in whole), *((*each, True) for each in self.given_up)]
+
+
+IndexedRange: TypeAlias = tuple[str, int, int, StreamHoldings, bool]
+"""Stream, low, high, what is held of the stream, and whether the rows of the range were given up."""
 
 
 @dataclass(slots=True)
@@ -213,16 +229,24 @@ class Holdings:
     def settled(self, stream: str) -> list[tuple[int, int]]:
         """The rows of a stream that need not come again: held here, or deleted when readers were done."""
         held = self.streams[stream]
-        return [(0, held.deleted), *held.positions.ranges()] if held.deleted else held.positions.ranges()
+        deleted = [(0, held.deleted)] if held.deleted else []
+        return [*deleted, *held.positions.ranges(), *held.given_up]
 
-    def ranges(self, inlet: str, since: int) -> list[tuple[str, int, int, StreamHoldings]]:
-        """Stream, low and high of every range of an inlet whose stream changed after a generation."""
+    def ranges(self, inlet: str, since: int) -> "list[IndexedRange]":
+        """Every range of an inlet whose stream changed after a generation."""
         return [
-            (stream, low, high, held)
+            (stream, low, high, held, given_up)
             for stream, held in self.streams.items()
             if held.changed > since and inlet_of(stream) == inlet
-            for low, high in held.positions.ranges() or [(held.next, held.next)]
+            for low, high, given_up in held.readable()
         ]
+
+    def give_up(self, stream: str, low: int, high: int) -> None:
+        """Let readers go on without rows, which are damaged here or on no gate at all."""
+        held = self.streams.setdefault(intern(stream), StreamHoldings())
+        self.generation += 1
+        held.given_up.append((low, high))
+        held.next, held.changed = max(held.next, high), self.generation
 
     def pieces(self, stream: str, low: int, high: int) -> list[Piece]:
         """Where the rows [low, high) of a stream are."""

@@ -20,7 +20,7 @@ from penstock.errors import BadGate, DamagedLog, RangeNotHeld
 from penstock.ingest.limits import Limits
 from penstock.ingest.log.catalogue import Catalogue
 from penstock.ingest.log.group_commit import GroupCommit, LogEntry, PlacedEntry
-from penstock.ingest.log.holdings import Holdings, LogSegment, Piece, StreamHoldings
+from penstock.ingest.log.holdings import Holdings, IndexedRange, LogSegment, Piece
 from penstock.ingest.log.record import BLOCK, checksum, parse_header
 from penstock.ingest.log.scan import Damage, scan
 from penstock.ingest.log.segments import IndexLine, SegmentFiles, line_of, read_index, write_index
@@ -139,6 +139,9 @@ class Log:
         self.damage, self.torn_bytes = found.damage, found.torn_bytes
         for segment in found.segments:
             self.held.load(*segment)
+        for stream, ranges in self.catalogue.given_up.items():
+            for low, high in ranges:
+                self.held.give_up(stream, low, high)
         self._commit = self._open(failed)
 
     def _open(self, failed: Callable[[Exception, list[LogEntry]], None]) -> GroupCommit:
@@ -203,7 +206,14 @@ class Log:
         with self._lock:
             self.held.promise(stream, frontier)
 
-    def ranges(self, inlet: str, since: str | None) -> list[tuple[str, int, int, StreamHoldings]]:
+    def give_up(self, stream: str, low: int, high: int) -> None:
+        """Remember, durably, that rows are lost for good: readers go on after them."""
+        with self._lock:
+            self.catalogue.give_up(stream, low, high)
+            self.catalogue.sync()
+            self.held.give_up(stream, low, high)
+
+    def ranges(self, inlet: str, since: str | None) -> list[IndexedRange]:
         """Every range of an inlet, or of those streams that changed after a generation of this life."""
         boot, _, number = (since or "").partition(":")
         after = int(number) if boot == self.boot and number.isdigit() else -1
@@ -230,9 +240,11 @@ class Log:
                 if checksum(payload) == header.total:
                     rows = pa.ipc.read_record_batch(payload, schema)
                     return rows.slice(piece.sequence - header.sequence, piece.rows)
+        rows = f"{piece.sequence}-{piece.sequence + piece.rows}"
         raise DamagedLog(
             f"{self.files.path(piece.segment).name}: the record at byte {piece.offset} is not what was "
-            f"written, so rows from {piece.sequence} are lost; restore the file, or continue after them"
+            f"written, so rows {rows} of its stream are lost; restore the file, let the client send them "
+            f"to another gate, or give them up: penstock gate --give-up STREAM:{rows}"
         )
 
     def delete_below(self, committed: Mapping[tuple[str, str], Mapping[str, int]]) -> None:

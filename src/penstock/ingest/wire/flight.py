@@ -11,6 +11,8 @@ import pyarrow.flight as fl
 
 from penstock.errors import (
     BadMessage,
+    DamagedLog,
+    DamagedRows,
     GateAway,
     IngestError,
     NoGate,
@@ -150,6 +152,8 @@ def ingest_error(error: Exception, address: Address) -> IngestError:
     text = re.split(r"\.? ?(?:gRPC client debug context|Client context|Detail):", str(error))[0]
     text = re.sub(r"^Flight \w+(?: \w+)* error, with message: ", "", text).strip() or type(error).__name__
     if isinstance(error, _REFUSING):
+        if text.startswith(f"{DamagedLog.__name__}: "):
+            return DamagedRows(f"{address} refused: {text}")
         return Refused(f"{address} refused: {text}")
     return GateAway(f"no answer from {address}: {text}; see that it runs and that the address is right")
 

@@ -586,9 +586,10 @@ class StreamList(Message):
 
 @dataclass(frozen=True, slots=True)
 class StreamListRequest(Request[StreamList], action="streams"):
-    """Asks for all streams of a controller, or for those of one inlet."""
+    """Asks for all streams of a controller, or for those of one inlet; `brief` leaves all but `next` away."""
 
     inlet: str | None = checked(as_text, default=None)
+    brief: bool = checked(as_flag, default=False)
 
 
 @dataclass(frozen=True, slots=True)
