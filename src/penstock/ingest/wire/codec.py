@@ -42,12 +42,7 @@ def as_text(name: str, value: Any) -> str:
 
 
 def as_reader(name: str, value: Any) -> str:
-    if (
-        not isinstance(value, str)
-        or not value
-        or not value.isprintable()
-        or len(value.encode()) > MAX_ID_BYTES
-    ):
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > MAX_READER:
         raise BadMessage(f"{name} is {short(value)}; give printable text of at most {MAX_READER} characters")
     return value
 
