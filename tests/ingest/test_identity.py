@@ -87,7 +87,7 @@ def test_forgetting_does_not_give_numbers_away_again(tmp_path):
     known.forget_streams(["r/a"])
     known.close()
     known = StreamRegistry(tmp_path, 5.0, 0.0)
-    assert (known.high("r/a"), known.producer("r/a"), known.forgotten()) == (70, 1, ["a:1"])
+    assert (known.high("r/a"), known.producer("r/a"), known.forgotten()) == (70, 1, ["a:1", "one"])
 
 
 def test_a_log_moves_with_its_gate_and_a_copy_is_refused():
@@ -377,3 +377,24 @@ def test_a_stream_without_a_row_is_expected_once_its_client_has_connected(tmp_pa
             quiet.push(pa.record_batch({"n": [0]}, schema=SCHEMA))
             quiet.flush(10)
             assert at(inlet, end, b=10, quiet=1).waiting == ()
+
+
+def test_a_reader_says_that_a_gate_has_come_with_another_log_until_it_is_forgotten(tmp_path):
+    """Defect 5: forgetting is an explicit act that readers see."""
+    with Directory("127.0.0.1:0", tmp_path / "d", poll_seconds=0.05) as directory:
+        gate = Leaving(tmp_path / "gate")
+        directory.register(str(gate), {"log": gate._gate.log.catalogue.log})
+        with Client(directory.address, "reports/a", DDL) as client:
+            client.push(numbers(0, 10))
+        end = at(reader(directory.address), Offsets(), a=10)
+        gate.leave()
+        shutil.rmtree(tmp_path / "gate")
+        gate.come_back()
+        directory.register(str(gate), {"log": gate._gate.log.catalogue.log})
+        with Client(directory.address, "reports/a", DDL) as client:
+            client.push(numbers(10, 10))
+        assert f"penstock controller --forget-gate {gate}" in raised(reader(directory.address), end)
+        directory.forget(gate=str(gate))
+        inlet = reader(directory.address)
+        assert taken(inlet, end, at(inlet, end, a=20)) == {"a": list(range(10, 20))}
+        gate.leave()

@@ -47,6 +47,10 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     readers: Annotated[
         bool, typer.Option("--readers", help="List the readers of the controller that runs at --address.")
     ] = False,
+    forget_gate: Annotated[
+        list[str] | None,
+        typer.Option(help="Tell the controller that runs at --address that what a gate held is lost."),
+    ] = None,
     forget_reader: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,8 +71,8 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
 
     tls = None if gate_roots is None else TLS(gate_roots, tls_certificate, tls_key)
-    if readers or forget_reader:
-        _ask(address, tls, forget_reader or [])
+    if readers or forget_reader or forget_gate:
+        _ask(address, tls, forget_reader or [], forget_gate or [])
         return
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     ended = threading.Event()
@@ -88,13 +92,15 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
         ended.wait()
 
 
-def _ask(address: str, tls: "TLS | None", forget: list[str]) -> None:
-    """Have a running controller forget readers, then print those that it knows."""
+def _ask(address: str, tls: "TLS | None", forget: list[str], gates: list[str]) -> None:
+    """Have a running controller forget readers and gates, then print the readers that it knows."""
     from penstock.ingest.security import Access  # noqa: PLC0415 -- --help does not need Flight
     from penstock.ingest.wire import CONTROLLER_PORT, Address, Endpoint  # noqa: PLC0415
-    from penstock.ingest.wire.protocol import ForgetReader, ReaderListRequest  # noqa: PLC0415
+    from penstock.ingest.wire.protocol import Forget, ForgetReader, ReaderListRequest  # noqa: PLC0415
 
     with Endpoint(Address.parse(address, CONTROLLER_PORT), Access(tls)) as running:
+        for gate in gates:
+            running.ask(Forget(gate=gate))
         for each in forget:
             inlet, colon, reader = each.partition(":")
             if not colon:

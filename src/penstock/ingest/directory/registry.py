@@ -222,6 +222,13 @@ class DirectoryStore:
         with self._base:
             self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", pairs)
 
+    def forget_logs(self, logs: Iterable[str]) -> None:
+        """Forget logs that were lost."""
+        names = [(log,) for log in logs]
+        with self._base:
+            self._base.executemany("DELETE FROM logs WHERE log = ?", names)
+            self._base.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", names)
+
     def forget_gate(self, gate: str) -> None:
         """Forget a gate and what it held; its streams get another when they are next asked for."""
         with self._base:
@@ -231,7 +238,7 @@ class DirectoryStore:
             self._base.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (gate,))
 
     def forgotten(self) -> list[str]:
-        """The gates that were forgotten and have not come back."""
+        """The gates and logs that were forgotten and have not come back."""
         return [gate for (gate,) in self._base.execute("SELECT gate FROM forgotten").fetchall()]
 
     def logs(self) -> dict[str, str]:
@@ -242,7 +249,7 @@ class DirectoryStore:
         """Remember at which gate a log is, and that all rows of it moved there with it."""
         with self._base:
             self._base.execute("INSERT OR REPLACE INTO logs VALUES (?, ?)", (log, gate))
-            self._base.execute("DELETE FROM forgotten WHERE gate = ?", (gate,))
+            self._base.execute("DELETE FROM forgotten WHERE gate IN (?, ?)", (gate, log))
             if moved_from is not None:
                 self._base.execute(
                     "UPDATE OR REPLACE holders SET gate = ? WHERE gate = ?", (gate, moved_from)
@@ -303,8 +310,8 @@ def _is_address(gate: str) -> bool:
 class StreamRegistry:
     """The state of a directory; the caller makes sure that one thread at a time uses it."""
 
-    def __init__(self, folder: Path | None, away_seconds: float, now: float) -> None:
-        self._store = DirectoryStore(folder)
+    def __init__(self, store: "DirectoryStore | Path | None", away_seconds: float, now: float) -> None:
+        self._store = store if isinstance(store, DirectoryStore) else DirectoryStore(store)
         self._away_seconds = away_seconds
         # A directory that was away has not heard of its gates either: they count as there at first.
         self._gates = {
@@ -358,7 +365,7 @@ class StreamRegistry:
             )
         self._store.put_log(log, gate, before)
         self._logs[log] = gate
-        self._forgotten.discard(gate)
+        self._forgotten -= {gate, log}
         if before is not None:
             _LOGGER.info("the log of gate %s is now at gate %s", before, gate)
             self._gates.pop(before, None)
@@ -371,7 +378,7 @@ class StreamRegistry:
                     self._streams[stream] = replace(record, gate=gate)
 
     def forgotten(self) -> list[str]:
-        """The gates that were forgotten and have not come back."""
+        """The gates and logs that were forgotten and have not come back."""
         return sorted(self._forgotten)
 
     # ---- numbers and producers -------------------------------------------------------------------------
@@ -515,7 +522,19 @@ class StreamRegistry:
                 self._streams[stream] = record.seen(gate, record.high, None, now)
 
     def forget_gate(self, gate: str) -> None:
-        """Forget a gate for good, and that it ever held anything; readers that miss its rows name it."""
+        """Forget a gate for good, and that it ever held anything; readers that miss its rows name it.
+
+        Of a gate that has come back with another log, only the logs that it had before are forgotten.
+        """
+        own = self._gates[gate].info.get("log") if gate in self._gates else None
+        lost = [log for log, place in self._logs.items() if place == gate and log != own]
+        self._store.forget_logs(lost)
+        self._forgotten.update(lost)
+        self._logs = {log: place for log, place in self._logs.items() if log not in lost}
+        if own is not None and lost:
+            return
+        self._store.forget_logs([own] if own else [])
+        self._forgotten.update([own] if own else [])
         self._store.forget_gate(gate)
         self._forgotten.add(gate)
         self._logs = {log: place for log, place in self._logs.items() if place != gate}

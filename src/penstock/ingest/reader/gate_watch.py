@@ -34,9 +34,9 @@ class HeldRanges:
     """The ranges of the gates that answer, and for each range the number of its gate.
 
     All gates were found and asked after the time `since`; it is None while a gate is away. `logs` has the
-    name of each gate's log. `known` are the streams that a controller expects rows of, None if there is no
-    controller; `unseen` are gates that have never answered, `forgotten` those that a controller was told to
-    forget.
+    name of each gate's log. `known` are the streams that a controller expects rows of, each with the number
+    after its last row that was ever seen, None if there is no controller; `unseen` are gates that have never
+    answered, `forgotten` the gates and logs that a controller was told to forget.
     """
 
     gates: tuple[str, ...]
@@ -48,7 +48,7 @@ class HeldRanges:
     given_up: NDArray[np.bool_]
     since: float | None
     logs: Mapping[str, str] = field(default_factory=dict)
-    known: frozenset[str] | None = None
+    known: Mapping[str, int] | None = None
     unseen: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
 
@@ -59,7 +59,7 @@ class _Behind:
 
     gates: tuple[str, ...]
     controller: bool = False
-    known: frozenset[str] = frozenset()
+    known: Mapping[str, int] = field(default_factory=dict)
     forgotten: tuple[str, ...] = ()
 
 
@@ -143,7 +143,7 @@ class GateWatch:
                 return _Behind(
                     tuple(each["gate"] for each in listed.gates),
                     controller=True,
-                    known=frozenset(each["stream"] for each in streams if not each["empty"]),
+                    known={each["stream"]: each["next"] for each in streams if not each["empty"]},
                     forgotten=listed.forgotten,
                 )
 
@@ -173,7 +173,7 @@ class GateWatch:
             gate=np.repeat(np.arange(len(tables)), [each.num_rows for each in tables]),
             given_up=table["given_up"].to_numpy(),
             logs={name: log for name in there if (log := self._readers[name].log)},
-            known=frozenset().union(*(each.known for each in behind)) if behind else None,
+            known={name: high for each in behind for name, high in each.known.items()} if behind else None,
             unseen=tuple(sorted(self._unseen)),
             forgotten=tuple(sorted({gate for each in behind for gate in each.forgotten})),
             since=min(each.asked for each in every) if whole else None,

@@ -109,6 +109,7 @@ class Waiting:
     expected: int = 0
 
 
+_FAR: Final = 2**62
 _MOST_NAMES: Final = 1000
 """Streams that an offset names as expected; they hold the frontier back, so that all others come up too."""
 _LOGGER = logging.getLogger("penstock.run")
@@ -165,7 +166,9 @@ class InletReader:
     def commit(self, offset: Offsets) -> bool:
         """Tell the gates what is never asked for again; whether every controller knows of it."""
         positions = offset.asdict()
-        known = self._watch.tell_controllers(ReaderPosition(self._inlet, self._name, positions))
+        known = self._answered or self._watch.tell_controllers(
+            ReaderPosition(self._inlet, self._name, positions)
+        )
         self._watch.tell(Committed(self._inlet, self._name, positions))
         return known
 
@@ -189,6 +192,7 @@ class InletReader:
         ahead = end - begin.following
         highest = begin.following.copy()
         np.maximum.at(highest, ranges.stream, ranges.high)
+        np.maximum(highest, _known_highs(begin, held), out=highest)
         holes = np.flatnonzero(highest > end)
         self._name_holes(held, [(begin.streams[int(each)].as_py(), int(end[each])) for each in holes])
         shares = ahead if limit is None else fair_shares(ahead, limit)
@@ -198,7 +202,17 @@ class InletReader:
         self.waiting = Waiting(rows, len(holes), held.away, len(expected))
         if not shares.any():
             return start
+        self._report(start, taken)
         return replace(taken, waiting=expected, away=held.away, logs={**start.logs, **held.logs})
+
+    def _report(self, start: Offsets, end: Offsets) -> None:
+        """Let controllers know how far this reader goes, before it does: no number below is given again.
+
+        Only what has changed is sent. While a controller is away, it gives no numbers.
+        """
+        before = start.asdict()
+        changed = {name: at for name, at in end.asdict().items() if before.get(name) != at}
+        self._watch.tell_controllers(ReaderPosition(self._inlet, self._name, changed))
 
     def _expected(self, held: HeldRanges, taken: Offsets) -> tuple[str, ...]:
         """Streams of which rows are expected and none has come; a gate that never answered counts as one."""
@@ -211,7 +225,10 @@ class InletReader:
 
         A controller never lets this happen. Without one, a gate forgets its numbers with its disk.
         """
-        if held.known is not None or not len(start.streams):
+        if held.known is not None:
+            _check_logs(held, start)
+            return
+        if not len(start.streams):
             return
         number = start.numbers(held.streams)
         place = np.flatnonzero((number >= 0) & (held.high > held.low) & ~held.given_up)
@@ -253,11 +270,11 @@ class InletReader:
 
     def _gone(self, held: HeldRanges, stream: str, position: int) -> RowsGone:
         lows = held.low[pc.equal(held.streams, stream).to_numpy(zero_copy_only=False)]
-        following = int(lows[lows > position].min())
+        following = min([*lows[lows > position].tolist(), (held.known or {}).get(stream, _FAR)])
         gone = f" (forgotten gates: {', '.join(held.forgotten)})" if held.forgotten else ""
         return RowsGone(
             f"rows {position} to {following} of stream {stream!r} are on no gate of {', '.join(held.gates)}"
-            f"{gone}, though later ones are, for {self._patience:.0f} s: start the gate that had them, let "
+            f"{gone}, but were acknowledged, for {self._patience:.0f} s: start the gate that had them, let "
             f"the client push again from sequence={position} on, or give them up: penstock gate --give-up "
             f"{stream}:{position}-{following}"
         )
@@ -315,6 +332,27 @@ def _ranges(begin: Offsets, held: HeldRanges) -> tuple[Ranges, NDArray[np.int64]
     number = begin.numbers(held.streams)
     known = (number >= 0) & ~held.given_up
     return Ranges(number[known], held.low[known], held.high[known]), held.gate[known]
+
+
+def _known_highs(begin: Offsets, held: HeldRanges) -> NDArray[np.int64]:
+    """How far each stream went, as a controller has seen it: rows before that were there."""
+    highs = np.zeros(len(begin.following), np.int64)
+    if held.known:
+        number = begin.numbers(pa.array(list(held.known), pa.string()))
+        highs[number[number >= 0]] = np.array(list(held.known.values()), np.int64)[number >= 0]
+    return highs
+
+
+def _check_logs(held: HeldRanges, start: Offsets) -> None:
+    """Raise if a gate has come with another log: rows that it had acknowledged may be gone unread."""
+    there = {*held.logs.values(), *held.forgotten}
+    for gate in held.gates:
+        if _has_new_log(start, held, gate) and start.logs[gate] not in there:
+            raise RowsGone(
+                f"gate {gate} has come with another log than before: its folder was emptied or replaced, and "
+                "rows that it had acknowledged may be gone. Start it on its old folder; if that is lost, say "
+                f"so: penstock controller --forget-gate {gate}; readers then continue with what there is"
+            )
 
 
 def _has_new_log(start: Offsets, held: HeldRanges, gate: str) -> bool:
