@@ -34,6 +34,7 @@ __all__ = [
     "ClosedClient",
     "DamagedCheckpoint",
     "DamagedLog",
+    "DamagedRows",
     "ForeignCheckpoint",
     "GateAway",
     "GateError",
@@ -51,10 +52,12 @@ __all__ = [
     "QueryError",
     "RangeNotHeld",
     "Refused",
+    "RowsGone",
     "RunError",
     "SequenceGap",
     "SinkError",
     "StreamAhead",
+    "TakenOver",
     "TooLarge",
     "TooMany",
     "UnknownColumn",
@@ -264,8 +267,28 @@ class Refused(IngestError):
     """A gate or a controller refuses a stream or a call; a retry would be refused too."""
 
 
+class DamagedRows(Refused):
+    """A gate has rows that are not what was written any more."""
+
+
+class RowsGone(IngestError):
+    """Rows that a reader needs are on no gate any more, or a gate uses their numbers for other rows."""
+
+
 class StreamAhead(IngestError):
     """A gate already holds rows under the sequence numbers that a client gives to new rows."""
+
+
+class TakenOver(IngestError):
+    """A newer client has taken over the stream of this one."""
+
+    @classmethod
+    def by(cls, newest: int, given: int, stream: str) -> Self:
+        """The error for a producer that is older than the newest."""
+        return cls(
+            f"another client has taken over stream {stream!r} (producer {newest}, this one is {given}); what "
+            "this one still holds is not stored: end one of the two, since a stream has one producer"
+        )
 
 
 class GateError(PenstockError):

@@ -68,8 +68,8 @@ class SimulatedGate:
         self._start()
 
     def _start(self):
-        following = {stream: max(rows) + 1 for stream, rows in self.stored.items() if rows}
-        self.state = GateState(GATE_LIMITS, Restored(next=following))
+        held = {stream: [(row, row + 1) for row in sorted(rows)] for stream, rows in self.stored.items()}
+        self.state = GateState(GATE_LIMITS, Restored(held=held))
         self.writing = deque()
         self.calls = {}
         self.lives += 1
@@ -88,12 +88,11 @@ class SimulatedGate:
             match self._feed(event, values):
                 case StoreSchema(inlet, schema):
                     self._feed(SchemaStored(inlet, schema))
-                case Prepare(skip):
-                    size = 8 * (len(values) - skip)
-                    event = BatchPrepared(call.number, push, len(values), skip, size)
+                case Prepare(skip, take):
+                    event = BatchPrepared(call.number, push, len(values), skip, take, 8 * take)
                 case HoldUp():
                     event = BatchPrepared(
-                        call.number, push, len(values), event.skip, event.size, held_up=True
+                        call.number, push, len(values), event.skip, event.take, event.size, held_up=True
                     )
                 case None:
                     return
@@ -131,7 +130,6 @@ class SimulatedGate:
         rows = self.stored.setdefault(append.stream, {})
         for sequence, value in enumerate(values, start=append.sequence):
             assert sequence not in rows, f"{self.name} stores row {sequence} of {append.stream} twice"
-            assert not rows or sequence > max(rows), f"{self.name} stores {append.stream} out of order"
             rows[sequence] = value
 
     def _feed(self, event, values=()):
@@ -139,7 +137,8 @@ class SimulatedGate:
         for action in self.state.handle(event, 0.0):
             match action:
                 case Append():
-                    self.writing.append((action, values[-action.rows :]))
+                    first = action.sequence - event.push.sequence
+                    self.writing.append((action, values[first : first + action.rows]))
                 case Send(call, answer):
                     self.calls[call].back.append(encode_answers([answer]))
                 case StoreSchema() | Prepare() | HoldUp():

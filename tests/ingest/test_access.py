@@ -70,7 +70,7 @@ def test_a_directory_asks_for_tokens_too(tokens, gate):
         directory.register(gate.address)
         with Client(directory.address, "r/a", SCHEMA, token=SECRET) as client:
             client.push(numbers(0, 3))
-        for token, stream, reason in [(None, "r/a", "no token"), (SECRET, "q/a", "may not ask for stream")]:
+        for token, stream, reason in [(None, "r/a", "no token"), (SECRET, "q/a", "may not push to stream")]:
             with pytest.raises(Refused, match=reason):
                 Client(directory.address, stream, SCHEMA, token=token)
 

@@ -17,7 +17,7 @@ from penstock.errors import (
     IngestError,
     NotAcknowledged,
     Refused,
-    StreamAhead,
+    TakenOver,
 )
 from penstock.ingest import Client, Connection, Gate
 
@@ -93,16 +93,18 @@ def test_rows_with_numbers_of_the_user_are_known_again(gate):
 
 
 def test_two_clients_of_one_stream_are_told(gate):
-    with Client(gate.address, "r/a", SCHEMA) as first:
-        second = Client(gate.address, "r/a", SCHEMA)
-        first.push(numbers(0, 10))
-        first.flush(10)
-        second.push(numbers(100, 5))
-        with pytest.raises(StreamAhead, match="another client pushes the same stream"):
-            second.flush(10)
-        with pytest.raises(StreamAhead):
-            second.close()
-    assert whole([gate.address], "r")["r/a"] == list(range(10))
+    first = Client(gate.address, "r/a", SCHEMA)
+    first.push(numbers(0, 10))
+    first.flush(10)
+    with Client(gate.address, "r/a", SCHEMA) as second:
+        first.push(numbers(100, 5))
+        second.push(numbers(10, 5))
+        second.flush(10)
+        with pytest.raises(TakenOver, match="another client has taken over stream 'r/a'"):
+            first.flush(10)
+    with pytest.raises(TakenOver):
+        first.close()
+    assert whole([gate.address], "r")["r/a"] == list(range(15))
 
 
 def test_one_connection_has_a_stream_once(gate):

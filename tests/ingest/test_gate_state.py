@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest.drawn_gate import CALL, SCHEMA, Drawn, answer
 from penstock.ingest import Limits
 from penstock.ingest.gate.events import (
     Append,
-    BatchOffered,
     BatchPrepared,
     CallClosed,
     CallOpened,
     DeleteBelow,
     Deleted,
     DropReader,
-    GroupDurable,
     HoldUp,
     MetadataStored,
     Prepare,
@@ -34,7 +33,8 @@ from penstock.ingest.gate.events import (
     StoreSchema,
     WriteFailed,
 )
-from penstock.ingest.gate.state import GateState, Restored
+from penstock.ingest.gate.ranges import RowRanges
+from penstock.ingest.gate.state import Restored
 from penstock.ingest.gate.stream import judge
 from penstock.ingest.wire.protocol import (
     Acknowledged,
@@ -54,49 +54,6 @@ from penstock.ingest.wire.protocol import (
     SuspendedStreams,
     Wait,
 )
-
-SCHEMA = pa.schema([("n", pa.int64())])
-LIMITS = Limits(stream_bytes=1000, gate_bytes=2000, store_bytes=10_000)
-CALL = 1
-
-
-class Drawn:
-    """A gate with one open call; rows count 10 bytes each."""
-
-    def __init__(self, limits=LIMITS, restored=None, may_push=lambda _: True):
-        self.state = GateState(limits, restored or Restored(schemas={"r": SCHEMA}))
-        self.feed(CallOpened(CALL, SCHEMA, may_push))
-
-    def feed(self, event, now=0.0):
-        return self.state.handle(event, now)
-
-    def offer(self, sequence, rows, call=CALL, size=None, stream="r/a", **more):
-        push = Push(stream, sequence, **more)
-        return self.feed(BatchOffered(call, push, rows, 10 * rows if size is None else size))
-
-    def send(self, sequence, rows, call=CALL, stream="r/a", *, held_up=False, **more):
-        """Offer and prepare a batch; what the state then does."""
-        (prepare,) = self.offer(sequence, rows, call, stream=stream, **more)
-        assert isinstance(prepare, Prepare), prepare
-        event = BatchPrepared(
-            call,
-            Push(stream, sequence, **more),
-            rows,
-            prepare.skip,
-            10 * (rows - prepare.skip),
-            None,
-            held_up,
-        )
-        return self.feed(event, now=1.5)
-
-    def durable(self, *appends, store_bytes=0):
-        return self.feed(GroupDurable(appends, store_bytes, 1e6))
-
-
-def answer(actions):
-    (action,) = actions
-    assert isinstance(action, Send)
-    return action.answer
 
 
 def test_rows_are_acknowledged_when_they_are_durable_and_not_before():
@@ -166,11 +123,11 @@ def test_a_batch_is_prepared_again_when_another_call_came_between():
     """c1: offers k[0,10)       c2: k[0,6)       c1: prepared [0,10): again from 6"""
     gate = Drawn()
     gate.feed(CallOpened(2, SCHEMA, lambda _: True))
-    assert gate.offer(0, 10, connect=True) == [Prepare(0)]
+    assert gate.offer(0, 10, connect=True) == [Prepare(0, 10)]
     gate.send(0, 6, call=2, connect=True)
     push = Push("r/a", 0, connect=True)
-    assert gate.feed(BatchPrepared(CALL, push, 10, 0, 100)) == [Prepare(6)]
-    (append,) = gate.feed(BatchPrepared(CALL, push, 10, 6, 40))
+    assert gate.feed(BatchPrepared(CALL, push, 10, 0, 10, 100)) == [Prepare(6, 4)]
+    (append,) = gate.feed(BatchPrepared(CALL, push, 10, 6, 4, 40))
     assert (append.sequence, append.rows) == (6, 4)
 
 
@@ -246,7 +203,7 @@ def test_the_first_schema_of_an_inlet_is_stored_before_any_row():
     gate = Drawn(restored=Restored())
     assert gate.offer(0, 1, connect=True) == [StoreSchema("r", SCHEMA)]
     gate.feed(SchemaStored("r", SCHEMA))
-    assert gate.offer(0, 1, connect=True) == [Prepare(0)]
+    assert gate.offer(0, 1, connect=True) == [Prepare(0, 1)]
     other = pa.schema([("n", pa.string())])
     gate.feed(CallOpened(2, other, lambda _: True))
     assert answer(gate.offer(0, 1, call=2, connect=True)).refused == "WrongSchema"
@@ -257,12 +214,12 @@ def test_metadata_is_stored_when_it_is_new_and_refused_when_it_is_wrong():
     declared = {"max_rate": 3}
     assert gate.offer(0, 1, connect=True, declare=declared) == [StoreMetadata("r/a", declared)]
     gate.feed(MetadataStored("r/a", declared))
-    assert gate.offer(0, 1, connect=True, declare=declared) == [Prepare(0)]
+    assert gate.offer(0, 1, connect=True, declare=declared) == [Prepare(0, 1)]
     assert answer(gate.offer(0, 1, connect=True, declare={"max_rate": -1})).refused == "BadMetadata"
 
 
 def test_what_cannot_be_stored_makes_the_client_wait():
-    gate = Drawn(restored=Restored(next={"r/a": 5}))
+    gate = Drawn(restored=Restored(held={"r/a": [(0, 5)]}))
     gate.offer(5, 1, connect=True)
     waits = answer(gate.feed(StoreFailed(CALL, "r/a", "no space")))
     assert (waits.acknowledged, waits.reason) == (5, "LogFull")
@@ -286,14 +243,14 @@ def test_limits_refuse_before_rows_cost_anything(limits, size, error):
 
 def test_rights_are_asked_for_each_stream():
     gate = Drawn(may_push=lambda stream: stream == "r/a")
-    assert gate.offer(0, 1, connect=True) == [Prepare(0)]
+    assert gate.offer(0, 1, connect=True) == [Prepare(0, 1)]
     assert answer(gate.offer(0, 1, stream="r/b", connect=True)).refused == "NotAllowed"
 
 
 def test_invalid_rows_are_refused():
     gate = Drawn()
     gate.offer(0, 1, connect=True)
-    event = BatchPrepared(CALL, Push("r/a", 0, connect=True), 1, 0, 0, problem="rows that lie")
+    event = BatchPrepared(CALL, Push("r/a", 0, connect=True), 1, 0, 1, 0, problem="rows that lie")
     assert answer(gate.feed(event)) == Refusal("BadMessage", "rows that lie", "r/a")
 
 
@@ -330,11 +287,11 @@ def test_a_reader_that_has_not_spoken_since_the_restart_needs_everything():
 
 
 def test_the_next_sequence_is_that_of_the_log_until_rows_come():
-    gate = Drawn(restored=Restored(next={"r/a": 5}, schemas={"r": SCHEMA}))
+    gate = Drawn(restored=Restored(held={"r/a": [(0, 5)]}, schemas={"r": SCHEMA}))
     asked = NextRequest(("r/a", "r/new"))
-    assert gate.feed(asked) == [Reply(NextSequences({"r/a": 5, "r/new": 0}))]
+    assert gate.feed(asked) == [Reply(NextSequences({"r/a": 5, "r/new": 0}, {"r/a": 0, "r/new": 0}))]
     gate.durable(*gate.send(5, 2))
-    assert gate.feed(asked) == [Reply(NextSequences({"r/a": 7, "r/new": 0}))]
+    assert gate.feed(asked) == [Reply(NextSequences({"r/a": 7, "r/new": 0}, {"r/a": 0, "r/new": 0}))]
 
 
 def test_a_closed_call_is_told_nothing_more():
@@ -357,11 +314,22 @@ def test_whatever_comes_rows_are_taken_once_and_in_order(batches):
     assert taken == list(range(gate.state.streams["r/a"].expected if batches else 0))
 
 
-@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 6))
-def test_after_connect_there_is_no_gap(expected, first, rows):
-    verdict = judge(expected, first, rows, connect=True)
+RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6)), max_size=4)
+
+
+@given(RANGES, st.integers(0, 30), st.integers(0, 9))
+def test_after_connect_every_row_that_is_not_there_is_taken(ranges, first, rows):
+    """Defect 4: a row counts as a duplicate only if it is there, wherever the expected one is."""
+    taken = RowRanges((low, low + count) for low, count in ranges)
+    there = {row for low, high in taken.all() for row in range(low, high)}
+    verdict = judge(taken, taken.high, first, rows, connect=True)
     assert not verdict.gap
-    assert verdict.skip == (0 if first > expected else min(expected - first, rows))
+    skipped = set(range(first, first + verdict.skip))
+    wanted = set(range(first + verdict.skip, first + verdict.skip + verdict.take))
+    assert skipped <= there
+    assert not wanted & there
+    rest = set(range(first + verdict.skip + verdict.take, first + rows))
+    assert not rest or min(rest) in there, "what is left begins with a row that is there"
 
 
 def test_rows_of_one_token_in_memory_are_limited():
@@ -381,7 +349,7 @@ def test_rows_of_one_token_in_memory_are_limited():
 
 def test_streams_of_earlier_lives_count():
     """Defect 14: each life of a gate could bring as many new streams as the limit allows, all remembered."""
-    restored = Restored(next={"r/a": 5, "r/b": 7}, schemas={"r": SCHEMA})
+    restored = Restored(held={"r/a": [(0, 5)], "r/b": [(0, 7)]}, schemas={"r": SCHEMA})
     gate = Drawn(Limits(streams=2), restored)
     told = answer(gate.offer(0, 10, stream="r/c", connect=True))
     assert isinstance(told, Refusal)

@@ -218,7 +218,7 @@ def test_a_column_that_the_rows_do_not_have_is_named(gate):
 
 def test_a_token_reads_what_it_may_and_is_not_in_the_error(tmp_path):
     file = tmp_path / "tokens.toml"
-    rights = 'push = ["reports/*"]\nread = ["reports/a*"]'
+    rights = 'push = ["reports/*"]\nread = ["reports/a*"]\ncommit = ["reports/a*"]'
     file.write_text(f'[[token]]\nname = "city"\nsha256 = "{hash_of("pst_sesame")}"\n{rights}\n')
     with Gate("127.0.0.1:0", tmp_path / "gate", security=Security(tokens=file)) as gate:
         for stream in ("a1", "b1"):

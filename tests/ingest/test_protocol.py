@@ -41,6 +41,8 @@ JSON = st.recursive(
 )
 BY_CHECK = {
     "as_stream": STREAM,
+    "as_reader": TEXT,
+    "as_readers": st.lists(st.tuples(TEXT, TEXT), max_size=3).map(tuple),
     "as_text": TEXT,
     "as_flag": st.booleans(),
     "as_whole": st.integers(-(2**63) + 1, 2**63 - 1),

@@ -10,10 +10,9 @@ def registry(folder=None, now=0.0):
 
 
 def index(**highs):
-    rows = [{"stream": name, "high": high, "frontier": None} for name, high in highs.items()]
-    return pa.Table.from_pylist(
-        rows, pa.schema([("stream", pa.string()), ("high", pa.int64()), ("frontier", pa.int64())])
-    )
+    rows = [{"stream": name, "low": 0, "high": high, "frontier": None} for name, high in highs.items()]
+    numbers = [(name, pa.int64()) for name in ("low", "high", "frontier")]
+    return pa.Table.from_pylist(rows, pa.schema([("stream", pa.string()), *numbers]))
 
 
 def test_new_streams_are_spread_and_known_ones_stay():

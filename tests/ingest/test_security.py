@@ -3,8 +3,11 @@ import subprocess
 import pytest
 from pyarrow import flight
 
-from penstock.errors import BadGate
-from penstock.ingest import Gate, Security
+from penstock.errors import BadGate, Refused
+from penstock.ingest import TLS, Client, Gate, Security
+from penstock.ingest.security import Access
+from penstock.ingest.wire import Endpoint
+from penstock.ingest.wire.protocol import Committed, GateStatusRequest, IndexTicket, NextRequest
 from raw_push import RawPush, rows
 
 
@@ -89,3 +92,43 @@ def test_half_of_tls_is_refused(tmp_path):
         Security(certificate=tmp_path / "gate.pem")
     with pytest.raises(BadGate, match="cannot be read"):
         Gate("127.0.0.1:0", tmp_path, security=Security(tmp_path / "no.pem", tmp_path / "no.key"))
+
+
+def mutual(keys):
+    return Access(TLS(keys / "root.pem", keys / "client.pem", keys / "client.key"))
+
+
+def test_a_certificate_alone_deletes_and_administers_nothing(tmp_path, keys):
+    """Defect 23: mutual TLS without a file gives the right to push and to read, and no other."""
+    security = Security(keys / "gate.pem", keys / "gate.key", keys / "root.pem")
+    with Gate("127.0.0.1:0", tmp_path, security=security) as gate:
+        tls = mutual(keys).tls
+        with Client(gate.address, "reports/1", "n bigint", tls=tls) as client:
+            client.push([{"n": 1}])
+        with Endpoint(gate.address, mutual(keys)) as endpoint:
+            assert endpoint.index(IndexTicket("reports")).num_rows == 1
+            for request, reason in (
+                (GateStatusRequest(), "may not look at the gate"),
+                (Committed("reports", "me", {"reports/1": 1}), "may not commit"),
+            ):
+                with pytest.raises(Refused, match=reason):
+                    endpoint.ask(request)
+
+
+@pytest.mark.parametrize("named", ["127.0.0.1", "somebody else"])
+def test_a_certificate_has_the_rights_that_the_file_maps_to_it(tmp_path, keys, named):
+    """Defect 23: the name is the first alternative name of the certificate."""
+    file = tmp_path / "tokens.toml"
+    file.write_text(f'[[certificate]]\nname = "{named}"\nread = ["reports/*"]\ncommit = ["reports/*"]\n')
+    security = Security(keys / "gate.pem", keys / "gate.key", keys / "root.pem", file)
+    with (
+        Gate("127.0.0.1:0", tmp_path / "gate", security=security) as gate,
+        Endpoint(gate.address, mutual(keys)) as endpoint,
+    ):
+        if named == "127.0.0.1":
+            endpoint.ask(Committed("reports", "me", {"reports/1": 1}))
+            with pytest.raises(Refused, match="may not push"):
+                endpoint.ask(NextRequest(("reports/1",), claim=True))
+        else:
+            with pytest.raises(Refused, match="no rights for this certificate"):
+                endpoint.ask(Committed("reports", "me", {"reports/1": 1}))

@@ -59,6 +59,13 @@ def gate(  # noqa: PLR0913 -- the options of a command
             "--accept-loss", help="Go on without rows that the log has lost, where it is not sure which."
         ),
     ] = False,
+    give_up: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STREAM:LOW-HIGH",
+            help="Rows that are lost for good: readers go on after them, from now on. May be repeated.",
+        ),
+    ] = None,
     tls_certificate: Annotated[
         Path | None, typer.Option(help="PEM file of the gate's certificate; turns on TLS.")
     ] = None,
@@ -111,6 +118,7 @@ def gate(  # noqa: PLR0913 -- the options of a command
         controller_tls=TLS(controller_roots, tls_certificate, tls_key) if controller_roots else None,
         advertise=advertise,
         accept_loss=accept_loss,
+        give_up=tuple(_range(each) for each in give_up or ()),
     )
 
 
@@ -123,3 +131,12 @@ def _bound_memory(mib: int) -> None:
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "mimalloc"
     os.environ["MIMALLOC_RESERVE_OS_MEMORY"] = f"{mib}MiB"
     os.environ["MIMALLOC_DISALLOW_OS_ALLOC"] = "1"
+
+
+def _range(text: str) -> tuple[str, int, int]:
+    """The stream and the rows [low, high) of STREAM:LOW-HIGH."""
+    stream, _, rows = text.rpartition(":")
+    low, _, high = rows.partition("-")
+    if not stream or not low.isdecimal() or not high.isdecimal() or int(low) >= int(high):
+        raise typer.BadParameter(f"{text!r} names no rows; give STREAM:LOW-HIGH, such as reports/a:500-900")
+    return stream, int(low), int(high)

@@ -17,11 +17,11 @@ def push_file(connection: Connection, file: Path, stream: str, rate: float | Non
     """Push the rows of a file that the gates do not hold yet, or with `append` all rows after those."""
     rows = FileRows(file)
     typer.echo(f"schema: {rows.schema.ddl()}")
-    held = connection.next_sequence(stream)
-    skip = 0 if append else held
-    if skip:
-        typer.echo(f"the gates hold {skip:,} rows of {stream}; continuing after them", err=True)
-    with Client(connection, stream, rows.schema, sequence=held) as client, _progress() as progress:
+    with Client(connection, stream, rows.schema) as client, _progress() as progress:
+        held = client.sequence
+        skip = 0 if append else held
+        if skip:
+            typer.echo(f"the gates hold {skip:,} rows of {stream}; continuing after them", err=True)
         shown = progress.add_task(stream, total=None, redirections=0)
         pace, pushed = Pace(rate, time.monotonic()), 0
         for batch in rows.batches(skip):

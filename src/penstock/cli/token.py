@@ -8,13 +8,17 @@ import typer
 __all__ = ["token"]
 
 
-def token(
+def token(  # noqa: PLR0913 -- each is one option of the command
     name: Annotated[str, typer.Argument(help="Name of the token; shown when it has expired.")],
     *,
     push: Annotated[
         list[str] | None, typer.Option(help="Streams that may be pushed, such as 'reports/*'.")
     ] = None,
     read: Annotated[list[str] | None, typer.Option(help="Streams that may be read.")] = None,
+    commit: Annotated[
+        list[str] | None,
+        typer.Option(help="Streams whose rows may be committed, after which gates delete them: for runs."),
+    ] = None,
     administer: Annotated[
         bool, typer.Option("--administer", help="Allow status, suspend, resume, redirect, drain and forget.")
     ] = False,
@@ -23,6 +27,8 @@ def token(
     """Make a token: the secret goes to standard error, the entry for the gate's file to standard output.
 
     The gate keeps only a hash. Give the secret to the client, for example in PENSTOCK_TOKEN.
+
+    A run reads and commits: give its token both rights.
 
     Example: [bold]penstock token vehicles --push 'reports/*' >> tokens.toml[/]
     """
@@ -34,6 +40,7 @@ def token(
     typer.echo(
         f'[[token]]\nname = {_quoted(name)}\nsha256 = "{hash_of(secret)}"\n'
         f"push = [{', '.join(map(_quoted, push or []))}]\nread = [{', '.join(map(_quoted, read or []))}]\n"
+        f"commit = [{', '.join(map(_quoted, commit or []))}]\n"
         f"administer = {str(administer).lower()}\nexpires = {expires:%Y-%m-%dT%H:%M:%SZ}\n"
     )
 

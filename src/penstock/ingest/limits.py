@@ -51,6 +51,8 @@ class Limits:
     """Streams that one push carries."""
     streams: int = 100_000
     """Streams that the gate knows, also those of which all rows were deleted."""
+    readers: int = 1000
+    """Readers of one inlet."""
     segment_bytes: int = 128 * MIB
     """A log file is closed at this size; rows are deleted by whole files."""
     group_bytes: int = 8 * MIB

@@ -234,12 +234,16 @@ class Epoch:
         if stream.name not in self.frontiers:
             before = self.before.frontiers.get(stream.name, Frontier())
             seen = self._seen(stream)
+            # Without a key, all tuples of the source are one stream.
+            note = self.intake.notes.get(stream.name)
+            waiting = note.waiting if note is not None and stream.key is not None else ()
             self.frontiers[stream.name] = before.advance(
                 seen,
                 steady=self.plan.steady,
                 looked=self.plan.looked,
                 delay=stream.delay,
                 idle=stream.idle,
+                waiting=waiting,
             )
         return self.frontiers[stream.name]
 

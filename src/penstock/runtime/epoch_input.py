@@ -14,6 +14,7 @@ from penstock.query import Stream, quoted
 from penstock.runtime.routers import Routers
 from penstock.runtime.spark.frames import REJECT, from_on, stepped, steps_sql, valid
 from penstock.runtime.spark.plans import Observed
+from penstock.runtime.spark.source_notes import SourceNote
 from penstock.state.storage import Location
 
 __all__ = ["NEVER", "EpochInput", "PortInput", "StageFiles", "StreamSeen"]
@@ -63,7 +64,7 @@ class EpochInput:
     `arrivals` are the marked frames of streams with new tuples; tuples of a stream below its entry in
     `bounds` are late. `handed` grows as stages run. A port, identified by its stage and place, takes nothing
     from another stage below its entry in `floors`; only best effort has floors. Tuples left out for that
-    reason are in `missed`, by the stage that they come from.
+    reason are in `missed`, by the stage that they come from. `notes` is what sources said of themselves.
     """
 
     session: SparkSession
@@ -73,6 +74,7 @@ class EpochInput:
     floors: Mapping[tuple[int, int], int] = field(default_factory=dict)
     handed: dict[tuple[int, int], StageFiles] = field(default_factory=dict)
     missed: list[tuple[int, DataFrame]] = field(default_factory=list)
+    notes: Mapping[str, SourceNote] = field(default_factory=dict)
     seen: dict[str, StreamSeen] = field(default_factory=dict)
     _watching: set[str] = field(default_factory=set)
     _views: int = 0

@@ -1,5 +1,6 @@
 """Runs one epoch of a query after another: what each begins from, and what it reports at its end."""
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -28,10 +29,12 @@ from penstock.runtime.progress import EpochProgress, Phases
 from penstock.runtime.records import Manifest
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
+from penstock.runtime.sources import bounded
 from penstock.runtime.spark.failures import translated
 from penstock.runtime.spark.frames import marked
 from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.runtime.spark.session import prepare
+from penstock.runtime.spark.source_notes import SourceNote, source_notes
 from penstock.runtime.stage import Receipt
 
 __all__ = ["MOST_DECISIONS", "ORPHANS_EVERY", "Epochs"]
@@ -39,8 +42,19 @@ __all__ = ["MOST_DECISIONS", "ORPHANS_EVERY", "Epochs"]
 ORPHANS_EVERY = 64
 """After so many epochs the files of failed attempts are searched for and deleted."""
 
+_LOGGER = logging.getLogger("penstock.run")
 MOST_DECISIONS = 1000
 """The number of decisions that a run remembers."""
+
+
+@dataclass(frozen=True)
+class Offered:
+    """What Spark brings for an epoch: new tuples by stream, files they came from, and what sources say."""
+
+    session: SparkSession
+    arrivals: Mapping[str, DataFrame] = field(default_factory=dict)
+    taken: Mapping[str, Taken] = field(default_factory=dict)
+    notes: Mapping[str, SourceNote] = field(default_factory=dict)
 
 
 @dataclass
@@ -67,6 +81,7 @@ class Epochs:
         self._first = True
         self._happened = 0
         self.offsets = SparkOffsets(self.works.checkpoint.spark)
+        self._noted: Mapping[str, SourceNote] = {}
         if self.last is not None:
             self.planner.resume(self.last)
         for number, record in enumerate(self.last.stages if self.last else ()):
@@ -85,8 +100,13 @@ class Epochs:
             prepare(frame.sparkSession)
             digest = self.offsets.settle(epoch)
             arrivals = self.works.arrivals
-            apart, taken = arrivals.apart(frame, query), arrivals.files_taken(query)
-            self._happen(epoch_id, frame.sparkSession, apart, taken, digest)
+            offered = Offered(
+                frame.sparkSession,
+                arrivals.apart(frame, query),
+                arrivals.files_taken(query),
+                self._notes(epoch_id),
+            )
+            self._happen(epoch_id, offered, digest)
 
     def drain(self) -> None:
         """Close every window that is still open, because a bounded source has ended."""
@@ -101,7 +121,7 @@ class Epochs:
         session = self.session.newSession()
         prepare(session)
         with self._owned():
-            self._happen(EpochId(last.epoch_id.epoch, drain=True), session, {}, {}, last.plan.offsets)
+            self._happen(EpochId(last.epoch_id.epoch, drain=True), Offered(session), last.plan.offsets)
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
@@ -116,6 +136,17 @@ class Epochs:
                 raise lost from error
             raise
 
+    def _notes(self, epoch_id: EpochId) -> Mapping[str, SourceNote]:
+        """What the sources said of themselves when the epoch was planned; what is new is logged."""
+        if all(map(bounded, self.works.arrivals.streams)):
+            return {}
+        notes = source_notes(self.works.checkpoint.spark, epoch_id.epoch)
+        for name, note in notes.items():
+            if note != self._noted.get(name) and (note.away or note.waiting):
+                _LOGGER.warning("stream %s: %s", name, note)
+        self._noted = notes
+        return notes
+
     def _check_continuity(self, epoch_id: EpochId) -> None:
         """Check that Spark's part of the checkpoint and ours are of the same epoch."""
         known = -1 if self.last is None else self.last.epoch_id.epoch
@@ -128,25 +159,23 @@ class Epochs:
         if self.last is not None:
             self.offsets.check(known, self.last.plan.offsets, "manifest")
 
-    def _happen(
-        self,
-        epoch_id: EpochId,
-        session: SparkSession,
-        arrivals: Mapping[str, DataFrame],
-        taken: Mapping[str, Taken],
-        offsets: str,
-    ) -> None:
+    def _happen(self, epoch_id: EpochId, offered: Offered, offsets: str) -> None:
         phases = Phases()
         plan = self.planner.plan(epoch_id, self.last, offsets)
         if plan.offsets != offsets:
             self.offsets.check(epoch_id.epoch, plan.offsets, "plan")
         before = self.last or Manifest(epoch_id, plan)
         phases.ends("plan")
-        routers = self.rescaling.routers
         streams = {each.name: each for each in self.works.arrivals.streams}
-        fit = {name: marked(frame, streams[name], plan.now) for name, frame in arrivals.items()}
-        intake = EpochInput(session, fit, self._bounds(before), routers, self._floors(before))
-        epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, taken)
+        intake = EpochInput(
+            offered.session,
+            {name: marked(frame, streams[name], plan.now) for name, frame in offered.arrivals.items()},
+            self._bounds(before),
+            self.rescaling.routers,
+            self._floors(before),
+            notes=offered.notes,
+        )
+        epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, offered.taken)
         manifest = epoch.run()
         self.works.checkpoint.commit(manifest)
         self.last = manifest
@@ -163,7 +192,8 @@ class Epochs:
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
-        seen = replace(seen, warnings=tuple(epoch.warnings))
+        away = tuple(gate for note in offered.notes.values() for gate in note.away)
+        seen = replace(seen, warnings=tuple(epoch.warnings), away=away)
         self.planner.ended()
         self.report(seen)
         if self.policy is not None:

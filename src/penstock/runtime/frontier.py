@@ -2,7 +2,8 @@
 
 Each stream promises nothing below its latest tuple minus the delay. The source promises the
 minimum over its streams, without those that have been idle too long (n gates close a pane
-when all n have passed it: [000] §5.2). A frontier, or watermark, never goes back. The time is an argument.
+when all n have passed it: [000] §5.2). A stream that the source expects, but of which no tuple has come,
+promises nothing. A frontier, or watermark, never goes back. The time is an argument.
 
 **Idleness goes by what was offered.** Times of activity are steady times (`SteadyTime`), which pass only
 while a driver runs. A stream is idle once an epoch has taken all that the source had and found nothing of the
@@ -17,7 +18,7 @@ not late when they return.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.query import Merging
@@ -82,11 +83,23 @@ class Frontier:
     active: int = 0
     looked: int = 0
     whole: bool = True
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    """Since which steady time each stream is expected of which no tuple has come."""
 
-    def advance(
-        self, seen: Mapping[str, int], *, steady: int, looked: int, delay: int, idle: int | None
+    def advance(  # noqa: PLR0913 -- what an epoch has seen, when, and what the stream declares
+        self,
+        seen: Mapping[str, int],
+        *,
+        steady: int,
+        looked: int,
+        delay: int,
+        idle: int | None,
+        waiting: Collection[str] = (),
     ) -> "Frontier":
-        """The frontier after each stream had tuples up to the given times."""
+        """The frontier after each stream had tuples up to the given times.
+
+        It stays while one of the streams in `waiting` is expected for less than `idle`.
+        """
         alive = self.alive
         if idle is not None and self.whole:
             # An idle stream is removed, which also bounds the table; it returns with its next tuple.
@@ -97,7 +110,11 @@ class Frontier:
         if promised is None or (self.value is not None and promised < self.value):
             promised = self.value
         newest = max([*seen.values(), *([] if self.newest is None else [self.newest])], default=None)
-        return Frontier(promised, latest, alive, newest, steady if seen else self.active, looked)
+        since = {stream: self.waiting.get(stream, steady) for stream in waiting}
+        if any(idle is None or looked - begun <= idle for begun in since.values()):
+            promised = self.value
+        active = steady if seen else self.active
+        return Frontier(promised, latest, alive, newest, active, looked, waiting=since)
 
     def _in_silence(self, delay: int) -> int | None:
         """What a source without active streams promises: event time goes on with steady time."""

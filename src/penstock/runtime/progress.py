@@ -105,7 +105,8 @@ class EpochProgress:
     """One epoch: its input and output, how long each phase took, and the state it left.
 
     `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data. `warnings`
-    say what needs attention, such as a stream whose rows were all rejected.
+    say what needs attention, such as a stream whose rows were all rejected. `away` are gates that did not
+    answer when the epoch was planned.
     """
 
     epoch: int
@@ -122,6 +123,7 @@ class EpochProgress:
     combining: str
     stages: tuple[StageProgress, ...] = ()
     warnings: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
 
     @property
     def rows_per_second(self) -> float:
@@ -135,6 +137,7 @@ class EpochProgress:
         return (
             f"epoch {self.epoch:>4,}: {counts}, {self.rejected:>3,} rejected, {self.seconds:>5.2f} s, "
             f"frontier {shown_time(self.frontier)}, {state}{_warned(self.warnings)}"
+            f"{f', no answer from {chr(44).join(self.away)}' if self.away else ''}"
         )
 
 

@@ -35,6 +35,7 @@ def gates_frame(source: GatesSource, context: SourceContext) -> DataFrame:
     session, columns = context.session, context.schema.columns
     reading = _Reading(
         addresses=source.addresses,
+        stream=context.name,
         name=_name_of_reader(context.folder),
         rows_per_epoch=source.rows_per_epoch,
         tasks=session.sparkContext.defaultParallelism * _TASKS_PER_CORE,
@@ -58,6 +59,7 @@ class _Reading:
     """Everything that the driver and the tasks need."""
 
     addresses: tuple[str, ...]
+    stream: str
     name: str
     rows_per_epoch: int | None
     tasks: int
@@ -113,7 +115,8 @@ class _Reader(DataSourceStreamReader):
         """The offset up to which every stream can be read."""
         begin = Offsets.unpacked(start)
         end = self._inlet.latest(begin, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-        return start if end is begin else end.packed()
+        # The name tells the runtime whose streams are expected (`runtime.spark.source_notes`).
+        return start if end is begin else {**end.packed(), "stream": self._reading.stream}
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """The rows that wait to be read, for the progress of the streaming query."""

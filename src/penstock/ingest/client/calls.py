@@ -210,7 +210,9 @@ class PushCall:
 def _label(stream: ClientStream, outgoing: OutgoingBatch) -> pa.Buffer:
     """What goes with a batch; the stream's metadata only with the first one on a call."""
     declare = stream.metadata if outgoing.connect else None
-    push = Push(stream.stream, outgoing.sequence, outgoing.connect, outgoing.frontier, declare)
+    push = Push(
+        stream.stream, outgoing.sequence, outgoing.connect, outgoing.frontier, declare, stream.producer or 0
+    )
     return pa.py_buffer(push.encode())
 
 

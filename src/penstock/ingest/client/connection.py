@@ -17,13 +17,21 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from penstock import threads
-from penstock.errors import BadMessage, ClosedClient, GateAway, IngestError, Refused
+from penstock.errors import BadMessage, ClosedClient, GateAway, IngestError, Refused, TakenOver
 from penstock.ingest.client.calls import PATIENCE_S, DueQueue, PushCall, PushCalls
 from penstock.ingest.client.outbox import ClientLimits, Outbox
 from penstock.ingest.client.stream import ClientStream, Redirection
 from penstock.ingest.security.access import TLS, Access
 from penstock.ingest.wire.flight import Address, Endpoint
-from penstock.ingest.wire.protocol import Acknowledged, Answer, NextRequest, Redirect, Refusal, WhereRequest
+from penstock.ingest.wire.protocol import (
+    Acknowledged,
+    Answer,
+    NextRequest,
+    NextSequences,
+    Redirect,
+    Refusal,
+    WhereRequest,
+)
 
 __all__ = ["Connection", "GateFinder", "backoff"]
 
@@ -67,11 +75,30 @@ class GateFinder:
         if not self.has_controller():
             home = str(self.address)
             return {each.stream: home if each.tries % 2 == 0 else each.gate or home for each in streams}
-        return self._endpoint.ask(WhereRequest({each.stream: each.metadata for each in streams})).gates
+        producers = {each.stream: each.producer or 0 for each in streams}
+        found = self._endpoint.ask(WhereRequest({each.stream: each.metadata for each in streams}, producers))
+        return found.gates
 
     def next_sequence(self, stream: str) -> int:
         """The number after the last row held of a stream; a controller asks all gates that may hold some."""
         return self._endpoint.ask(NextRequest((stream,))).next[stream]
+
+    def claim(self, streams: Sequence[str]) -> NextSequences:
+        """Become the producer of streams: gates refuse the rows of earlier ones from now on."""
+        answer = self._endpoint.ask(NextRequest(tuple(streams), claim=True))
+        if answer.producers is None:
+            raise Refused(
+                f"{self.address} does not know producers of streams; run the same version everywhere"
+            )
+        for stream, held in (answer.held or {}).items():
+            _LOGGER.warning(
+                "stream %s continues at %d, but gates hold rows only up to %d: the others were acknowledged "
+                "and are gone",
+                stream,
+                answer.next[stream],
+                held,
+            )
+        return answer
 
     def is_controller(self, address: str) -> bool:
         """Whether this is the address of the controller; does not ask."""
@@ -133,11 +160,16 @@ class Connection:
         metadata: Mapping[str, Any] | None,
     ) -> ClientStream:
         """Add a stream; its rows begin to flow as soon as a gate is found."""
-        first = self.next_sequence(name) if sequence is None else sequence
+        producer = None
+        first = sequence
+        if first is None:
+            claimed = self._finder.claim([name])
+            first, producer = claimed.next[name], (claimed.producers or {})[name]
         outbox = Outbox(schema, first, limits)
         stream = ClientStream(
             name, schema, outbox, self._lock, metadata, numbered_by_user=sequence is not None
         )
+        stream.producer = producer
         with self._lock:
             if self._closed:
                 raise ClosedClient(f"the connection to {self._finder.address} is closed; open another")
@@ -283,8 +315,9 @@ class Connection:
         return streams
 
     def _find(self, streams: list[ClientStream]) -> None:
-        """Ask where streams belong, which takes a call, and let them flow there."""
+        """Take streams over that are new, ask where all belong, and let them flow there."""
         try:
+            self._claim([each for each in streams if each.producer is None])
             gates = self._finder.gates_of(streams)
         except IngestError as error:
             with self._lock:
@@ -292,8 +325,25 @@ class Connection:
             return
         with self._lock:
             for stream in streams:
-                if not stream.closed and stream.error is None and not self._closed:
+                if stream.closed or stream.error is not None or self._closed:
+                    continue
+                if stream.stream in gates:
                     self._attach(stream, gates[stream.stream])
+                else:
+                    stream.fail(
+                        TakenOver(
+                            f"another client has taken over stream {stream.stream!r}, says the controller "
+                            f"{self._finder.address}; end one of the two, since a stream has one producer"
+                        )
+                    )
+
+    def _claim(self, streams: list[ClientStream]) -> None:
+        if not streams:
+            return
+        producers = self._finder.claim([each.stream for each in streams]).producers or {}
+        with self._lock:
+            for stream in streams:
+                stream.producer = producers[stream.stream]
 
     def _not_found(self, streams: list[ClientStream], error: IngestError) -> None:
         self.trouble = error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from penstock.errors import IngestError, Refused, StreamAhead
+from penstock.errors import IngestError, Refused, StreamAhead, TakenOver
 from penstock.ingest.client.outbox import Outbox
 from penstock.ingest.wire.protocol import Acknowledged, Answer, Redirect, Refusal, Wait
 
@@ -97,6 +97,8 @@ class ClientStream:
         self.redirections = Redirections()
         self.call: PushCall | None = None
         self.gate: str | None = None
+        self.producer: int | None = None
+        """The number under which this client took the stream; None until it has."""
         self.tries = 0
         self.error: IngestError | None = None
         self.closed = False
@@ -134,6 +136,8 @@ class ClientStream:
                 self.outbox.hold(answer.wait, now)
             case Refusal(expected=int(expected)):
                 self.outbox.expect(expected)
+            case Refusal(refused=TakenOver.__name__):
+                self.fail(TakenOver(answer.message or f"another client has taken over {self.stream!r}"))
             case Refusal():
                 reason = answer.message or answer.refused
                 self.fail(Refused(f"stream {self.stream!r} was refused by {self.gate}: {reason}"))

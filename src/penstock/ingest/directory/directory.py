@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -20,7 +21,15 @@ from penstock.ingest.security.access import TLS, Access
 from penstock.ingest.security.tokens import OPEN, Security
 from penstock.ingest.wire.codec import check_stream
 from penstock.ingest.wire.flight import CONTROLLER_PORT, Address, Endpoint
-from penstock.ingest.wire.protocol import GateStatusRequest, IndexTicket, NextRequest, RedirectStreams
+from penstock.ingest.wire.protocol import (
+    ForgetReader,
+    GateStatusRequest,
+    IndexTicket,
+    NextRequest,
+    NextSequences,
+    RedirectStreams,
+    Registered,
+)
 
 __all__ = ["Directory", "Poller"]
 
@@ -50,6 +59,7 @@ class Poller:
         self._access = access
         self._seconds = seconds
         self._views: dict[str, _View] = {}
+        self._troubled: set[str] = set()
         self._stop = threading.Event()
         self._thread = threads.service("penstock-directory-poll", self._run, _LOGGER)
 
@@ -76,18 +86,25 @@ class Poller:
                 except IngestError as error:
                     # A gate that does not answer is away as soon as it has not registered for long enough.
                     _LOGGER.debug("gate %s was not looked at: %s", gate, error)
-                    self._forget(gate)
+                    self._drop(gate)
                 except Exception:
-                    _LOGGER.exception("gate %s could not be looked at; trying again", gate)
-                    self._forget(gate)
+                    # Whatever one gate causes, the others are looked at; it is said once.
+                    if gate not in self._troubled:
+                        _LOGGER.exception("gate %s cannot be looked at; if it is not a gate, forget it", gate)
+                    self._troubled.add(gate)
+                    self._drop(gate)
+                else:
+                    self._troubled.discard(gate)
 
-    def _forget(self, gate: str) -> None:
+    def _drop(self, gate: str) -> None:
         view = self._views.pop(gate, None)
         if view is not None:
             view.gate.close()
 
     def _look(self, gate: str) -> None:
-        view = self._views.setdefault(gate, _View(Endpoint(gate, self._access)))
+        view = self._views.get(gate)
+        if view is None:
+            view = self._views[gate] = _View(Endpoint(gate, self._access))
         if time.monotonic() >= view.inlets_due:
             view.inlets = list(view.gate.ask(GateStatusRequest(), CALL_S).inlets)
             view.inlets_due = time.monotonic() + INLETS_EVERY_S
@@ -151,43 +168,142 @@ class Directory:
         self._poller.stop()
         self._registry.close()
 
-    def register(self, gate: str, info: Mapping[str, Any] | None = None) -> None:
-        """A gate says that it is there; it repeats this well within `away_seconds`."""
+    def register(self, gate: str, info: Mapping[str, Any] | None = None) -> Registered:
+        """A gate says that it is there, and hears of readers; it repeats this well within `away_seconds`."""
         address, now = str(Address.parse(gate)), time.time()
         with self._lock:
             new = self._registry.is_away(address, now)
             self._registry.register(address, dict(info or {}), now)
         if new:
             _LOGGER.info("gate %s is there", address)
+        with self._lock:
+            readers, forgotten = self._registry.readers(), self._registry.readers(forgotten=True)
+        return Registered(
+            tuple((each.inlet, each.reader) for each in readers),
+            tuple((each.inlet, each.reader) for each in forgotten),
+        )
 
-    def where(self, streams: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
-        """The gate of each stream; new ones get one, by the metadata they come with."""
+    def where(
+        self,
+        streams: Mapping[str, Mapping[str, Any] | None],
+        producers: Mapping[str, int] | None = None,
+    ) -> dict[str, str]:
+        """The gate of each stream; new ones get one, by the metadata they come with.
+
+        Streams of a producer that is not the newest any more get none.
+        """
         for stream in streams:
             check_stream(stream)
         with self._lock:
-            return self._registry.where(streams, time.time())
+            given = producers or {}
+            asked = {
+                stream: metadata
+                for stream, metadata in streams.items()
+                if stream not in given or given[stream] >= self._registry.producer(stream)
+            }
+            return self._registry.where(asked, time.time())
 
-    def next_sequences(self, streams: list[str]) -> dict[str, int]:
-        """For each stream the number after the last row that any gate holds.
+    def next_sequences(self, streams: list[str], *, claim: bool = False) -> NextSequences:
+        """For each stream the number after the last row that was ever there; with `claim` a new producer too.
 
-        Raises if a gate that may hold some is away: its rows could be more than the others know of.
+        Raises if a gate that may hold some is away: its rows could be more than the others know of. Every
+        gate that may hold rows hears of a new producer before anyone else, and refuses older ones.
         """
-        with self._lock:
-            holders = {each: self._registry.holders(each) for each in streams}
-        known = dict.fromkeys(streams, 0)
+        least: dict[str, int] = {}
+        while True:
+            with self._lock:
+                if claim:
+                    # The gate that the producer will be sent to is among those that hear of it.
+                    with suppress(NoGate):
+                        self._registry.where(dict.fromkeys(streams), time.time())
+                producers = self._registry.claim(streams, least) if claim else None
+                holders = {each: self._registry.holders(each) for each in streams}
+            answers = self._ask_holders(holders, producers)
+            known = (
+                {each: max((a.producers or {}).get(each, 0) for a in answers) for each in streams}
+                if answers
+                else {}
+            )
+            # A gate that was without a controller before has given numbers of its own.
+            least = {each: known[each] + 1 for each in known if producers and known[each] > producers[each]}
+            if not least:
+                break
+        return self._following(streams, answers, producers)
+
+    def _ask_holders(
+        self, holders: Mapping[str, set[str]], producers: Mapping[str, int] | None
+    ) -> list[NextSequences]:
+        answers = []
         for gate in sorted(set().union(*holders.values())):
-            asked = [each for each in streams if gate in holders[each]]
+            asked = tuple(each for each in holders if gate in holders[each])
+            told = None if producers is None else {each: producers[each] for each in asked}
             try:
                 with Endpoint(gate, self._access) as endpoint:
-                    held = endpoint.ask(NextRequest(tuple(asked))).next
+                    answers.append(endpoint.ask(NextRequest(asked, producers=told)))
             except IngestError as error:
                 raise NoGate(
                     f"gate {gate}, which may hold rows of {asked[0]!r}, does not answer ({error}); start it "
-                    "again, or `forget` it, or give the client its sequence"
+                    "again, or `forget` it"
                 ) from None
-            for stream in asked:
-                known[stream] = max(known[stream], held[stream])
-        return known
+        return answers
+
+    def _following(
+        self, streams: list[str], answers: list[NextSequences], producers: dict[str, int] | None
+    ) -> NextSequences:
+        held = {each: max((a.next.get(each, 0) for a in answers), default=0) for each in streams}
+        with self._lock:
+            highs = {each: self._registry.high(each) for each in streams}
+        return NextSequences(
+            next={each: max(held[each], highs[each]) for each in streams},
+            producers=producers,
+            held={each: held[each] for each in streams if held[each] < highs[each]} or None,
+        )
+
+    def reader_at(self, inlet: str, reader: str, upto: Mapping[str, int]) -> None:
+        """A reader has come so far; gates delete nothing before every reader that is known has had it."""
+        with self._lock:
+            self._registry.reader_at(inlet, reader, upto, time.time())
+
+    def producer(self, stream: str) -> int:
+        """The newest producer of a stream."""
+        with self._lock:
+            return self._registry.producer(stream)
+
+    def readers(self) -> list[dict[str, Any]]:
+        """All readers: inlet, name, seconds of silence, rows that they have had."""
+        now = time.time()
+        with self._lock:
+            return [
+                {
+                    "inlet": each.inlet,
+                    "reader": each.reader,
+                    "silent_seconds": None if each.seen is None else round(now - each.seen, 3),
+                    "rows": each.rows,
+                }
+                for each in self._registry.readers()
+            ]
+
+    def forget_reader(self, inlet: str, reader: str) -> None:
+        """Forget a reader that does not come back; gates that are away hear of it when they register."""
+        with self._lock:
+            self._registry.forget_reader(inlet, reader)
+            now = time.time()
+            there = [
+                each.address
+                for each in self._registry.gates()
+                if not self._registry.is_away(each.address, now)
+            ]
+        for gate in there:
+            try:
+                with Endpoint(gate, self._access) as endpoint:
+                    endpoint.ask(ForgetReader(inlet, reader), CALL_S)
+            except IngestError as error:
+                _LOGGER.info("gate %s hears later that reader %s is forgotten: %s", gate, reader, error)
+
+    def forgotten_gates(self) -> list[str]:
+        """The gates that were forgotten and have not come back."""
+        with self._lock:
+            return self._registry.forgotten()
 
     def redirect(self, streams: list[str], to: str) -> dict[str, list[str]]:
         """Move streams to a gate; tells the gates they are at, which tell the clients.
@@ -234,6 +350,7 @@ class Directory:
                     "rate": each.rate,
                     "frontier": each.frontier,
                     "next": each.high,
+                    "empty": each.empty,
                     "metadata": dict(each.metadata or {}),
                 }
                 for each in self._registry.streams(inlet)

@@ -3,8 +3,11 @@
 What must survive a restart is written before anyone hears of it; rates and frontiers are measured again.
 """
 
+import fcntl
 import heapq
 import json
+import logging
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,10 +19,22 @@ import pyarrow as pa
 
 from penstock import durable
 from penstock.durable import Step
-from penstock.errors import BadMessage, NoGate, TooMany
+from penstock.errors import BadGate, BadMessage, NoGate, TooMany
+from penstock.ingest.wire.flight import Address
 from penstock.ingest.wire.protocol import inlet_of
 
-__all__ = ["GateLoad", "RegisteredGate", "StreamRecord", "StreamRegistry", "assign", "average_rate"]
+_LOGGER = logging.getLogger("penstock.controller")
+
+__all__ = [
+    "GateLoad",
+    "KnownReader",
+    "Numbers",
+    "RegisteredGate",
+    "StreamRecord",
+    "StreamRegistry",
+    "assign",
+    "average_rate",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,8 @@ class StreamRecord:
     frontier: int | None = None
     high: int = 0
     looked: float | None = None
+    empty: bool = False
+    """Whether its gate was last seen to hold none of its rows any more."""
 
     def expected_rate(self) -> float | None:
         """The rate to expect: the measured one, else the declared one."""
@@ -120,7 +137,38 @@ _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS gates (gate TEXT PRIMARY KEY, draining INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS streams (stream TEXT PRIMARY KEY, gate TEXT NOT NULL, metadata TEXT);
 CREATE TABLE IF NOT EXISTS holders (stream TEXT NOT NULL, gate TEXT NOT NULL, PRIMARY KEY (stream, gate));
+CREATE TABLE IF NOT EXISTS numbers (
+  stream TEXT PRIMARY KEY, high INTEGER NOT NULL, producer INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS logs (log TEXT PRIMARY KEY, gate TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS forgotten (gate TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS readers (
+  inlet TEXT NOT NULL, reader TEXT NOT NULL, forgotten INTEGER NOT NULL, PRIMARY KEY (inlet, reader)
+);
 """
+MAX_READERS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What was given of a stream's numbers: rows below `high` were there, and `producer` is the newest.
+
+    Both only grow, also when the stream is forgotten: no number ever names two rows.
+    """
+
+    high: int = 0
+    producer: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReader:
+    """A reader of an inlet: whether it was forgotten, when it was last heard of, and its rows."""
+
+    inlet: str
+    reader: str
+    forgotten: bool = False
+    seen: float | None = None
+    rows: int = 0
 
 
 class DirectoryStore:
@@ -130,8 +178,10 @@ class DirectoryStore:
     """
 
     def __init__(self, folder: Path | None) -> None:
+        self._owner: int | None = None
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
+            self._owner = _only_one(folder)
         target = ":memory:" if folder is None else str(folder / _FILE)
         self._base = sqlite3.connect(target, check_same_thread=False)
         self._base.execute("PRAGMA journal_mode = WAL")
@@ -141,6 +191,8 @@ class DirectoryStore:
     def close(self) -> None:
         """Close the file."""
         self._base.close()
+        if self._owner is not None:
+            os.close(self._owner)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -181,11 +233,61 @@ class DirectoryStore:
         with self._transaction():
             self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", pairs)
 
+    def forget_logs(self, logs: Iterable[str]) -> None:
+        """Forget logs that were lost."""
+        names = [(log,) for log in logs]
+        with self._transaction():
+            self._base.executemany("DELETE FROM logs WHERE log = ?", names)
+            self._base.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", names)
+
     def forget_gate(self, gate: str) -> None:
         """Forget a gate and what it held; its streams get another when they are next asked for."""
         with self._transaction():
             self._base.execute("DELETE FROM gates WHERE gate = ?", (gate,))
             self._base.execute("DELETE FROM holders WHERE gate = ?", (gate,))
+            self._base.execute("DELETE FROM logs WHERE gate = ?", (gate,))
+            self._base.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (gate,))
+
+    def forgotten(self) -> list[str]:
+        """The gates and logs that were forgotten and have not come back."""
+        return [gate for (gate,) in self._base.execute("SELECT gate FROM forgotten").fetchall()]
+
+    def logs(self) -> dict[str, str]:
+        """The gate of each log."""
+        return dict(self._base.execute("SELECT log, gate FROM logs").fetchall())
+
+    def put_log(self, log: str, gate: str, moved_from: str | None) -> None:
+        """Remember at which gate a log is, and that all rows of it moved there with it."""
+        with self._transaction():
+            self._base.execute("INSERT OR REPLACE INTO logs VALUES (?, ?)", (log, gate))
+            self._base.execute("DELETE FROM forgotten WHERE gate IN (?, ?)", (gate, log))
+            if moved_from is not None:
+                self._base.execute(
+                    "UPDATE OR REPLACE holders SET gate = ? WHERE gate = ?", (gate, moved_from)
+                )
+                self._base.execute("UPDATE streams SET gate = ? WHERE gate = ?", (gate, moved_from))
+                self._base.execute("DELETE FROM gates WHERE gate = ?", (moved_from,))
+
+    def numbers(self) -> dict[str, Numbers]:
+        """What was given of the numbers of every stream."""
+        rows = self._base.execute("SELECT stream, high, producer FROM numbers").fetchall()
+        return {stream: Numbers(high, producer) for stream, high, producer in rows}
+
+    def put_numbers(self, numbers: Mapping[str, Numbers]) -> None:
+        """Remember what was given of the numbers of streams."""
+        rows = [(stream, each.high, each.producer) for stream, each in numbers.items()]
+        with self._transaction():
+            self._base.executemany("INSERT OR REPLACE INTO numbers VALUES (?, ?, ?)", rows)
+
+    def readers(self) -> list[tuple[str, str, bool]]:
+        """All readers: inlet, name, and whether it was forgotten."""
+        rows = self._base.execute("SELECT inlet, reader, forgotten FROM readers").fetchall()
+        return [(inlet, reader, bool(forgotten)) for inlet, reader, forgotten in rows]
+
+    def put_reader(self, inlet: str, reader: str, *, forgotten: bool) -> None:
+        """Remember a reader, or that it was forgotten: gates that are away have to hear of it too."""
+        with self._transaction():
+            self._base.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?)", (inlet, reader, forgotten))
 
     def forget_streams(self, streams: Iterable[str]) -> None:
         """Forget streams."""
@@ -195,20 +297,50 @@ class DirectoryStore:
             self._base.executemany("DELETE FROM holders WHERE stream = ?", names)
 
 
+def _only_one(folder: Path) -> int:
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise BadGate(
+            f"another controller uses the folder {folder}; stop it, or give this one a folder of its own"
+        ) from None
+    return handle
+
+
+def _is_address(gate: str) -> bool:
+    try:
+        Address.parse(gate)
+    except BadMessage as error:
+        _LOGGER.warning("a gate that was registered is left out: %s", error)
+        return False
+    return True
+
+
 class StreamRegistry:
     """The state of a directory; the caller makes sure that one thread at a time uses it."""
 
-    def __init__(self, folder: Path | None, away_seconds: float, now: float) -> None:
-        self._store = DirectoryStore(folder)
+    def __init__(self, store: "DirectoryStore | Path | None", away_seconds: float, now: float) -> None:
+        self._store = store if isinstance(store, DirectoryStore) else DirectoryStore(store)
         self._away_seconds = away_seconds
         # A directory that was away has not heard of its gates either: they count as there at first.
         self._gates = {
-            gate: RegisteredGate(gate, {"draining": draining}, now) for gate, draining in self._store.gates()
+            gate: RegisteredGate(gate, {"draining": draining}, now)
+            for gate, draining in self._store.gates()
+            if _is_address(gate)
         }
         self._streams = {each[0]: StreamRecord(*each) for each in self._store.streams()}
         self._holders: dict[str, set[str]] = {}
         for stream, gate in self._store.holders():
             self._holders.setdefault(stream, set()).add(gate)
+        self._numbers = self._store.numbers()
+        self._logs = self._store.logs()
+        self._forgotten = set(self._store.forgotten())
+        self._readers = {each[:2]: KnownReader(*each) for each in self._store.readers()}
+        for stream, numbers in self._numbers.items():
+            if stream in self._streams:
+                self._streams[stream] = replace(self._streams[stream], high=numbers.high)
 
     def close(self) -> None:
         """Close the file."""
@@ -216,10 +348,105 @@ class StreamRegistry:
 
     def register(self, gate: str, info: Mapping[str, Any], now: float) -> None:
         """A gate says that it is there, and whether it is draining."""
+        if info.get("log"):
+            self._register_log(gate, str(info["log"]), now)
         known, draining = self._gates.get(gate), bool(info.get("draining"))
         if known is None or bool(known.info.get("draining")) != draining:
             self._store.put_gate(gate, draining=draining)
         self._gates[gate] = RegisteredGate(gate, info, now)
+
+    def _register_log(self, gate: str, log: str, now: float) -> None:
+        """Learn which log a gate has: the one it had, one that moved here, or a new one."""
+        before = self._logs.get(log)
+        if before == gate:
+            return
+        if before is not None and self._accepts(before, now):
+            raise BadMessage(
+                f"gate {gate} has the log of gate {before}, which is there: one folder is a copy of the "
+                "other; stop one of the two and give it a folder of its own"
+            )
+        lost = [each for each, place in self._logs.items() if place == gate]
+        if lost:
+            _LOGGER.warning(
+                "gate %s has come with another log (%s, before %s): its folder was emptied or replaced. Its "
+                "streams continue after the highest known numbers; readers that miss rows say so",
+                gate,
+                log,
+                ", ".join(lost),
+            )
+        self._store.put_log(log, gate, before)
+        self._logs[log] = gate
+        self._forgotten -= {gate, log}
+        if before is not None:
+            _LOGGER.info("the log of gate %s is now at gate %s", before, gate)
+            self._gates.pop(before, None)
+            for holders in self._holders.values():
+                if before in holders:
+                    holders.discard(before)
+                    holders.add(gate)
+            for stream, record in self._streams.items():
+                if record.gate == before:
+                    self._streams[stream] = replace(record, gate=gate)
+
+    def forgotten(self) -> list[str]:
+        """The gates and logs that were forgotten and have not come back."""
+        return sorted(self._forgotten)
+
+    # ---- numbers and producers -------------------------------------------------------------------------
+
+    def high(self, stream: str) -> int:
+        """The number after the last row that was ever seen of a stream, at a gate or by a reader."""
+        return self._numbers.get(stream, Numbers()).high
+
+    def producer(self, stream: str) -> int:
+        """The newest producer of a stream."""
+        return self._numbers.get(stream, Numbers()).producer
+
+    def claim(self, streams: Iterable[str], least: Mapping[str, int]) -> dict[str, int]:
+        """New producers of streams, above all that were given and at least those that gates know."""
+        claimed = {each: max(self.producer(each) + 1, least.get(each, 0)) for each in streams}
+        self._put_numbers({each: Numbers(self.high(each), producer) for each, producer in claimed.items()})
+        return claimed
+
+    def raise_highs(self, highs: Mapping[str, int]) -> None:
+        """Rows up to these numbers were there."""
+        news = {stream: high for stream, high in highs.items() if high > self.high(stream)}
+        if news:
+            self._put_numbers({each: Numbers(high, self.producer(each)) for each, high in news.items()})
+
+    def _put_numbers(self, numbers: Mapping[str, Numbers]) -> None:
+        self._store.put_numbers(numbers)
+        self._numbers.update(numbers)
+
+    # ---- readers ---------------------------------------------------------------------------------------
+
+    def reader_at(self, inlet: str, reader: str, upto: Mapping[str, int], now: float) -> None:
+        """A reader has come so far; a new one is known from now on, over restarts."""
+        known = self._readers.get((inlet, reader))
+        if known is None and len(self._readers) >= MAX_READERS:
+            raise TooMany(f"{MAX_READERS:,} readers are known, the limit; forget some that do not come back")
+        if known is None or known.forgotten:
+            self._store.put_reader(inlet, reader, forgotten=False)
+        self._readers[inlet, reader] = KnownReader(inlet, reader, False, now, sum(upto.values()))
+        self.raise_highs(upto)
+
+    def forget_reader(self, inlet: str, reader: str) -> None:
+        """Gates need not wait for a reader any more."""
+        if (inlet, reader) not in self._readers:
+            known = ", ".join(f"{each.inlet}:{each.reader}" for each in self.readers())
+            raise BadMessage(f"no reader {reader!r} of inlet {inlet!r}; the readers are: {known or 'none'}")
+        self._store.put_reader(inlet, reader, forgotten=True)
+        self._readers[inlet, reader] = KnownReader(inlet, reader, forgotten=True)
+
+    def readers(self, *, forgotten: bool = False) -> list[KnownReader]:
+        """The readers that gates keep rows for, or those that were forgotten."""
+        return [
+            self._readers[each]
+            for each in sorted(self._readers)
+            if self._readers[each].forgotten == forgotten
+        ]
+
+    # ---- gates and streams -----------------------------------------------------------------------------
 
     def is_away(self, gate: str, now: float) -> bool:
         """Whether a gate is unknown or has been silent for too long."""
@@ -285,10 +512,12 @@ class StreamRegistry:
 
     def observe(self, gate: str, inlet: str, index: pa.Table, now: float) -> None:
         """Take in what has changed of an inlet at a gate; streams unknown so far are those of this gate."""
-        columns = [index[each].to_pylist() for each in ("stream", "high", "frontier")]
+        columns = [index[each].to_pylist() for each in ("stream", "high", "frontier", "low")]
         # Of several ranges of a stream the last one is the furthest.
         ranges = sorted(zip(*columns, strict=True), key=lambda each: each[:2])
-        changed = {stream: (high, frontier) for stream, high, frontier in ranges}
+        changed = {stream: (high, frontier) for stream, high, frontier, _ in ranges}
+        empty = {stream: low == high for stream, high, _, low in ranges}
+        self.raise_highs({stream: high for stream, (high, _) in changed.items()})
         self._put([(stream, gate, None) for stream in changed if stream not in self._streams])
         found = [(stream, gate) for stream in changed if gate not in self._holders.get(stream, ())]
         if found:
@@ -297,19 +526,35 @@ class StreamRegistry:
             self._holders.setdefault(stream, set()).add(gate_too)
         for stream, record in self._streams.items():
             if stream in changed:
-                self._streams[stream] = record.seen(gate, *changed[stream], now)
+                seen = record.seen(gate, *changed[stream], now)
+                own = empty[stream] if record.gate == gate else seen.empty
+                self._streams[stream] = replace(seen, empty=own)
             elif record.gate == gate and inlet_of(stream) == inlet:
                 self._streams[stream] = record.seen(gate, record.high, None, now)
 
     def forget_gate(self, gate: str) -> None:
-        """Forget a gate for good, and that it ever held anything."""
+        """Forget a gate for good, and that it ever held anything; readers that miss its rows name it.
+
+        Of a gate that has come back with another log, only the logs that it had before are forgotten.
+        """
+        own = self._gates[gate].info.get("log") if gate in self._gates else None
+        lost = [log for log, place in self._logs.items() if place == gate and log != own]
+        self._store.forget_logs(lost)
+        self._forgotten.update(lost)
+        self._logs = {log: place for log, place in self._logs.items() if log not in lost}
+        if own is not None and lost:
+            return
+        self._store.forget_logs([own] if own else [])
+        self._forgotten.update([own] if own else [])
         self._store.forget_gate(gate)
+        self._forgotten.add(gate)
+        self._logs = {log: place for log, place in self._logs.items() if place != gate}
         self._gates.pop(gate, None)
         for holders in self._holders.values():
             holders.discard(gate)
 
     def forget_streams(self, streams: Sequence[str]) -> None:
-        """Forget streams."""
+        """Forget streams; one that comes back continues after its last number."""
         self._store.forget_streams(streams)
         for stream in streams:
             self._streams.pop(stream, None)
@@ -344,7 +589,7 @@ class StreamRegistry:
             return
         records = []
         for stream, gate, metadata in streams:
-            record = self._streams.get(stream) or StreamRecord(stream, gate)
+            record = self._streams.get(stream) or StreamRecord(stream, gate, high=self.high(stream))
             records.append(replace(record, gate=gate, metadata=metadata or record.metadata))
         self._store.put_streams([(each.stream, each.gate, each.metadata) for each in records])
         for record in records:

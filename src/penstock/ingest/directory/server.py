@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import flight
 
-from penstock.errors import BadMessage, NoGate
+from penstock.errors import BadMessage, NoGate, TakenOver
 from penstock.ingest.security.tokens import Rights, Security
 from penstock.ingest.slots import Slot, Slots
 from penstock.ingest.wire.codec import Message
@@ -19,14 +19,18 @@ from penstock.ingest.wire.protocol import (
     DirectoryStatusRequest,
     Done,
     Forget,
+    ForgetReader,
     GateList,
     GateListRequest,
     MovedStreams,
     MoveStreams,
     NextRequest,
-    NextSequences,
     Push,
+    ReaderList,
+    ReaderListRequest,
+    ReaderPosition,
     Redirect,
+    Refusal,
     Register,
     StreamGates,
     StreamList,
@@ -68,7 +72,11 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
 
     def _answer(self, push: Push) -> Answer:
         try:
-            return Redirect(push.stream, self._directory.where({push.stream: push.declare})[push.stream])
+            found = self._directory.where({push.stream: push.declare}, {push.stream: push.producer})
+            if push.stream not in found:
+                error = TakenOver.by(self._directory.producer(push.stream), push.producer, push.stream)
+                return Refusal(TakenOver.__name__, str(error), push.stream)
+            return Redirect(push.stream, found[push.stream])
         except NoGate as error:
             return Wait(push.stream, WAIT_S, message=str(error))
 
@@ -107,34 +115,57 @@ def _chunks(reader: Any, slot: Slot) -> Iterator[Any]:
 
 def _register(directory: "Directory", asked: Register, rights: Rights) -> Message:
     require(rights.administer, "register a gate")
-    directory.register(
+    return directory.register(
         asked.gate, {name: value for name, value in asked.to_object().items() if name != "gate"}
     )
-    return Done()
 
 
 def _where(directory: "Directory", asked: WhereRequest, rights: Rights) -> Message:
     for stream in asked.streams:
         require(rights.may_push(stream), f"push to stream {stream!r}")
-    return StreamGates(directory.where(asked.streams))
+    found = directory.where(asked.streams, asked.producers)
+    return StreamGates(found, tuple(each for each in asked.streams if each not in found))
 
 
 def _next(directory: "Directory", asked: NextRequest, rights: Rights) -> Message:
     for stream in asked.streams:
+        if asked.claim:
+            require(rights.may_push(stream), f"push to stream {stream!r}")
         require(rights.may_push(stream) or rights.may_read(stream), f"ask for stream {stream!r}")
-    return NextSequences(directory.next_sequences(list(asked.streams)))
+    return directory.next_sequences(list(asked.streams), claim=asked.claim)
 
 
 def _gates(directory: "Directory", _: GateListRequest, rights: Rights) -> Message:
     require(rights.administer or bool(rights.read), "look at the gates")
-    return GateList(tuple(directory.gates()))
+    return GateList(tuple(directory.gates()), tuple(directory.forgotten_gates()))
 
 
 def _streams(directory: "Directory", asked: StreamListRequest, rights: Rights) -> Message:
     streams = directory.streams(asked.inlet)
     if not rights.administer:
         streams = [each for each in streams if rights.may_read(each["stream"])]
+    if asked.brief:
+        streams = [{name: each[name] for name in ("stream", "next", "empty")} for each in streams]
     return StreamList(tuple(streams))
+
+
+def _reader(directory: "Directory", asked: ReaderPosition, rights: Rights) -> Message:
+    require(rights.may_commit_some(asked.inlet), f"commit rows of inlet {asked.inlet!r}")
+    for stream in asked.upto:
+        require(rights.may_commit(stream), f"commit rows of stream {stream!r}")
+    directory.reader_at(asked.inlet, asked.reader, asked.upto)
+    return Done()
+
+
+def _readers(directory: "Directory", _: ReaderListRequest, rights: Rights) -> Message:
+    require(rights.administer, "look at the readers")
+    return ReaderList(tuple(directory.readers()))
+
+
+def _forget_reader(directory: "Directory", asked: ForgetReader, rights: Rights) -> Message:
+    require(rights.administer, "forget a reader")
+    directory.forget_reader(asked.inlet, asked.reader)
+    return Done()
 
 
 def _redirect(directory: "Directory", asked: MoveStreams, rights: Rights) -> Message:
@@ -167,5 +198,8 @@ _ANSWERS: Final[dict[type, Callable[["Directory", Any, Rights], Message]]] = {
     StreamListRequest: _streams,
     MoveStreams: _redirect,
     Forget: _forget,
+    ReaderPosition: _reader,
+    ReaderListRequest: _readers,
+    ForgetReader: _forget_reader,
     DirectoryStatusRequest: _status,
 }

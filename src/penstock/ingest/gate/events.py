@@ -27,6 +27,7 @@ from penstock.ingest.wire.protocol import (
 __all__ = [
     "Action",
     "Append",
+    "AwaitRows",
     "BatchOffered",
     "BatchPrepared",
     "CallClosed",
@@ -41,13 +42,16 @@ __all__ = [
     "HoldUp",
     "MetadataStored",
     "Prepare",
+    "ProducersStored",
     "Promise",
     "ReaderStored",
+    "ReadersListed",
     "Reply",
     "SchemaStored",
     "Send",
     "StoreFailed",
     "StoreMetadata",
+    "StoreProducers",
     "StoreReader",
     "StoreSchema",
     "WriteFailed",
@@ -110,7 +114,7 @@ class BatchOffered:
 
 @dataclass(frozen=True, slots=True)
 class BatchPrepared:
-    """The rows after the first `skip` are validated and serialised into `size` bytes.
+    """The `take` rows after the first `skip` are validated and serialised into `size` bytes.
 
     `problem` says what makes the rows invalid. `held_up` says that the client was already made to wait for
     memory.
@@ -120,6 +124,7 @@ class BatchPrepared:
     push: Push
     rows: int
     skip: int
+    take: int
     size: int
     problem: str | None = None
     held_up: bool = False
@@ -142,11 +147,26 @@ class MetadataStored:
 
 
 @dataclass(frozen=True, slots=True)
+class ProducersStored:
+    """The newest producers of streams were written."""
+
+    producers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderStored:
     """The name of a new reader was written and synced."""
 
     inlet: str
     reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadersListed:
+    """The controller has said which readers, as (inlet, reader), there are, and which were forgotten."""
+
+    readers: tuple[tuple[str, str], ...]
+    forgotten: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +202,9 @@ class Deleted:
     store_bytes: int
 
 
-Control: TypeAlias = Suspend | Resume | RedirectStreams | Drain | Committed | ForgetReader | NextRequest
+Control: TypeAlias = (
+    Suspend | Resume | RedirectStreams | Drain | Committed | ForgetReader | NextRequest | ReadersListed
+)
 Event: TypeAlias = (
     CallOpened
     | CallClosed
@@ -190,6 +212,7 @@ Event: TypeAlias = (
     | BatchPrepared
     | SchemaStored
     | MetadataStored
+    | ProducersStored
     | ReaderStored
     | StoreFailed
     | GroupDurable
@@ -199,15 +222,16 @@ Event: TypeAlias = (
 )
 
 # ---- actions -------------------------------------------------------------------------------------------
-# After Prepare, StoreSchema, StoreMetadata, StoreReader and HoldUp the state waits for an event: it has done
-# nothing yet for the event that it answered with them.
+# After Prepare, StoreSchema, StoreMetadata, StoreProducers, StoreReader, AwaitRows and HoldUp the state waits
+# for an event: it has done nothing yet for the event that it answered with them.
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Validate and serialise the rows after the first `skip`, then report `BatchPrepared`."""
+    """Validate and serialise the `take` rows after the first `skip`, then report `BatchPrepared`."""
 
     skip: int
+    take: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +256,23 @@ class StoreMetadata:
 
     stream: str
     metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreProducers:
+    """Write the newest producers of streams, report `ProducersStored`, then what they came with again.
+
+    Those of a batch are synced with its rows, those of a `NextRequest` before it is answered.
+    """
+
+    producers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitRows:
+    """Wait until no row of these streams is on its way to the disk, then ask again."""
+
+    streams: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +327,8 @@ Action: TypeAlias = (
     | HoldUp
     | StoreSchema
     | StoreMetadata
+    | StoreProducers
+    | AwaitRows
     | StoreReader
     | DropReader
     | Send

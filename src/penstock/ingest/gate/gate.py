@@ -6,9 +6,9 @@ in `state`; a batch that was acknowledged is there after any end.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from penstock import threads
-from penstock.errors import BadMessage, GateError, TooLarge
+from penstock.errors import BadMessage, GateError, IngestError, NoGate, TooLarge
 from penstock.ingest.gate import read_requests
 from penstock.ingest.gate.shell import GateShell, OpenCall
 from penstock.ingest.limits import Limits
@@ -37,6 +37,7 @@ from penstock.ingest.wire.protocol import (
     IndexTicket,
     InletSchema,
     NextRequest,
+    NextSequences,
     OpenPush,
     Push,
     RedirectStreams,
@@ -46,6 +47,7 @@ from penstock.ingest.wire.protocol import (
     StoreSize,
     Suspend,
     decode_ticket,
+    inlet_of,
 )
 
 __all__ = ["Gate"]
@@ -58,6 +60,8 @@ class Gate:
 
     `died` is called if nothing can be made durable any more: every push is then refused, and the process
     should end. `accept_loss` opens a log of which it is not sure what was lost.
+    With `awaits_readers` it deletes nothing before a controller has listed the readers (see `Heartbeat`).
+    `give_up` are rows [low, high) of streams that are lost for good: it remembers that readers skip them.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Gate("127.0.0.1:0", folder) as gate:
@@ -75,14 +79,25 @@ class Gate:
         advertise: str | None = None,
         accept_loss: bool = False,
         died: Callable[[], None] | None = None,
+        awaits_readers: bool = False,
+        give_up: Sequence[tuple[str, int, int]] = (),
     ) -> None:
         wanted = Address.parse(address)
         security.check(wanted.host)
         pa.array([0])  # Arrow imports pandas with its first array: now, not in front of clients
         self.started = time.time()
         self.limits = limits or Limits()
-        self.shell = GateShell(Path(folder), self.limits, died, accept_loss=accept_loss)
+        self.shell = GateShell(
+            Path(folder),
+            self.limits,
+            died,
+            accept_loss=accept_loss,
+            awaits_readers=awaits_readers,
+            give_up=give_up,
+        )
         self.state, self.log = self.shell.state, self.shell.log
+        self.directory: Callable[[NextRequest], NextSequences] | None = None
+        """Asks the controller of this gate, if it has one, who becomes the producer of a stream."""
         self._server = GateServer(self, wanted, security)
         self.address = advertise or str(Address(wanted.host, self._server.port))
         _LOGGER.info("gate %s started on %s", self.address, folder)
@@ -210,10 +225,12 @@ def _status(gate: Gate, _: GateStatusRequest, rights: Rights) -> Message:
         pending_bytes=state.pending_bytes,
         limits=asdict(state.limits),
         log={
+            "id": log.catalogue.log,
             "bytes": log.bytes,
             "segments": len(log.held.segments),
             "torn_bytes": log.torn_bytes,
             "damaged": [str(each) for each in log.damage],
+            "given_up": {each: ranges for each, ranges in log.catalogue.given_up.items() if ranges},
             "discarded_segments": log.discarded,
         },
         inlets=tuple(sorted(state.schemas)),
@@ -253,7 +270,7 @@ def _statistics(gate: Gate, _: GateStatisticsRequest, rights: Rights) -> Message
                 "rows": each.rows,
                 "bytes": each.bytes,
                 "batches": each.batches,
-                "next": each.durable,
+                "next": each.stored.high,
                 "frontier": held[each.stream].frontier if each.stream in held else None,
                 "pending_bytes": each.pending_bytes,
                 "connected": each.call is not None,
@@ -265,8 +282,28 @@ def _statistics(gate: Gate, _: GateStatisticsRequest, rights: Rights) -> Message
 
 def _next(gate: Gate, request: NextRequest, rights: Rights) -> Message:
     for each in request.streams:
+        if request.claim:
+            require(rights.may_push(each), f"push to stream {each!r}")
         require(rights.may_push(each) or rights.may_read(each), f"ask for stream {each!r}")
+    if request.producers is not None:
+        require(rights.administer, "say who the producers of streams are")
+    if request.claim and gate.directory is not None:
+        return _claimed(gate, request, gate.directory)
     return _replied(gate.shell.control(request))
+
+
+def _claimed(gate: Gate, request: NextRequest, directory: Callable[[NextRequest], NextSequences]) -> Message:
+    """Let the controller give the numbers of producers, since other gates have to know them too."""
+    try:
+        known = directory(request)
+    except IngestError as error:
+        raise NoGate(
+            f"the controller of this gate, which knows the producers of all gates, does not answer "
+            f"({error}); start it, then try again"
+        ) from None
+    own = _replied(gate.shell.control(replace(request, claim=False, producers=known.producers)))
+    assert isinstance(own, NextSequences), "the state answers a question for the next sequence"
+    return replace(known, next={each: max(known.next[each], own.next[each]) for each in request.streams})
 
 
 def _schema(gate: Gate, request: SchemaRequest, rights: Rights) -> Message:
@@ -275,7 +312,13 @@ def _schema(gate: Gate, request: SchemaRequest, rights: Rights) -> Message:
 
 
 def _committed(gate: Gate, request: Committed, rights: Rights) -> Message:
-    require(rights.may_read_some(request.inlet), f"read inlet {request.inlet!r}")
+    require(rights.may_commit_some(request.inlet), f"commit rows of inlet {request.inlet!r}")
+    for stream in request.upto:
+        require(rights.may_commit(stream), f"commit rows of stream {stream!r}")
+        if inlet_of(stream) != request.inlet:
+            raise BadMessage(
+                f"stream {stream!r} is not of inlet {request.inlet!r}; commit each inlet by itself"
+            )
     gate.shell.control(request)
     return StoreSize(gate.log.bytes)
 

@@ -5,11 +5,13 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from penstock import threads
 from penstock.errors import IngestError
+from penstock.ingest.gate.events import ReadersListed
 from penstock.ingest.gate.gate import Gate
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.access import TLS, Access
@@ -34,6 +36,7 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     controller_tls: TLS | None = None,
     advertise: str | None = None,
     accept_loss: bool = False,
+    give_up: Sequence[tuple[str, int, int]] = (),
 ) -> None:
     """Run a gate until SIGTERM or SIGINT; prints one line when it is ready, and logs to standard error.
 
@@ -51,6 +54,8 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
         advertise=advertise,
         accept_loss=accept_loss,
         died=ended.set,
+        awaits_readers=controller is not None,
+        give_up=give_up,
     )
     heartbeat = Heartbeat(controller, gate, Access(controller_tls)) if controller else None
     sys.stdout.write(f"gate ready at {gate.address}\n")
@@ -75,6 +80,7 @@ class Heartbeat:
         self._controller = Endpoint(Address.parse(controller, CONTROLLER_PORT), access)
         self._ended = threading.Event()
         self._away = False
+        gate.directory = self._controller.ask
         self._thread = threads.service("penstock-heartbeat", self._run, _LOGGER)
         self._thread.start()
 
@@ -97,6 +103,7 @@ class Heartbeat:
         state = self._gate.state
         message = Register(
             gate=self._gate.address,
+            log=self._gate.log.catalogue.log,
             streams=len(state.streams),
             rows=state.counts["rows"],
             bytes=state.counts["bytes"],
@@ -104,8 +111,9 @@ class Heartbeat:
             draining=draining,
         )
         try:
-            self._controller.ask(message, _TIMEOUT)
-        except IngestError as error:
+            known = self._controller.ask(message, _TIMEOUT)
+            self._gate.shell.control(ReadersListed(known.readers, known.forgotten))
+        except (IngestError, OSError) as error:
             if not self._away:
                 _LOGGER.warning("the gate is not registered (%s); trying again each second", str(error)[:200])
             self._away = True

@@ -27,6 +27,7 @@ _INDEX: Final = pa.schema(
         ("frontier", pa.int64()),
         ("bytes", pa.int64()),
         ("last_ms", pa.int64()),
+        ("given_up", pa.bool_()),
     ]
 )
 NumberedRows: TypeAlias = tuple[str, int, Any]
@@ -37,17 +38,19 @@ def index(log: Log, ticket: IndexTicket, rights: Rights = ALL) -> pa.Table:
     """The ranges that a gate holds of an inlet; with `since` only of streams that changed after it.
 
     The next `since` is the ``generation`` in the schema's metadata. One from before a restart gives all
-    ranges. `bytes` and `last_ms` are those of the stream, repeated with each of its ranges.
+    ranges. `bytes` and `last_ms` are those of the stream, repeated with each of its ranges. Rows that were
+    given up here are ranges of their own. The metadata also has the name of the ``log``.
     """
     generation = log.generation
     lines = [
-        (stream, low, high, held.frontier, held.bytes, held.arrived)
-        for stream, low, high, held in log.ranges(ticket.inlet, ticket.since)
+        (stream, low, high, held.frontier, held.bytes, held.arrived, given_up)
+        for stream, low, high, held, given_up in log.ranges(ticket.inlet, ticket.since)
         if rights.may_read(stream)
     ]
     columns = list(zip(*lines, strict=True)) or [()] * len(_INDEX)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _INDEX, strict=True)]
-    return pa.table(arrays, schema=_INDEX.with_metadata({"generation": generation}))
+    about = {"generation": generation, "log": log.catalogue.log}
+    return pa.table(arrays, schema=_INDEX.with_metadata(about))
 
 
 def rows(

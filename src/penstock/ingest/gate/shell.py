@@ -8,20 +8,21 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import flight
 
 from penstock import threads
-from penstock.errors import LogEnded
+from penstock.errors import LogEnded, TooMany
 from penstock.ingest.gate.events import (
     Action,
     Append,
+    AwaitRows,
     BatchOffered,
     BatchPrepared,
     CallClosed,
@@ -36,6 +37,7 @@ from penstock.ingest.gate.events import (
     HoldUp,
     MetadataStored,
     Prepare,
+    ProducersStored,
     Promise,
     ReaderStored,
     Reply,
@@ -43,6 +45,7 @@ from penstock.ingest.gate.events import (
     Send,
     StoreFailed,
     StoreMetadata,
+    StoreProducers,
     StoreReader,
     StoreSchema,
     WriteFailed,
@@ -53,23 +56,27 @@ from penstock.ingest.log.group_commit import LogEntry
 from penstock.ingest.log.log import Log
 from penstock.ingest.log.record import checksum
 from penstock.ingest.wire.codec import Message
-from penstock.ingest.wire.protocol import Acknowledged, Answer, Push, encode_answers
+from penstock.ingest.wire.protocol import Acknowledged, Answer, NextRequest, Push, encode_answers
 
 __all__ = ["AnswerWriter", "GateShell", "OpenCall"]
 
+_ROWS_S: Final = 8.0
+"""How long a question waits for rows that are on their way to the disk."""
 _LOGGER = logging.getLogger("penstock.gate")
 
 
 class GateShell:
     """The log and the state of a gate, and the threads that bring them together."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a gate is started with
         self,
         folder: Path,
         limits: Limits,
         died: Callable[[], None] | None = None,
         *,
         accept_loss: bool = False,
+        awaits_readers: bool = False,
+        give_up: Sequence[tuple[str, int, int]] = (),
     ) -> None:
         self.limits, self._died = limits, died
         self.failure: str | None = None
@@ -78,7 +85,11 @@ class GateShell:
         self._writers: dict[CallId, AnswerWriter] = {}
         self._calls = itertools.count(1)
         self.log = Log(folder, limits, self._durable, self._failed, self._log_ended, accept_loss=accept_loss)
-        self.state = GateState(limits, _restored(self.log))
+        for stream, low, high in give_up:
+            if (low, high) not in self.log.catalogue.given_up.get(stream, ()):
+                self.log.give_up(stream, low, high)
+                _LOGGER.warning("rows %d to %d of %s are given up; readers skip them", low, high, stream)
+        self.state = GateState(limits, _restored(self.log, awaits_readers=awaits_readers))
         self._log_recovery()
 
     def close(self) -> None:
@@ -116,8 +127,23 @@ class GateShell:
                     self.log.catalogue.sync()
                     self._feed(ReaderStored(inlet, reader))
                     _LOGGER.info("reader %s of inlet %s registered", reader, inlet)
+                case StoreProducers(producers):
+                    assert isinstance(request, NextRequest), "who asks for the next sequence may claim"
+                    self._store_producers(producers)
+                    self.log.catalogue.sync()
+                    request = replace(request, claim=False, producers=dict(producers))
+                case AwaitRows(streams):
+                    self._await_rows(streams)
                 case _:
                     return done.reply
+
+    def _await_rows(self, streams: tuple[str, ...]) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self.state.pending(streams), _ROWS_S):
+                raise TooMany(
+                    f"rows of {streams[0]!r} have been on their way to the disk for {_ROWS_S:g} s; ask again "
+                    "when the disk has written them"
+                )
 
     def push(self, call: CallId, push: Push, batch: pa.RecordBatch) -> None:
         """Take a batch or answer why not."""
@@ -125,14 +151,14 @@ class GateShell:
             raise LogEnded(self.failure)
         offered = BatchOffered(call, push, batch.num_rows, batch.get_total_buffer_size())
         try:
-            skip = self._offer(offered)
-            if skip is not None:
-                self._prepare(offered, batch, skip)
+            wanted = self._offer(offered)
+            if wanted is not None:
+                self._prepare(offered, batch, wanted)
         except (OSError, MemoryError) as error:
             self._feed(StoreFailed(call, push.stream, str(error)))
 
-    def _offer(self, offered: BatchOffered) -> int | None:
-        """Have the batch admitted; how many rows to skip, or None if it was answered."""
+    def _offer(self, offered: BatchOffered) -> Prepare | None:
+        """Have the batch admitted; the rows to take, or None if it was answered."""
         while True:
             match self._feed(offered).prerequisite:
                 case StoreSchema(inlet, schema):
@@ -143,19 +169,27 @@ class GateShell:
                 case StoreMetadata(stream, metadata):
                     self.log.catalogue.declare(stream, dict(metadata))
                     self._feed(MetadataStored(stream, metadata))
-                case Prepare(skip):
-                    return skip
+                case StoreProducers(producers):
+                    self._store_producers(producers)
+                case Prepare() as wanted:
+                    return wanted
                 case _:
                     return None
 
-    def _prepare(self, offered: BatchOffered, batch: pa.RecordBatch, skip: int) -> None:
+    def _store_producers(self, producers: Mapping[str, int]) -> None:
+        self.log.catalogue.add_producers(producers)
+        self._feed(ProducersStored(producers))
+
+    def _prepare(self, offered: BatchOffered, batch: pa.RecordBatch, wanted: Prepare) -> None:
         """Serialise outside the lock what will most likely be taken; again if another call came between."""
         problem = _problem(offered.push, batch)
-        prepared, payload = _prepared(offered, batch, skip, problem)
+        prepared, payload = _prepared(offered, batch, wanted, problem)
         while True:
             match self._feed(prepared, payload).prerequisite:
-                case Prepare(again):
+                case Prepare() as again:
                     prepared, payload = _prepared(offered, batch, again, problem)
+                case StoreProducers(producers):
+                    self._store_producers(producers)
                 case HoldUp(seconds, size):
                     with self._changed:
                         self._changed.wait_for(lambda: self.state.has_room(size), seconds)
@@ -330,9 +364,11 @@ class AnswerWriter:
         return answers
 
 
-def _restored(log: Log) -> Restored:
+def _restored(log: Log, *, awaits_readers: bool) -> Restored:
     return Restored(
-        next={stream: held.next for stream, held in log.held.streams.items()},
+        awaits_readers=awaits_readers,
+        held={stream: log.held.settled(stream) for stream in log.held.streams},
+        producers=log.catalogue.producers,
         schemas=log.catalogue.schemas,
         metadata=log.catalogue.declared,
         readers=frozenset(log.catalogue.readers),
@@ -349,11 +385,13 @@ def _problem(push: Push, batch: pa.RecordBatch) -> str | None:
 
 
 def _prepared(
-    offered: BatchOffered, batch: pa.RecordBatch, skip: int, problem: str | None
+    offered: BatchOffered, batch: pa.RecordBatch, wanted: Prepare, problem: str | None
 ) -> tuple[BatchPrepared, "_Payload"]:
-    part = batch.slice(skip) if skip else batch
+    part = batch if wanted.take == batch.num_rows else batch.slice(wanted.skip, wanted.take)
     content = part.serialize() if part.num_rows and problem is None else b""
-    event = BatchPrepared(offered.call, offered.push, offered.rows, skip, len(content), problem)
+    event = BatchPrepared(
+        offered.call, offered.push, offered.rows, wanted.skip, wanted.take, len(content), problem
+    )
     return event, _Payload(content, checksum(content))
 
 

@@ -2,9 +2,11 @@
 
 It is the mirror of the client's `Outbox`. What holds, whatever order events come in:
 
-- Rows of a stream are appended once and in the order of their sequences; only a client that has just
-  connected may start after a gap, because another gate acknowledged the rows between.
-- A row is acknowledged only after `GroupDurable` named it.
+- Rows of a stream are appended once and in the order in which their client sends them; only a client that
+  has just connected may start after a gap, because another gate acknowledged the rows between, or in a hole.
+- A row is acknowledged only if it is durable here: after `GroupDurable` named it.
+- Rows of a producer are refused once a newer one is known. Whoever asks for the next sequence is answered
+  when nothing is on its way to the disk, so no number is given to two rows.
 - Every batch is answered: acknowledged, told to wait, refused or redirected.
 - Rows that are appended and not durable are bounded for each stream and in total.
 
@@ -12,16 +14,26 @@ Every event costs O(1), or O(rows of its group) appends; `Drain` and `DeleteBelo
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 
-from penstock.errors import BadMessage, GateError, LogFull, NotAllowed, SequenceGap, TooLarge, TooMany
+from penstock.errors import (
+    BadMessage,
+    GateError,
+    LogFull,
+    NotAllowed,
+    SequenceGap,
+    TakenOver,
+    TooLarge,
+    TooMany,
+)
 from penstock.ingest.gate.events import (
     Action,
     Append,
+    AwaitRows,
     BatchOffered,
     BatchPrepared,
     CallClosed,
@@ -35,17 +47,21 @@ from penstock.ingest.gate.events import (
     HoldUp,
     MetadataStored,
     Prepare,
+    ProducersStored,
     Promise,
+    ReadersListed,
     ReaderStored,
     Reply,
     SchemaStored,
     Send,
     StoreFailed,
     StoreMetadata,
+    StoreProducers,
     StoreReader,
     StoreSchema,
     WriteFailed,
 )
+from penstock.ingest.gate.ranges import RowRanges
 from penstock.ingest.gate.stream import StreamState
 from penstock.ingest.limits import Limits
 from penstock.ingest.log.catalogue import check_schema, storable_schema
@@ -86,12 +102,16 @@ FIRST_SPEED: Final = 64e6
 class Restored:
     """What a gate knows when it starts: everything that the log and the catalogue hold."""
 
-    next: Mapping[str, int] = field(default_factory=dict)
-    """For every stream the number after its last durable row."""
+    held: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    """For every stream the ranges of its rows that are durable, or that every reader was done with."""
+    producers: Mapping[str, int] = field(default_factory=dict)
+    """The newest producer of every stream."""
     schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     readers: frozenset[tuple[str, str]] = frozenset()
     store_bytes: int = 0
+    awaits_readers: bool = False
+    """Whether a controller knows the readers: nothing is deleted before it has listed them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -115,6 +135,7 @@ class GateState:
         self.metadata = dict(restored.metadata)
         self.committed: dict[tuple[str, str], dict[str, int]] = {each: {} for each in restored.readers}
         """The positions of every (inlet, reader); after a start nothing is deleted before each has spoken."""
+        self.readers_listed = not restored.awaits_readers
         self.counts: Counter[str] = Counter()
         self.pending_bytes = 0
         self.store_bytes = restored.store_bytes
@@ -122,9 +143,12 @@ class GateState:
         self.draining = False
         self.trouble: str | None = None
         self._drained_to: str | None = None
-        self._restored_next = restored.next
-        self._names = {*restored.next, *restored.metadata}
+        self._names = {*restored.held, *restored.metadata}
         """Every stream of which something is remembered, also of earlier lives."""
+        self.producers = dict(restored.producers)
+        self._claimed: dict[str, int] = {}
+        """Producers that were given out and may not be stored yet: no number is given twice."""
+        self._restored = restored.held
         self._calls: dict[CallId, _CallState] = {}
         self._pending_of: Counter[str] = Counter()
         """Bytes on their way to the disk, by the token that they were pushed with."""
@@ -145,7 +169,11 @@ class GateState:
     def next(self, stream: str) -> int:
         """The number after the last durable row of a stream."""
         known = self.streams.get(stream)
-        return known.durable if known else self._restored_next.get(stream, 0)
+        return known.stored.high if known else RowRanges(self._restored.get(stream, ())).high
+
+    def pending(self, streams: tuple[str, ...]) -> bool:
+        """Whether rows of any of these streams are on their way to the disk."""
+        return any(stream.pending for stream in self._known(streams))
 
     # ---- calls and batches -----------------------------------------------------------------------------
 
@@ -171,12 +199,32 @@ class GateState:
                     return [StoreSchema(inlet_of(push.stream), unknown)]
                 self._admit(call, push.stream)
             self._check_size(event)
+            changed = self._check_producer(event.call, push)
+            if changed is not None:
+                return changed
             metadata = None if push.declare is None else Metadata.of(push.declare).given()
         except GateError as error:
             return self._refuse(event.call, push.stream, error)
         if metadata is not None and self.metadata.get(push.stream) != metadata:
             return [StoreMetadata(push.stream, metadata)]
-        return [Prepare(self.streams[push.stream].judge(push, event.rows).skip)]
+        verdict = self.streams[push.stream].judge(push, event.rows)
+        return [Prepare(verdict.skip, verdict.take)]
+
+    def _check_producer(self, call: CallId, push: Push) -> list[Action] | None:
+        """Refuse an older producer and note a newer one; None if it is the newest known."""
+        newest = self.producers.get(push.stream, 0)
+        if push.producer == newest:
+            return None
+        if push.producer < newest:
+            self.counts["taken over"] += 1
+            error = TakenOver.by(newest, push.producer, push.stream)
+            return [Send(call, Refusal(TakenOver.__name__, str(error), push.stream))]
+        stream = self.streams[push.stream]
+        if stream.pending:
+            # The older producer hears of its rows first; after that, acknowledgements are for the newer one.
+            older = GateError(f"rows of an earlier producer of {push.stream!r} are on their way to the disk")
+            return [self._let_wait(call, stream, SOON, older)]
+        return [StoreProducers({push.stream: push.producer})]
 
     def _check_admission(self, call: _CallState, stream: str) -> pa.Schema | None:
         """Raise if the stream may not enter; the schema to store if it is the first of its inlet."""
@@ -203,7 +251,10 @@ class GateState:
         call.streams.add(stream)
         self._names.add(stream)
         if stream not in self.streams:
-            self.streams[stream] = StreamState(stream, self._restored_next.get(stream, 0))
+            self.streams[stream] = self._restored_stream(stream)
+
+    def _restored_stream(self, stream: str) -> StreamState:
+        return StreamState(stream, RowRanges(self._restored.get(stream, ())))
 
     def _check_size(self, event: BatchOffered) -> None:
         if event.size > self.limits.message_bytes or event.rows > self.limits.message_rows:
@@ -217,9 +268,12 @@ class GateState:
         push, stream = event.push, self.streams[event.push.stream]
         if event.problem is not None:
             return self._refuse(event.call, push.stream, BadMessage(event.problem))
+        changed = self._check_producer(event.call, push)
+        if changed is not None:
+            return changed
         verdict = stream.judge(push, event.rows)
-        if verdict.skip != event.skip:
-            return [Prepare(verdict.skip)]  # another call came between
+        if (verdict.skip, verdict.take) != (event.skip, event.take):
+            return [Prepare(verdict.skip, verdict.take)]  # another call came between
         stream.call = event.call
         turned_away = self._turn_away(event, stream, gap=verdict.gap)
         return self._take(event, stream, now) if turned_away is None else turned_away
@@ -235,8 +289,8 @@ class GateState:
             return self._tell_redirection(stream)
         if gap and not stream.told_to_wait:
             return [self._gap(event.call, stream, push)]
-        if push.connect and push.sequence > stream.expected:
-            stream.begin_range(push.sequence)
+        if push.connect:
+            stream.connected(push.sequence)
         reason = self._reason_to_wait(stream, event.size) if event.size else None
         reason = reason or self._over_quota(event)
         if reason is None and event.size and not self.has_room(event.size):
@@ -249,22 +303,28 @@ class GateState:
 
     def _take(self, event: BatchPrepared, stream: StreamState, now: float) -> list[Action]:
         self.counts["duplicates"] += event.skip
-        if event.rows == event.skip:
+        if not event.take:
             return self._without_rows(event, stream)
-        push, first = event.push, event.push.sequence + event.skip
+        push, whole = event.push, event.skip + event.take == event.rows
         append = Append(
             event.call,
             stream.stream,
-            first,
-            event.rows - event.skip,
-            push.frontier,
+            push.sequence + event.skip,
+            event.take,
+            push.frontier if whole else None,
             event.size,
             int(now * 1000),
         )
         stream.appended(append)
         self._count_pending(append, append.size)
         self._calls[event.call].waiting += 1
-        return [append]
+        return [append] if whole else [append, self._again(event.call, stream, append)]
+
+    def _again(self, call: CallId, stream: StreamState, append: Append) -> Send:
+        """A batch that refills a hole goes over its end: what follows comes again and is judged then."""
+        self.counts["refilled"] += 1
+        reason = GateError(f"rows from {append.end} of {stream.stream!r} are here; send the batch again")
+        return self._let_wait(call, stream, SOON, reason)
 
     def _without_rows(self, event: BatchPrepared, stream: StreamState) -> list[Action]:
         """A duplicate, a frontier or the start of a range: answered at once."""
@@ -317,12 +377,12 @@ class GateState:
         actions: list[Action] = []
         for append in event.appends:
             stream = self._leave_memory(append)
-            stream.stored(append)
+            stream.stored_now(append)
             self.counts.update(rows=append.rows, bytes=append.size, batches=1)
             actions += [self._acknowledge(call, stream) for call in sorted({append.call, *stream.listeners})]
             actions += self._settle(stream)
         if self.store_bytes > self.limits.store_bytes:
-            actions.append(DeleteBelow(dict(self.committed)))
+            actions += self._delete()
         return actions
 
     def _write_failed(self, event: WriteFailed, _: float) -> list[Action]:
@@ -333,7 +393,7 @@ class GateState:
         actions: list[Action] = []
         for append in reversed(event.appends):
             stream = self._leave_memory(append)
-            stream.expected, stream.promised = append.sequence, None
+            stream.lost(append)
             actions.append(self._let_wait(append.call, stream, LATER, full))
             actions += self._settle(stream)
         return actions
@@ -370,9 +430,14 @@ class GateState:
         self.metadata[event.stream] = event.metadata
         return []
 
+    def _producers_stored(self, event: ProducersStored, _: float) -> list[Action]:
+        for stream, producer in event.producers.items():
+            self.producers[stream] = max(producer, self.producers.get(stream, 0))
+        return []
+
     def _store_failed(self, event: StoreFailed, _: float) -> list[Action]:
         full = _log_full(event.reason)
-        stream = self.streams.get(event.stream) or StreamState(event.stream, self.next(event.stream))
+        stream = self.streams.get(event.stream) or self._restored_stream(event.stream)
         return [self._let_wait(event.call, stream, LATER, full)]
 
     # ---- answers ---------------------------------------------------------------------------------------
@@ -439,17 +504,62 @@ class GateState:
         return [self.streams[each] for each in streams if each in self.streams]
 
     def _next(self, event: NextRequest, _: float) -> list[Action]:
-        return [Reply(NextSequences({each: self.next(each) for each in event.streams}))]
+        if event.claim and event.producers is None:
+            return [StoreProducers({each: self._claim(each) for each in event.streams})]
+        given = event.producers or {}
+        newer = {each: given[each] for each in given if given[each] > self.producers.get(each, 0)}
+        if newer:
+            return [StoreProducers(newer)]
+        if self.pending(event.streams):
+            return [AwaitRows(event.streams)]
+        held = {each: self.next(each) for each in event.streams}
+        # What a reader has had was there, even if the disk of this gate was emptied since.
+        known = {each: self._read_upto(each) for each in event.streams}
+        less = {each: held[each] for each in held if held[each] < known[each]}
+        following = {each: max(held[each], known[each]) for each in held}
+        producers = {each: self.producers.get(each, 0) for each in following}
+        return [Reply(NextSequences(following, producers, less or None))]
+
+    def _read_upto(self, stream: str) -> int:
+        return max((positions.get(stream, 0) for positions in self.committed.values()), default=0)
+
+    def _claim(self, stream: str) -> int:
+        newest = max(self.producers.get(stream, 0), self._claimed.get(stream, 0)) + 1
+        self._claimed[stream] = newest
+        return newest
 
     # ---- readers ---------------------------------------------------------------------------------------
 
     def _committed(self, event: Committed, _: float) -> list[Action]:
         known = self.committed.get((event.inlet, event.reader))
         if known is None:
+            self._check_readers(event.inlet)
             return [StoreReader(event.inlet, event.reader)]
         for stream, upto in event.upto.items():
             known[stream] = max(upto, known.get(stream, 0))
-        return [DeleteBelow(dict(self.committed))]
+        return self._delete()
+
+    def _check_readers(self, inlet: str) -> None:
+        if sum(each == inlet for each, _ in self.committed) >= self.limits.readers:
+            raise TooMany(
+                f"inlet {inlet!r} has {self.limits.readers} readers, the limit of this gate; forget some "
+                "that do not come back"
+            )
+
+    def _delete(self) -> list[Action]:
+        return [DeleteBelow(dict(self.committed))] if self.readers_listed else []
+
+    def _readers_known(self, event: ReadersListed, _: float) -> list[Action]:
+        """Keep rows for the readers of the controller too; those that never spoke here hold everything."""
+        for inlet, reader in event.readers:
+            if (inlet, reader) not in self.committed:
+                return [StoreReader(inlet, reader)]
+        self.readers_listed = True
+        gone = [each for each in event.forgotten if each in self.committed]
+        for each in gone:
+            del self.committed[each]
+        dropped: list[Action] = [DropReader(*each) for each in gone]
+        return dropped + (self._delete() if gone else [])
 
     def _reader_stored(self, event: ReaderStored, _: float) -> list[Action]:
         self.committed.setdefault((event.inlet, event.reader), {})
@@ -457,7 +567,7 @@ class GateState:
 
     def _forget_reader(self, event: ForgetReader, _: float) -> list[Action]:
         self.committed.pop((event.inlet, event.reader), None)
-        return [DropReader(event.inlet, event.reader), DeleteBelow(dict(self.committed)), Reply(Done())]
+        return [DropReader(event.inlet, event.reader), *self._delete(), Reply(Done())]
 
     def _deleted(self, event: Deleted, _: float) -> list[Action]:
         self.store_bytes = event.store_bytes
@@ -476,6 +586,7 @@ _HANDLERS: Final[dict[type, Callable[[GateState, Any, float], list[Action]]]] = 
     BatchPrepared: GateState._prepared,
     SchemaStored: GateState._schema_stored,
     MetadataStored: GateState._metadata_stored,
+    ProducersStored: GateState._producers_stored,
     ReaderStored: GateState._reader_stored,
     StoreFailed: GateState._store_failed,
     GroupDurable: GateState._durable,
@@ -488,4 +599,5 @@ _HANDLERS: Final[dict[type, Callable[[GateState, Any, float], list[Action]]]] = 
     NextRequest: GateState._next,
     Committed: GateState._committed,
     ForgetReader: GateState._forget_reader,
+    ReadersListed: GateState._readers_known,
 }

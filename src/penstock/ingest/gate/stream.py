@@ -1,9 +1,10 @@
-"""One stream at a gate: which rows are expected, durable or on their way to the disk, and who waits."""
+"""One stream at a gate: which rows are held, on their way to the disk or expected, and who waits."""
 
 from dataclasses import dataclass, field
 
 from penstock.errors import GateError
 from penstock.ingest.gate.events import Append, CallId
+from penstock.ingest.gate.ranges import RowRanges
 from penstock.ingest.wire.protocol import Push
 
 __all__ = ["StreamState", "Verdict", "judge"]
@@ -11,35 +12,48 @@ __all__ = ["StreamState", "Verdict", "judge"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Take the rows after the first `skip`; if all are skipped, the batch is a duplicate."""
+    """Skip the rows that are there, take those after them; what follows these comes again later."""
 
     skip: int
+    take: int
     gap: bool = False
 
 
-def judge(expected: int, first: int, rows: int, *, connect: bool) -> Verdict:
-    """What to do with the rows [first, first + rows) of a stream whose next row is `expected`.
+def judge(taken: RowRanges, expected: int, first: int, rows: int, *, connect: bool) -> Verdict:
+    """What to do with the rows [first, first + rows) of a stream of which some rows are there.
 
-    >>> judge(100, 95, 10, connect=False), judge(100, 80, 10, connect=True)
-    (Verdict(skip=5, gap=False), Verdict(skip=10, gap=False))
-    >>> judge(100, 110, 10, connect=False), judge(100, 110, 10, connect=True)
-    (Verdict(skip=0, gap=True), Verdict(skip=0, gap=False))
+    A row counts as a duplicate only if it is there. Rows of a hole are taken, up to the next row that is
+    there.
+
+    >>> taken = RowRanges([(0, 100), (200, 300)])
+    >>> judge(taken, 300, 295, 10, connect=False), judge(taken, 300, 80, 10, connect=True)
+    (Verdict(skip=5, take=5, gap=False), Verdict(skip=10, take=0, gap=False))
+    >>> judge(taken, 300, 310, 10, connect=False), judge(taken, 300, 310, 10, connect=True)
+    (Verdict(skip=0, take=10, gap=True), Verdict(skip=0, take=10, gap=False))
+    >>> judge(taken, 300, 190, 20, connect=True)
+    Verdict(skip=0, take=10, gap=False)
     """
-    if first > expected:
-        return Verdict(0, gap=not connect)
-    return Verdict(min(expected - first, rows))
+    end = first + rows
+    start = min(taken.reach(first), end)
+    stop = min(taken.following(start), end)
+    return Verdict(start - first, stop - start, gap=start < end and start > expected and not connect)
 
 
 @dataclass(slots=True, eq=False)
 class StreamState:
     """One stream between its client and the log.
 
-    Rows below `durable` are on disk, rows from there to `expected` are appended.
+    `stored` are the rows that are durable here, or that every reader was done with; `taken` has those on
+    their way to the disk too.
     """
 
     stream: str
-    expected: int
-    durable: int = field(init=False)
+    stored: RowRanges
+    taken: RowRanges = field(init=False)
+    expected: int = field(init=False)
+    """The row that follows what the client sent last."""
+    since: int = field(init=False)
+    """Where the client connected: rows from here on are acknowledged once all of them are durable here."""
     promised: int | None = None
     """A frontier that holds once all rows before it are durable."""
     pending: int = 0
@@ -57,17 +71,21 @@ class StreamState:
     batches: int = 0
 
     def __post_init__(self) -> None:
-        self.durable = self.expected
+        self.taken = RowRanges(self.stored.all())
+        self.since = self.expected = self.stored.high
+
+    @property
+    def durable(self) -> int:
+        """Every row from where the client connected to here is durable."""
+        return self.stored.reach(self.since)
 
     def judge(self, push: Push, rows: int) -> Verdict:
         """What to do with the rows of a batch."""
-        return judge(self.expected, push.sequence, rows, connect=push.connect)
+        return judge(self.taken, self.expected, push.sequence, rows, connect=push.connect)
 
-    def begin_range(self, sequence: int) -> None:
-        """Continue after a gap: the rows between were acknowledged by another gate."""
-        self.expected = sequence
-        if not self.pending:
-            self.durable = sequence
+    def connected(self, sequence: int) -> None:
+        """The client begins here: after a gap, whose rows another gate has, or in a hole that it refills."""
+        self.since, self.expected = sequence, self.taken.reach(sequence)
 
     def promise(self, frontier: int | None) -> None:
         """Note a frontier that came without rows."""
@@ -77,7 +95,8 @@ class StreamState:
     def appended(self, append: Append) -> None:
         """Count rows that are on their way to the disk."""
         self.told_to_wait = None
-        self.expected = append.end
+        self.taken.add(append.sequence, append.end)
+        self.expected = self.taken.reach(append.sequence)
         self.pending += 1
         self.pending_bytes += append.size
 
@@ -86,9 +105,14 @@ class StreamState:
         self.pending -= 1
         self.pending_bytes -= append.size
 
-    def stored(self, append: Append) -> None:
+    def stored_now(self, append: Append) -> None:
         """Count rows that are durable."""
-        self.durable = append.end
+        self.stored.add(append.sequence, append.end)
         self.rows += append.rows
         self.bytes += append.size
         self.batches += 1
+
+    def lost(self, append: Append) -> None:
+        """Expect rows again that were not written."""
+        self.taken.remove(append.sequence, append.end)
+        self.expected, self.promised = append.sequence, None

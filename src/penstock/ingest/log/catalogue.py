@@ -12,10 +12,11 @@ import json
 import os
 import threading
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -42,6 +43,13 @@ class Catalogue:
         self.schemas: dict[str, pa.Schema] = {}
         self.declared: dict[str, dict[str, Any]] = {}
         self.deleted: dict[str, int] = {}
+        """Every reader was done with the rows of a stream below this when some were deleted."""
+        self.next: dict[str, int] = {}
+        """The next number of a stream, where rows after the deleted ones were given and are lost."""
+        self.producers: dict[str, int] = {}
+        self.given_up: dict[str, list[tuple[int, int]]] = {}
+        self.log = ""
+        """The name of this log, made once: a folder that was emptied has another."""
         self.readers: set[tuple[str, str]] = set()
         self.gone: set[int] = set()
         """Segments whose rows were deleted; their files may still be there."""
@@ -62,6 +70,9 @@ class Catalogue:
         durable.sync_folder(path.parent, Step.CATALOGUE)
         self._live = len(self._whole())
         self._unsynced, self._unsound = True, False
+        if not self.log:
+            self._write({"log": uuid4().hex})
+            self.sync()
 
     def schema(self, inlet: str) -> pa.Schema:
         """The schema of an inlet: the first one pushed holds, and every later push must equal it."""
@@ -79,6 +90,14 @@ class Catalogue:
         """Remember the metadata of a stream."""
         self._write({"stream": stream, "declared": metadata})
 
+    def add_producers(self, producers: Mapping[str, int]) -> None:
+        """Remember the newest producers of streams: rows of older ones are refused."""
+        self._write({"producers": dict(producers)})
+
+    def give_up(self, stream: str, low: int, high: int) -> None:
+        """Remember that rows are lost and that readers go on without them."""
+        self._write({"stream": stream, "given up": [low, high]})
+
     def add_reader(self, inlet: str, reader: str) -> None:
         """Remember a reader: nothing of the inlet is deleted before it has committed."""
         self._write({"inlet": inlet, "reader": reader})
@@ -87,12 +106,15 @@ class Catalogue:
         """Stop waiting for this reader."""
         self._write({"inlet": inlet, "removed": reader})
 
-    def delete(self, highs: dict[str, int], segments: Iterable[int] = ()) -> None:
-        """Remember up to where rows of these streams are deleted, and with which segments.
+    def delete(
+        self, highs: dict[str, int], segments: Iterable[int] = (), nexts: Mapping[str, int] | None = None
+    ) -> None:
+        """Remember up to where rows of streams are deleted, with which segments, and their next numbers.
 
         So they are not taken again, and files that are still there at the next start are deleted then.
         """
-        self._write({"deleted": highs, "gone": sorted(segments)})
+        further = {stream: number for stream, number in (nexts or {}).items() if number > highs[stream]}
+        self._write({"deleted": highs, "next": further, "gone": sorted(segments)})
 
     def unlinked(self, segments: Iterable[int]) -> None:
         """The files of these segments are gone for good: the next start has nothing to do for them."""
@@ -160,6 +182,7 @@ class Catalogue:
 
     def _state(self) -> Iterator[dict[str, Any]]:
         """What holds, as lines."""
+        yield {"log": self.log}
         for inlet, schema in self.schemas.items():
             yield {"inlet": inlet, "schema": b64encode(schema.serialize()).decode()}
         for stream, metadata in self.declared.items():
@@ -168,7 +191,14 @@ class Catalogue:
             yield {"inlet": inlet, "reader": reader}
         deleted = iter(self.deleted.items())
         while highs := dict(islice(deleted, _STREAMS_IN_LINE)):
-            yield {"deleted": highs, "gone": []}
+            further = {stream: self.next[stream] for stream in highs if stream in self.next}
+            yield {"deleted": highs, "next": further, "gone": []}
+        producers = iter(self.producers.items())
+        while some := dict(islice(producers, _STREAMS_IN_LINE)):
+            yield {"producers": some}
+        for stream, ranges in self.given_up.items():
+            for low, high in ranges:
+                yield {"stream": stream, "given up": [low, high]}
         yield {"deleted": {}, "gone": sorted(self.gone), "last": self.last_gone}
         yield {"accepted": [list(each) for each in sorted(self.accepted)]}
 
@@ -185,12 +215,26 @@ class Catalogue:
             case {"deleted": highs}:
                 for stream, high in highs.items():
                     self.deleted[stream] = max(high, self.deleted.get(stream, 0))
+                for stream, number in line.get("next", {}).items():
+                    self.next[stream] = max(number, self.next.get(stream, 0))
                 gone = set(line.get("gone", ()))
                 self.gone |= gone
                 self.last_gone = max(self.last_gone, line.get("last", 0), *gone, 0)
                 self.accepted = {each for each in self.accepted if each[0] not in gone}
             case {"accepted": places}:
                 self.accepted |= {(segment, offset) for segment, offset in places}
+            case _:
+                self._apply_identity(line)
+
+    def _apply_identity(self, line: dict[str, Any]) -> None:
+        match line:
+            case {"log": name}:
+                self.log = name
+            case {"stream": stream, "given up": [low, high]}:
+                self.given_up.setdefault(stream, []).append((low, high))
+            case {"producers": producers}:
+                for stream, producer in producers.items():
+                    self.producers[stream] = max(producer, self.producers.get(stream, 0))
 
 
 def _write_at(file: int, path: Path, at: int, content: bytes) -> None:

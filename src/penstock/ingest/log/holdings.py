@@ -2,16 +2,17 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from sys import intern
+from typing import TypeAlias
 
 from penstock.errors import RangeNotHeld
 from penstock.ingest.log.segments import IndexLine
 from penstock.ingest.wire.protocol import inlet_of
 
-__all__ = ["Holdings", "LogSegment", "Piece", "Positions", "StreamHoldings"]
+__all__ = ["Holdings", "IndexedRange", "LogSegment", "Piece", "Positions", "StreamHoldings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,9 @@ class Positions:
         return len(self._lows)
 
     def add(self, sequence: int, rows: int, segment: int, offset: int) -> None:
-        """Add the next record; rows that are held already are skipped."""
+        """Add a record, nearly always after all others; rows that are held already are skipped."""
         if self._ranges and sequence < self._ranges[-1][1]:
+            self._refill(sequence, sequence + rows, segment, offset)
             sequence, rows = self._ranges[-1][1], sequence + rows - self._ranges[-1][1]
         if rows <= 0:
             return
@@ -66,6 +68,33 @@ class Positions:
             self._ranges[-1] = (self._ranges[-1][0], sequence + rows)
         else:
             self._ranges.append((sequence, sequence + rows))
+
+    def _refill(self, low: int, high: int, segment: int, offset: int) -> None:
+        """Add the rows [low, high) that lie in holes; each hole costs a copy of the positions."""
+        for start, end in self._holes(low, high):
+            at = bisect_right(self._lows, start)
+            for values, value in (
+                (self._lows, start),
+                (self._rows, end - start),
+                (self._segments, segment),
+                (self._offsets, offset),
+            ):
+                values.insert(at, value)
+            touching = [each for each in self._ranges if each[0] <= end and each[1] >= start]
+            whole = (
+                min([start, *(each[0] for each in touching)]),
+                max([end, *(each[1] for each in touching)]),
+            )
+            self._ranges = sorted([*(each for each in self._ranges if each not in touching), whole])
+
+    def _holes(self, low: int, high: int) -> list[tuple[int, int]]:
+        """The parts of [low, high) before the last row held that are not there."""
+        holes = []
+        for start, end in self._ranges:
+            if low < min(start, high):
+                holes.append((low, min(start, high)))
+            low = max(low, end)
+        return holes
 
     def ranges(self) -> list[tuple[int, int]]:
         """The ranges [low, high) in order."""
@@ -110,10 +139,27 @@ class StreamHoldings:
 
     positions: Positions = field(default_factory=Positions)
     next: int = 0
+    deleted: int = 0
+    """Every reader was done with the rows below this when some of them were deleted."""
     frontier: int | None = None
     bytes: int = 0
     arrived: int | None = None
     changed: int = 0
+    given_up: list[tuple[int, int]] = field(default_factory=list)
+
+    def readable(self) -> list[tuple[int, int, bool]]:
+        """The ranges that readers see: low, high, and whether its rows were given up."""
+        whole = self.positions.ranges() or [(self.next, self.next)]
+        if not self.given_up:
+            return [(low, high, False) for low, high in whole]
+        for start, end in self.given_up:
+            parts = [((low, min(high, start)), (max(low, end), high)) for low, high in whole]
+            whole = [part for pair in parts for part in pair if part[0] < part[1]]
+        return [*((*each, False) for each in whole), *((*each, True) for each in self.given_up)]
+
+
+IndexedRange: TypeAlias = tuple[str, int, int, StreamHoldings, bool]
+"""Stream, low, high, what is held of the stream, and whether the rows of the range were given up."""
 
 
 @dataclass(slots=True)
@@ -129,8 +175,11 @@ class LogSegment:
 class Holdings:
     """The place of every durable row; callers hold a lock."""
 
-    def __init__(self, deleted: dict[str, int]) -> None:
-        self.streams = {stream: StreamHoldings(next=high) for stream, high in deleted.items()}
+    def __init__(self, deleted: Mapping[str, int], nexts: Mapping[str, int]) -> None:
+        self.streams = {
+            stream: StreamHoldings(next=max(high, nexts.get(stream, 0)), deleted=high)
+            for stream, high in deleted.items()
+        }
         self.segments: dict[int, LogSegment] = {}
         self.generation = 0
         self.bytes = 0
@@ -175,11 +224,18 @@ class Holdings:
 
     def nexts(self, numbers: Iterable[int]) -> dict[str, int]:
         """The next row of every stream that is in these segments."""
-        streams = {stream for number in numbers for stream in self.segments[number].highs}
-        return {stream: self.streams[stream].next for stream in sorted(streams)}
+        return {stream: self.streams[stream].next for stream in self.highs(numbers)}
+
+    def highs(self, numbers: Iterable[int]) -> dict[str, int]:
+        """The end of the rows of every stream that is in these segments."""
+        found: dict[str, int] = {}
+        for number in numbers:
+            for stream, high in self.segments[number].highs.items():
+                found[stream] = max(high, found.get(stream, 0))
+        return found
 
     def drop(self, number: int) -> None:
-        """Forget a segment."""
+        """Forget a segment; readers are done with the rows of its streams up to where it ended."""
         segment = self.segments.pop(number)
         self.generation += 1
         self.bytes -= segment.size
@@ -188,15 +244,29 @@ class Holdings:
             held.positions = held.positions.without(number)
             held.bytes -= weight
             held.changed = self.generation
+            held.deleted = max(held.deleted, segment.highs[stream])
 
-    def ranges(self, inlet: str, since: int) -> list[tuple[str, int, int, StreamHoldings]]:
-        """Stream, low and high of every range of an inlet whose stream changed after a generation."""
+    def settled(self, stream: str) -> list[tuple[int, int]]:
+        """The rows of a stream that need not come again: held here, or deleted when readers were done."""
+        held = self.streams[stream]
+        deleted = [(0, held.deleted)] if held.deleted else []
+        return [*deleted, *held.positions.ranges(), *held.given_up]
+
+    def ranges(self, inlet: str, since: int) -> "list[IndexedRange]":
+        """Every range of an inlet whose stream changed after a generation."""
         return [
-            (stream, low, high, held)
+            (stream, low, high, held, given_up)
             for stream, held in self.streams.items()
             if held.changed > since and inlet_of(stream) == inlet
-            for low, high in held.positions.ranges() or [(held.next, held.next)]
+            for low, high, given_up in held.readable()
         ]
+
+    def give_up(self, stream: str, low: int, high: int) -> None:
+        """Let readers go on without rows, which are damaged here or on no gate at all."""
+        held = self.streams.setdefault(intern(stream), StreamHoldings())
+        self.generation += 1
+        held.given_up.append((low, high))
+        held.next, held.changed = max(held.next, high), self.generation
 
     def pieces(self, stream: str, low: int, high: int) -> list[Piece]:
         """Where the rows [low, high) of a stream are."""

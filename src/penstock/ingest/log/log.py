@@ -22,7 +22,7 @@ from penstock.ingest.limits import Limits
 from penstock.ingest.log.acknowledged import AcknowledgedEnd
 from penstock.ingest.log.catalogue import Catalogue
 from penstock.ingest.log.group_commit import GroupCommit, LogEntry, PlacedEntry
-from penstock.ingest.log.holdings import Holdings, LogSegment, Piece, StreamHoldings
+from penstock.ingest.log.holdings import Holdings, IndexedRange, LogSegment, Piece
 from penstock.ingest.log.record import BLOCK, checksum, parse_header
 from penstock.ingest.log.scan import Damage, scan
 from penstock.ingest.log.segments import IndexLine, SegmentFiles, line_of, read_index, write_index
@@ -162,7 +162,7 @@ class Log:
             raise
 
     def _load(self, *, accept_loss: bool) -> None:
-        self.held = Holdings(self.catalogue.deleted)
+        self.held = Holdings(self.catalogue.deleted, self.catalogue.next)
         found = recover(self.files, self._acknowledged)
         self.damage, self.torn_bytes = found.damage, found.torn_bytes
         unsure = [
@@ -185,6 +185,9 @@ class Log:
         for each in found.damage:
             if each.header is not None:
                 self.held.lose(each.header.stream, each.header.sequence + each.header.rows)
+        for stream, ranges in self.catalogue.given_up.items():
+            for low, high in ranges:
+                self.held.give_up(stream, low, high)
 
     def _open(
         self, failed: Callable[[Exception, list[LogEntry]], None], died: Callable[[Exception], None]
@@ -253,7 +256,14 @@ class Log:
         with self._lock:
             self.held.promise(stream, frontier)
 
-    def ranges(self, inlet: str, since: str | None) -> list[tuple[str, int, int, StreamHoldings]]:
+    def give_up(self, stream: str, low: int, high: int) -> None:
+        """Remember, durably, that rows are lost for good: readers go on after them."""
+        with self._lock:
+            self.catalogue.give_up(stream, low, high)
+            self.catalogue.sync()
+            self.held.give_up(stream, low, high)
+
+    def ranges(self, inlet: str, since: str | None) -> list[IndexedRange]:
         """Every range of an inlet, or of those streams that changed after a generation of this life."""
         boot, _, number = (since or "").partition(":")
         after = int(number) if boot == self.boot and number.isdigit() else -1
@@ -296,9 +306,11 @@ class Log:
                 if checksum(payload) == header.total:
                     rows = pa.ipc.read_record_batch(payload, schema)
                     return rows.slice(piece.sequence - header.sequence, piece.rows)
+        rows = f"{piece.sequence}-{piece.sequence + piece.rows}"
         raise DamagedLog(
             f"{self.files.path(piece.segment).name}: the record at byte {piece.offset} is not what was "
-            f"written, so rows from {piece.sequence} are lost; restore the file, or continue after them"
+            f"written, so rows {rows} of its stream are lost; restore the file, let the client send them "
+            f"to another gate, or give them up: penstock gate --give-up STREAM:{rows}"
         )
 
     def delete_below(self, committed: Mapping[tuple[str, str], Mapping[str, int]]) -> None:
@@ -319,14 +331,14 @@ class Log:
             self._unlink(self.catalogue.gone)
 
     def _remember_deleted(self, numbers: list[int]) -> None:
-        nexts = self.held.nexts(numbers)
+        highs, nexts = self.held.highs(numbers), self.held.nexts(numbers)
         try:
-            self.catalogue.delete(nexts, numbers)
+            self.catalogue.delete(highs, numbers, nexts)
         except OSError:
             # On a full disk the index makes room: it has more bytes for each stream than the line.
             for number in numbers:
                 self.files.delete_index(number)
-            self.catalogue.delete(nexts, numbers)
+            self.catalogue.delete(highs, numbers, nexts)
         self.catalogue.sync()
         for number in numbers:
             self._acknowledged.forget(number)

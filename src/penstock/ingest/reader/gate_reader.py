@@ -5,6 +5,7 @@ gave before it went away is kept; the rest is asked for when it is back. Batches
 because every batch costs Spark about as much as a thousand rows.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.flight as fl
 
-from penstock.errors import BadMessage, BadSource, GateAway, Refused
+from penstock.errors import BadMessage, BadSource, DamagedRows, GateAway, Refused
 from penstock.ingest.security.access import Access
 from penstock.ingest.wire.flight import Endpoint, ingest_error
 from penstock.ingest.wire.protocol import BatchLabel, IndexTicket, ReadTicket
@@ -38,7 +39,9 @@ Wanted = tuple[str, int, int]
 BATCH_ROWS: Final = 50_000
 """Up to this many rows come as one batch."""
 
-INDEX: Final = pa.schema([("stream", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
+INDEX: Final = pa.schema(
+    [("stream", pa.string()), ("low", pa.int64()), ("high", pa.int64()), ("given_up", pa.bool_())]
+)
 """The columns of an index that a reader needs."""
 
 
@@ -51,6 +54,8 @@ class GateReader:
         self._open: Endpoint | None = None
         self._generation: str | None = None
         self._held: Any = INDEX.empty_table()
+        self.log: str | None = None
+        """The name of the log that the gate had when it was last asked."""
 
     def index(self, inlet: str) -> Any:
         """The ranges of every stream of an inlet that the gate holds; only what is new goes over the wire."""
@@ -59,6 +64,7 @@ class GateReader:
         news = table.select(INDEX.names).cast(INDEX)
         self._held = news if _boot(generation) != _boot(self._generation) else _renewed(self._held, news)
         self._generation = generation or None
+        self.log = (table.schema.metadata or {}).get(b"log", b"").decode() or None
         return self._held
 
     def rows(self, inlet: str, wanted: Sequence[Wanted], stream_column: str | None) -> Iterator[Any]:
@@ -146,14 +152,16 @@ class _Order:
 
 
 _PAUSE_S: Final = 0.2
+_LOGGER = logging.getLogger("penstock.run")
 
 
 @dataclass(frozen=True)
 class Part:
-    """What to ask of one gate."""
+    """What to ask of one gate; `others` may hold the same rows."""
 
     gate: str
     wanted: tuple[Wanted, ...]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,7 +188,58 @@ class Gathering:
 
     def _given(self, parts: Sequence[Part]) -> Iterator[Any]:
         for part in parts:
-            yield from resumed(partial(self._once, part.gate), part.wanted, self.patience)
+            given = 0
+            try:
+                for batch in resumed(partial(self._once, part.gate), part.wanted, self.patience):
+                    given += batch.num_rows
+                    yield batch
+            except DamagedRows as error:
+                yield from self._salvaged(part, remaining(part.wanted, given), error)
+
+    def _salvaged(self, part: Part, wanted: Sequence[Wanted], error: DamagedRows) -> Iterator[Any]:
+        """The rows of a gate some of whose files are damaged: those that it cannot give, from other gates."""
+        for stream, first, last in wanted:
+            at = first
+            while at < last:
+                try:
+                    for batch in resumed(partial(self._once, part.gate), [(stream, at, last)], self.patience):
+                        at += batch.num_rows
+                        yield batch
+                except DamagedRows as found:
+                    error = found
+                else:
+                    break
+                for batch in self._elsewhere(part, stream, at, last, error):
+                    at += batch.num_rows
+                    yield batch
+
+    def _elsewhere(self, part: Part, stream: str, first: int, last: int, error: DamagedRows) -> Iterator[Any]:
+        """As many rows from `first` on as another gate holds; at least one."""
+        for gate in part.others:
+            high = min(self._reach(gate, stream, first), last)
+            if high > first:
+                _LOGGER.warning(
+                    "rows %d to %d of %s come from gate %s: %s", first, high, stream, gate, str(error)[:300]
+                )
+                yield from resumed(partial(self._once, gate), [(stream, first, high)], self.patience)
+                return
+        raise DamagedRows(
+            f"row {first} of stream {stream!r} is damaged at gate {part.gate}, and no other gate that answers"
+            f" ({', '.join(part.others) or 'there is none'}) holds it: {error}"
+        )
+
+    def _reach(self, gate: str, stream: str, first: int) -> int:
+        """How far a gate holds rows of a stream from `first` on; `first` if it does not answer."""
+        reader = GateReader(gate, self.access)
+        try:
+            held = reader.index(self.inlet)
+        except (GateAway, Refused):
+            return first
+        finally:
+            reader.close()
+        lines = held.filter(pc.and_(pc.equal(held["stream"], stream), pc.invert(held["given_up"])))
+        ranges = zip(lines["low"].to_pylist(), lines["high"].to_pylist(), strict=True)
+        return max((high for low, high in ranges if low <= first), default=first)
 
     def _once(self, gate: str, wanted: Sequence[Wanted]) -> Iterator[Any]:
         reader = GateReader(gate, self.access)

@@ -5,20 +5,20 @@ is left out until then. The list of gates comes from the addresses given or from
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.errors import GateAway
+from penstock.errors import GateAway, Refused
 from penstock.ingest.reader.gate_reader import INDEX, GateReader
 from penstock.ingest.security.access import Access
-from penstock.ingest.wire.protocol import GateListRequest, Request, WhereRequest
+from penstock.ingest.wire.protocol import GateListRequest, Request, StreamListRequest, WhereRequest
 
 __all__ = ["GateWatch", "HeldRanges"]
 
@@ -33,7 +33,10 @@ _AT_ONCE: Final = 64
 class HeldRanges:
     """The ranges of the gates that answer, and for each range the number of its gate.
 
-    All gates were found and asked after the time `since`; it is None while a gate is away.
+    All gates were found and asked after the time `since`; it is None while a gate is away. `logs` has the
+    name of each gate's log. `known` are the streams that a controller expects rows of, each with the number
+    after its last row that was ever seen, None if there is no controller; `unseen` are gates that have never
+    answered, `forgotten` the gates and logs that a controller was told to forget.
     """
 
     gates: tuple[str, ...]
@@ -42,7 +45,22 @@ class HeldRanges:
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     gate: NDArray[np.int64]
+    given_up: NDArray[np.bool_]
     since: float | None
+    logs: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, int] | None = None
+    unseen: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Behind:
+    """What an address stands for: gates, and what a controller knows of them."""
+
+    gates: tuple[str, ...]
+    controller: bool = False
+    known: Mapping[str, int] = field(default_factory=dict)
+    forgotten: tuple[str, ...] = ()
 
 
 class GateWatch:
@@ -52,7 +70,9 @@ class GateWatch:
         self._access = access
         self._inlet = inlet
         self._readers: dict[str, GateReader] = {}
-        self._addresses = [_Question(self._gates_behind(GateReader(each, access))) for each in addresses]
+        self._behind = [GateReader(each, access) for each in addresses]
+        self._addresses = [_Question(self._gates_behind(each)) for each in self._behind]
+        self._unseen: set[str] = set()
         self._indexes: dict[str, _Question] = {}
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="penstock-watch")
 
@@ -66,7 +86,25 @@ class GateWatch:
     def tell(self, request: Request[Any]) -> None:
         """Send a request to every gate that answers; one that has just gone away gets the next."""
         there = [self._readers[name] for name, each in self._indexes.items() if each.answer is not None]
-        wait([self._pool.submit(each.endpoint.ask, request) for each in there], timeout=_ANSWER_S)
+        self._all(there, request)
+
+    def tell_controllers(self, request: Request[Any]) -> bool:
+        """Send a request to every controller; whether all have answered. Raises what one refuses."""
+        told = self._all([self._behind[place] for place in self._controllers()], request)
+        return len(told) == len(self._controllers()) and all(each is None for each in told)
+
+    def _controllers(self) -> list[int]:
+        return [place for place, each in enumerate(self._addresses) if each.answer and each.answer.controller]
+
+    def _all(self, readers: list[GateReader], request: Request[Any]) -> list[Exception | None]:
+        """Ask several at once; what each failed with. A refusal is raised: it would come again each time."""
+        asked = [self._pool.submit(each.endpoint.ask, request) for each in readers]
+        wait(asked, timeout=_ANSWER_S)
+        failed = [each.exception() if each.done() else GateAway("no answer yet") for each in asked]
+        for error in failed:
+            if isinstance(error, Refused):
+                raise error
+        return [error if isinstance(error, Exception) else None for error in failed]
 
     def close(self) -> None:
         """Stop asking."""
@@ -74,13 +112,16 @@ class GateWatch:
 
     def _update_gates(self) -> None:
         """Add new gates, and drop those that every controller has forgotten."""
-        listed = {address for known in self._addresses for address in known.answer or ()}
+        listed = {address for known in self._addresses if known.answer for address in known.answer.gates}
         for address in sorted(listed - self._readers.keys()):
             self._readers[address] = GateReader(address, self._access)
             self._indexes[address] = _Question(self._index_of(self._readers[address]))
+            self._unseen.add(address)
+        self._unseen -= {name for name, each in self._indexes.items() if each.answer is not None}
         if all(known.answer is not None for known in self._addresses):
             for address in self._readers.keys() - listed:
                 del self._readers[address], self._indexes[address]
+                self._unseen.discard(address)
 
     def _answers(self, asked: "list[_Question]", lasting: float) -> None:
         """Ask everyone whose last answer is too old; wait for all that did not fail before."""
@@ -90,14 +131,21 @@ class GateWatch:
         for each in asked:
             each.take()
 
-    def _gates_behind(self, reader: GateReader) -> Callable[[], list[str]]:
+    def _gates_behind(self, reader: GateReader) -> Callable[[], _Behind]:
         """The gates that a controller knows, or the address itself if it is a gate's."""
 
-        def ask() -> list[str]:
+        def ask() -> _Behind:
             with _closed_if_away(reader):
                 if not reader.endpoint.offers(WhereRequest):
-                    return [reader.address]
-                return [each["gate"] for each in reader.endpoint.ask(GateListRequest()).gates]
+                    return _Behind((reader.address,))
+                listed = reader.endpoint.ask(GateListRequest())
+                streams = reader.endpoint.ask(StreamListRequest(self._inlet, brief=True)).streams
+                return _Behind(
+                    tuple(each["gate"] for each in listed.gates),
+                    controller=True,
+                    known={each["stream"]: each["next"] for each in streams if not each["empty"]},
+                    forgotten=listed.forgotten,
+                )
 
         return ask
 
@@ -114,6 +162,8 @@ class GateWatch:
         table = pa.concat_tables(tables) if tables else INDEX.empty_table()
         every = [*self._addresses, *self._indexes.values()]
         whole = bool(there) and all(each.answer is not None for each in every)
+        behind = [self._addresses[place].answer for place in self._controllers()]
+        self._unseen -= there.keys()
         return HeldRanges(
             gates=tuple(there),
             away=tuple(name for name in self._indexes if name not in there),
@@ -121,6 +171,11 @@ class GateWatch:
             low=table["low"].to_numpy(),
             high=table["high"].to_numpy(),
             gate=np.repeat(np.arange(len(tables)), [each.num_rows for each in tables]),
+            given_up=table["given_up"].to_numpy(),
+            logs={name: log for name in there if (log := self._readers[name].log)},
+            known={name: high for each in behind for name, high in each.known.items()} if behind else None,
+            unseen=tuple(sorted(self._unseen)),
+            forgotten=tuple(sorted({gate for each in behind for gate in each.forgotten})),
             since=min(each.asked for each in every) if whole else None,
         )
 

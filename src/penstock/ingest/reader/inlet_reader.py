@@ -2,9 +2,11 @@
 
 Everything follows from offsets: the rows between two offsets are the same however often they are asked for,
 whichever gates hold them by then. A stream with a hole, because a gate with acknowledged rows of it is away,
-waits at the hole; all others continue.
+waits at the hole; all others continue. A hole that stays although every gate answers is an error, unless its
+rows were given up. So is a gate that uses numbers again that this reader has passed.
 """
 
+import logging
 import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,14 +14,15 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.errors import GateAway
+from penstock.errors import GateAway, RowsGone
 from penstock.ingest.reader.coverage import Pieces, Ranges, pieces, reached
 from penstock.ingest.reader.gate_reader import Part, Wanted
 from penstock.ingest.reader.gate_watch import GateWatch, HeldRanges
 from penstock.ingest.reader.offsets import Offsets
-from penstock.ingest.wire.protocol import Committed
+from penstock.ingest.wire.protocol import Committed, ReaderPosition
 
 __all__ = ["InletReader", "Waiting", "fair_shares", "split_into_tasks"]
 
@@ -95,11 +98,21 @@ _ALL_THERE_S: Final = 10.0
 
 @dataclass(frozen=True)
 class Waiting:
-    """What a reader has seen but not taken: rows, streams that wait at a hole, gates that are away."""
+    """What a reader has seen but not taken: rows, streams that wait at a hole, gates that are away.
+
+    `expected` counts the streams that are known and of which no row has come yet.
+    """
 
     rows: int = 0
     streams: int = 0
     away: tuple[str, ...] = ()
+    expected: int = 0
+
+
+_FAR: Final = 2**62
+_MOST_NAMES: Final = 1000
+"""Streams that an offset names as expected; they hold the frontier back, so that all others come up too."""
+_LOGGER = logging.getLogger("penstock.run")
 
 
 class InletReader:
@@ -114,6 +127,8 @@ class InletReader:
         self._answered = False
         self._began = time.monotonic()
         self._later: dict[str, float] = {}
+        self._missing: dict[tuple[str, int], float] = {}
+        self._told_away: tuple[str, ...] = ()
         self.waiting = Waiting()
 
     def latest(self, start: Offsets, limit: int | None) -> Offsets:
@@ -126,7 +141,7 @@ class InletReader:
 
     def tasks(self, start: Offsets, end: Offsets, most: int) -> list[tuple[Part, ...]]:
         """The rows between two offsets for at most `most` tasks; waits up to `patience` seconds for gates."""
-        begin = start.joined(end.streams, end.began)
+        begin = start.joined(end.streams, end.began).moved(end.skipped)
         wanted = int(end.following.sum() - begin.following.sum())
         if not wanted:
             return []
@@ -148,9 +163,14 @@ class InletReader:
             time.sleep(_POLL_S)
             held = self._watch.held()
 
-    def commit(self, offset: Offsets) -> None:
-        """Tell the gates what is never asked for again."""
-        self._watch.tell(Committed(self._inlet, self._name, offset.asdict()))
+    def commit(self, offset: Offsets) -> bool:
+        """Tell the gates what is never asked for again; whether every controller knows of it."""
+        positions = offset.asdict()
+        known = self._answered or self._watch.tell_controllers(
+            ReaderPosition(self._inlet, self._name, positions)
+        )
+        self._watch.tell(Committed(self._inlet, self._name, positions))
+        return known
 
     def close(self) -> None:
         """Let the gates go."""
@@ -159,26 +179,111 @@ class InletReader:
     def _ahead(self, start: Offsets, limit: int | None) -> Offsets:
         held = self._watch.held()
         self._heard(held, start)
+        self._check_numbers(held, start)
+        if not self._answered:
+            return start
         if not len(start.streams) and held.since is None and time.monotonic() - self._began < _ALL_THERE_S:
             return start
-        begin = self._begun(start, held)
+        begun = self._begun(start, held)
+        skipped = _after_given_up(begun, held)
+        begin = begun.moved(skipped)
         ranges, _ = _ranges(begin, held)
         end = reached(ranges, begin.following)
         ahead = end - begin.following
         highest = begin.following.copy()
         np.maximum.at(highest, ranges.stream, ranges.high)
-        self.waiting = Waiting(int((highest - begin.following).sum()), int((highest > end).sum()), held.away)
+        np.maximum(highest, _known_highs(begin, held), out=highest)
+        holes = np.flatnonzero(highest > end)
+        self._name_holes(held, [(begin.streams[int(each)].as_py(), int(end[each])) for each in holes])
         shares = ahead if limit is None else fair_shares(ahead, limit)
+        taken = replace(begin, following=begin.following + shares, skipped=skipped)
+        expected = self._expected(held, taken)
+        rows = int((highest - begin.following).sum())
+        self.waiting = Waiting(rows, len(holes), held.away, len(expected))
         if not shares.any():
             return start
-        return replace(begin, following=begin.following + shares)
+        self._report(start, taken)
+        return replace(taken, waiting=expected, away=held.away, logs={**start.logs, **held.logs})
+
+    def _report(self, start: Offsets, end: Offsets) -> None:
+        """Let controllers know how far this reader goes, before it does: no number below is given again.
+
+        Only what has changed is sent. While a controller is away, it gives no numbers.
+        """
+        before = start.asdict()
+        changed = {name: at for name, at in end.asdict().items() if before.get(name) != at}
+        self._watch.tell_controllers(ReaderPosition(self._inlet, self._name, changed))
+
+    def _expected(self, held: HeldRanges, taken: Offsets) -> tuple[str, ...]:
+        """Streams of which rows are expected and none has come; a gate that never answered counts as one."""
+        known = {*(held.known or ()), *self._later}
+        names = sorted(known - taken.given())[:_MOST_NAMES] if known else []
+        return (*names, *(f"all streams of gate {each}" for each in held.unseen))
+
+    def _check_numbers(self, held: HeldRanges, start: Offsets) -> None:
+        """Raise if a gate uses numbers again that this reader has passed, since it would skip those rows.
+
+        A controller never lets this happen. Without one, a gate forgets its numbers with its disk.
+        """
+        if held.known is not None:
+            _check_logs(held, start)
+            return
+        if not len(start.streams):
+            return
+        number = start.numbers(held.streams)
+        place = np.flatnonzero((number >= 0) & (held.high > held.low) & ~held.given_up)
+        stands = start.following[number[place]]
+        changed = np.array([_has_new_log(start, held, gate) for gate in held.gates], bool)
+        again = changed[held.gate[place]] & (held.low[place] < stands)
+        highest = np.full(len(start.following), -1)
+        np.maximum.at(highest, number[number >= 0], held.high[number >= 0])
+        below = (highest[number[place]] < stands) & (held.since is not None)
+        for each in np.flatnonzero(again | below)[:1]:
+            line = int(place[each])
+            stream, gate = held.streams[line].as_py(), held.gates[int(held.gate[line])]
+            raise RowsGone(
+                f"gate {gate} holds rows {int(held.low[line])} to {int(held.high[line])} of {stream!r}, but "
+                f"this reader has had all up to {int(stands[each])}: the folder of the gate was emptied or "
+                "restored, and numbers are used again. Start the gate on its old folder, or empty it and let "
+                f"the client push from sequence={int(stands[each])} on; a controller prevents this"
+            )
+
+    def _name_holes(self, held: HeldRanges, holes: list[tuple[str, int]]) -> None:
+        """Say which gates are away; raise if rows are on no gate though every gate has answered for long."""
+        now = time.monotonic()
+        if held.away and held.away != self._told_away:
+            _LOGGER.warning(
+                "inlet %s: no answer from gate %s; %d streams wait for rows that may be there",
+                self._inlet,
+                ", ".join(held.away),
+                len(holes),
+            )
+        self._told_away = held.away
+        if held.since is None:
+            return
+        known, self._missing = self._missing, {}
+        for stream, position in holes:
+            seen = self._missing[stream, position] = known.get((stream, position), now)
+            # Only an answer that was asked for later shows that no gate has the rows.
+            if held.since > seen and now - seen > self._patience:
+                raise self._gone(held, stream, position)
+
+    def _gone(self, held: HeldRanges, stream: str, position: int) -> RowsGone:
+        lows = held.low[pc.equal(held.streams, stream).to_numpy(zero_copy_only=False)]
+        following = min([*lows[lows > position].tolist(), (held.known or {}).get(stream, _FAR)])
+        gone = f" (forgotten gates: {', '.join(held.forgotten)})" if held.forgotten else ""
+        return RowsGone(
+            f"rows {position} to {following} of stream {stream!r} are on no gate of {', '.join(held.gates)}"
+            f"{gone}, but were acknowledged, for {self._patience:.0f} s: start the gate that had them, let "
+            f"the client push again from sequence={position} on, or give them up: penstock gate --give-up "
+            f"{stream}:{position}-{following}"
+        )
 
     def _heard(self, held: HeldRanges, start: Offsets) -> None:
         self._held = held
         if held.gates and not self._answered:
-            self._answered = True
             # Known from now on, so that nothing is deleted before this reader has had it.
-            self.commit(start)
+            self._answered = self.commit(start)
         if not self._answered and time.monotonic() - self._began > self._patience:
             raise GateAway(
                 f"no gate of inlet {self._inlet!r} has answered for {self._patience:.0f} s "
@@ -225,8 +330,54 @@ def _lowest(streams: Any, low: NDArray[np.int64]) -> dict[str, int]:
 def _ranges(begin: Offsets, held: HeldRanges) -> tuple[Ranges, NDArray[np.int64]]:
     """The ranges of the streams that an offset has, and the gate of each."""
     number = begin.numbers(held.streams)
-    known = number >= 0
+    known = (number >= 0) & ~held.given_up
     return Ranges(number[known], held.low[known], held.high[known]), held.gate[known]
+
+
+def _known_highs(begin: Offsets, held: HeldRanges) -> NDArray[np.int64]:
+    """How far each stream went, as a controller has seen it: rows before that were there."""
+    highs = np.zeros(len(begin.following), np.int64)
+    if held.known:
+        number = begin.numbers(pa.array(list(held.known), pa.string()))
+        highs[number[number >= 0]] = np.array(list(held.known.values()), np.int64)[number >= 0]
+    return highs
+
+
+def _check_logs(held: HeldRanges, start: Offsets) -> None:
+    """Raise if a gate has come with another log: rows that it had acknowledged may be gone unread."""
+    there = {*held.logs.values(), *held.forgotten}
+    for gate in held.gates:
+        if _has_new_log(start, held, gate) and start.logs[gate] not in there:
+            raise RowsGone(
+                f"gate {gate} has come with another log than before: its folder was emptied or replaced, and "
+                "rows that it had acknowledged may be gone. Start it on its old folder; if that is lost, say "
+                f"so: penstock controller --forget-gate {gate}; readers then continue with what there is"
+            )
+
+
+def _has_new_log(start: Offsets, held: HeldRanges, gate: str) -> bool:
+    return gate in start.logs and gate in held.logs and start.logs[gate] != held.logs[gate]
+
+
+def _after_given_up(begin: Offsets, held: HeldRanges) -> dict[str, int]:
+    """Where streams continue that stand at rows which were given up, and which no gate holds.
+
+    Only known when every gate has answered: one that is away may hold the rows.
+    """
+    if held.since is None or not held.given_up.any():
+        return {}
+    number = begin.numbers(held.streams)
+    places = np.flatnonzero(held.given_up & (number >= 0))
+    places = places[np.argsort(held.low[places], kind="stable")]
+    ranges, _ = _ranges(begin, held)
+    stuck = reached(ranges, begin.following) == begin.following
+    at = begin.following.copy()
+    for place in places.tolist():
+        own = int(number[place])
+        if stuck[own] and held.low[place] <= at[own] < held.high[place]:
+            at[own] = held.high[place]
+    names = begin.streams
+    return {names[int(each)].as_py(): int(at[each]) for each in np.flatnonzero(at > begin.following)}
 
 
 def _parts(
@@ -238,9 +389,13 @@ def _parts(
     call = (turn * len(gates) + gate)[order]
     bounds = np.flatnonzero(np.diff(call, prepend=-1, append=-1))
     return tuple(
-        Part(gates[int(gate[order[low]])], _wanted(names, own, order[low:high]))
+        _part(gates, int(gate[order[low]]), _wanted(names, own, order[low:high]))
         for low, high in pairwise(bounds.tolist())
     )
+
+
+def _part(gates: tuple[str, ...], number: int, wanted: tuple[Wanted, ...]) -> Part:
+    return Part(gates[number], wanted, gates[:number] + gates[number + 1 :])
 
 
 def _wanted(names: list[str], own: Pieces, places: NDArray[np.int64]) -> tuple[Wanted, ...]:

@@ -9,7 +9,7 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -30,7 +30,11 @@ def _nothing() -> Any:
 class Offsets:
     """The next sequence of every stream; names ascend, so that equal offsets have equal texts.
 
-    `began` says where the reader began with each stream of which it did not get the first rows.
+    `began` says where the reader began with each stream of which it did not get the first rows. `skipped` are
+    the streams that the epoch up to here continued after rows that were given up, and where. `logs` has the
+    log of each gate that was read. `waiting` are streams of which no row has come yet though some are
+    expected, and `away` the gates that did not answer: what was known when the epoch was planned, so that a
+    replay knows the same.
 
     >>> start = Offsets.of({"reports/b": 7, "reports/a": 2})
     >>> start.asdict()
@@ -42,6 +46,10 @@ class Offsets:
     streams: Any = field(default_factory=_nothing)
     following: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     began: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    logs: Mapping[str, str] = field(default_factory=dict)
+    waiting: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, following: Mapping[str, int], began: Mapping[str, int] | None = None) -> Self:
@@ -59,7 +67,15 @@ class Offsets:
             names = json.loads(zlib.decompress(base64.b64decode(text["names"])))
             planes = np.frombuffer(zlib.decompress(base64.b64decode(text["following"])), np.uint8)
             following = planes.reshape(8, -1).T.copy().view("<i8").reshape(-1).astype(np.int64)
-            return cls(pa.array(names, pa.string()), following, text["began"])
+            return cls(
+                pa.array(names, pa.string()),
+                following,
+                text["began"],
+                text.get("skipped", {}),
+                text.get("logs", {}),
+                tuple(text.get("waiting", ())),
+                tuple(text.get("away", ())),
+            )
         except (KeyError, ValueError, zlib.error) as error:
             raise DamagedCheckpoint(
                 f"the offset of an inlet cannot be read ({error!r}); the checkpoint is damaged or of another "
@@ -75,6 +91,10 @@ class Offsets:
             "names": _text(json.dumps(self.streams.to_pylist()).encode()),
             "following": _text(planes),
             "began": dict(sorted(self.began.items())),
+            **({"skipped": dict(sorted(self.skipped.items()))} if self.skipped else {}),
+            **({"logs": dict(sorted(self.logs.items()))} if self.logs else {}),
+            **({"waiting": list(self.waiting)} if self.waiting else {}),
+            **({"away": list(self.away)} if self.away else {}),
         }
 
     def asdict(self) -> dict[str, int]:
@@ -91,10 +111,30 @@ class Offsets:
         following = np.zeros(len(names), np.int64)
         following[: len(self.following)] = self.following
         order = pc.sort_indices(names)
-        joined = Offsets(names.take(order), following[order.to_numpy()], {**self.began, **later})
+        joined = replace(
+            self,
+            streams=names.take(order),
+            following=following[order.to_numpy()],
+            began={**self.began, **later},
+        )
         if later:
             joined.following[joined.numbers(pa.array(list(later), pa.string()))] = list(later.values())
         return joined
+
+    def moved(self, to: Mapping[str, int]) -> "Offsets":
+        """The same with some streams at other sequences."""
+        if not to:
+            return self
+        following = self.following.copy()
+        following[self.numbers(pa.array(list(to), pa.string()))] = list(to.values())
+        return replace(self, following=following)
+
+    def given(self) -> set[str]:
+        """The streams of which a row was given."""
+        began = np.zeros(len(self.following), np.int64)
+        if self.began:
+            began[self.numbers(pa.array(list(self.began), pa.string()))] = list(self.began.values())
+        return set(self.streams.filter(pa.array(self.following > began)).to_pylist())
 
     def numbers(self, streams: Any) -> NDArray[np.int64]:
         """The place of each stream in these offsets, -1 for one that is not there."""

@@ -22,7 +22,7 @@ from pyarrow import flight
 from penstock.errors import BadGate, BadToken, NotAllowed
 from penstock.ingest.wire.protocol import inlet_of
 
-__all__ = ["ALL", "NONE", "OPEN", "Rights", "Security", "TokenFile", "hash_of", "new_token"]
+__all__ = ["ALL", "CERTIFIED", "NONE", "OPEN", "Rights", "Security", "TokenFile", "hash_of", "new_token"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Rights:
     push: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     administer: bool = False
+    commit: tuple[str, ...] = ()
+    """Streams of which the holder may say that their rows were read: gates delete these."""
 
     def may_push(self, stream: str) -> bool:
         """Whether rows of this stream are taken."""
@@ -52,12 +54,23 @@ class Rights:
         """Whether any stream of an inlet may be read."""
         return any(fnmatchcase(inlet, inlet_of(each)) for each in self.read)
 
+    def may_commit(self, stream: str) -> bool:
+        """Whether rows of this stream may be given up as read."""
+        return any(fnmatchcase(stream, each) for each in self.commit)
 
-ALL: Final = Rights(("*",), ("*",), administer=True)
+    def may_commit_some(self, inlet: str) -> bool:
+        """Whether a reader of this inlet may register, for which gates keep rows."""
+        return any(fnmatchcase(inlet, inlet_of(each)) for each in self.commit)
+
+
+ALL: Final = Rights(("*",), ("*",), administer=True, commit=("*",))
 NONE: Final = Rights()
+CERTIFIED: Final = Rights(("*",), ("*",))
+"""What a client certificate allows that no file names: rows in and out, but nothing is deleted or changed."""
 
 
-_KEYS = {"name", "sha256", "push", "read", "administer", "expires"}
+_KEYS = {"name", "sha256", "push", "read", "commit", "administer", "expires"}
+_CERTIFICATE_KEYS = {"name", "push", "read", "commit", "administer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +108,17 @@ class TokenFile:
         self._lock = threading.Lock()
         self._seen: tuple[int, int] | None = None
         self._known: list[TokenEntry] = []
+        self._certificates: dict[str, Rights] = {}
         self._refresh()
+
+    @property
+    def certificates(self) -> dict[str, Rights]:
+        """The rights of client certificates, by the name in them; none while the file cannot be read."""
+        try:
+            self._refresh()
+        except BadToken:
+            return {}
+        return self._certificates
 
     def rights(self, token: str | None) -> Rights:
         """What a token allows; every hash is compared, so the time reveals nothing."""
@@ -123,15 +146,24 @@ class TokenFile:
                 state = self._path.stat()
                 mark = (state.st_mtime_ns, state.st_size)
                 if mark != self._seen:
-                    self._known = [_known(each) for each in tomllib.loads(self._path.read_text())["token"]]
-                    self._seen = mark
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                self._known, self._seen = [], None
+                    said = _entries(self._path)
+                    certificates = dict(_certificate(each) for each in said.get("certificate", []))
+                    self._known = [_known(each) for each in said.get("token", [])]
+                    self._certificates, self._seen = certificates, mark
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                self._known, self._certificates, self._seen = [], {}, None
                 raise BadToken(
                     f"the token file {self._path} cannot be read ({type(error).__name__}); write [[token]] "
                     "entries as `penstock token` prints them"
                 ) from None
             return self._known
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    said = tomllib.loads(path.read_text())
+    if not said.keys() & {"token", "certificate"}:
+        raise KeyError("token")
+    return said
 
 
 def _known(entry: dict[str, Any]) -> TokenEntry:
@@ -144,10 +176,26 @@ def _known(entry: dict[str, Any]) -> TokenEntry:
         raise BadToken(f"token {name!r}: expires is {expires!r}; give a time such as 2030-01-01T00:00:00Z")
     if expires is not None and expires.tzinfo is None:
         expires = expires.replace(tzinfo=UTC)
-    rights = Rights(
-        _patterns(entry, "push"), _patterns(entry, "read"), entry.get("administer", False) is True
+    return TokenEntry(name, digest.lower(), _rights(entry), expires)
+
+
+def _certificate(entry: dict[str, Any]) -> tuple[str, Rights]:
+    name = entry.get("name")
+    if unknown := set(entry) - _CERTIFICATE_KEYS:
+        keys = ", ".join(sorted(_CERTIFICATE_KEYS))
+        raise BadToken(f"certificate {name!r}: no key {min(unknown)!r}; the keys are {keys}")
+    if not isinstance(name, str) or not name:
+        raise BadToken(f"certificate {name!r}: give the name that is in it, such as 'car-17'")
+    return name, _rights(entry)
+
+
+def _rights(entry: dict[str, Any]) -> Rights:
+    return Rights(
+        _patterns(entry, "push"),
+        _patterns(entry, "read"),
+        entry.get("administer", False) is True,
+        _patterns(entry, "commit"),
     )
-    return TokenEntry(name, digest.lower(), rights, expires)
 
 
 def _patterns(entry: dict[str, Any], key: str) -> tuple[str, ...]:
@@ -200,7 +248,7 @@ certificates; give them, or waive them with --insecure
         """What a Flight server is started with."""
         options: dict[str, Any] = {}
         if self._file:
-            options["middleware"] = {"token": _Tokens(self._file)}
+            options["middleware"] = {"token": _Tokens(self._file, certificates=bool(self.client_roots))}
         if self.certificate and self.key:
             options["tls_certificates"] = [(_read(self.certificate), _read(self.key))]
         if self.client_roots:
@@ -208,33 +256,41 @@ certificates; give them, or waive them with --insecure
         return options
 
     def rights(self, context: Any) -> Rights:
-        """What the caller may do."""
+        """What the caller may do: by its token, by its certificate, or everything on an open server."""
         if self._file is None:
-            return ALL
-        rights: Rights = context.get_middleware("token").rights
+            return ALL if self.client_roots is None else CERTIFIED
+        rights: Rights | None = context.get_middleware("token").rights
+        if rights is None:
+            # A name out of a certificate whose key the caller has and whose signer this server trusts.
+            rights = self._file.certificates.get(context.peer_identity().decode(errors="replace"))
+        if rights is None:
+            raise NotAllowed("no token, and no rights for this certificate; send 'authorization: Bearer ...'")
         return rights
 
     def caller(self, context: Any) -> str | None:
-        """Which token a call came with, for counting; None where there are no tokens."""
+        """Which token or certificate a call came with, for counting; None where there are no tokens."""
         if self._file is None:
             return None
         caller: str = context.get_middleware("token").caller
-        return caller
+        return caller or context.peer_identity().decode(errors="replace")
 
 
 class _Bearer(flight.ServerMiddleware):  # type: ignore[misc] # Flight is untyped
-    def __init__(self, rights: Rights, caller: str) -> None:
+    def __init__(self, rights: Rights | None, caller: str) -> None:
         self.rights, self.caller = rights, caller
 
 
 class _Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc] # Flight is untyped
-    def __init__(self, file: TokenFile) -> None:
+    def __init__(self, file: TokenFile, *, certificates: bool) -> None:
         self._file = file
+        self._certificates = certificates
 
     def start_call(self, _: Any, headers: dict[str, list[Any]]) -> _Bearer:
         given = [
             value for name, values in headers.items() if name.lower() == "authorization" for value in values
         ]
+        if not given and self._certificates and self._file.certificates:
+            return _Bearer(None, "")
         kind, _, token = str(given[0] if len(given) == 1 else "").partition(" ")
         try:
             rights = self._file.rights(token.strip() if kind.lower() == "bearer" else None)

@@ -15,6 +15,7 @@ from penstock.errors import BadMessage
 __all__ = ["Message", "as_json", "check_stream", "checked", "from_json", "short"]
 
 MAX_ID_BYTES: Final = 255
+MAX_READER: Final = 200
 MAX_SEQUENCE: Final = 2**62
 """Far above any number of rows, and far below where sums of 64-bit numbers overflow."""
 
@@ -38,6 +39,18 @@ def as_text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise BadMessage(f"{name} is {short(str(value))}; give text")
     return value
+
+
+def as_reader(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > MAX_READER:
+        raise BadMessage(f"{name} is {short(value)}; give printable text of at most {MAX_READER} characters")
+    return value
+
+
+def as_readers(name: str, value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, list) or not all(isinstance(each, list) and len(each) == 2 for each in value):
+        raise BadMessage(f"{name} is {short(value)}; give a list of [inlet, reader]")
+    return tuple((as_text("inlet", inlet), as_reader("reader", reader)) for inlet, reader in value)
 
 
 def as_flag(name: str, value: Any) -> bool:

@@ -12,6 +12,8 @@ import pyarrow.flight as fl
 
 from penstock.errors import (
     BadMessage,
+    DamagedLog,
+    DamagedRows,
     GateAway,
     IngestError,
     LogEnded,
@@ -54,6 +56,7 @@ _REFUSING: Final = (
     NotImplementedError,
 )
 AnswerT = TypeVar("AnswerT", bound=Message)
+_HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Address:
         if not colon:
             host, number = text, str(port)
         host = host.strip("[]")
-        if not host or not number.isascii() or not number.isdigit() or int(number) > 65535:
+        if not _HOST.fullmatch(host) or not number.isascii() or not number.isdigit() or int(number) > 65535:
             raise BadMessage(f"no address {text!r}; give host:port, such as 127.0.0.1:{port}")
         return cls(host, int(number))
 
@@ -152,6 +155,8 @@ def ingest_error(error: Exception, address: Address) -> IngestError:
     text = re.split(r"\.? ?(?:gRPC client debug context|Client context|Detail):", str(error))[0]
     text = re.sub(r"^Flight \w+(?: \w+)* error, with message: ", "", text).strip() or type(error).__name__
     if isinstance(error, _REFUSING):
+        if text.startswith(f"{DamagedLog.__name__}: "):
+            return DamagedRows(f"{address} refused: {text}")
         return Refused(f"{address} refused: {text}")
     return GateAway(f"no answer from {address}: {text}; see that it runs and that the address is right")
 

@@ -25,6 +25,8 @@ from penstock.ingest.wire.codec import (
     as_object,
     as_objects,
     as_ranges,
+    as_reader,
+    as_readers,
     as_runs,
     as_seconds,
     as_sequence,
@@ -69,11 +71,15 @@ __all__ = [
     "OpenPush",
     "Push",
     "ReadTicket",
+    "ReaderList",
+    "ReaderListRequest",
+    "ReaderPosition",
     "Redirect",
     "RedirectStreams",
     "RedirectedStreams",
     "Refusal",
     "Register",
+    "Registered",
     "Request",
     "Resume",
     "ResumedStreams",
@@ -136,7 +142,8 @@ class Push(Message):
     """What a client says about one record batch: its rows have the numbers from `sequence` on.
 
     `connect` is set on the first batch of a stream on a call. `frontier` promises that no later row is older,
-    in microseconds since 1970. `declare` is the metadata of the stream.
+    in microseconds since 1970. `declare` is the metadata of the stream. `producer` is the number under which
+    the client took the stream (`NextRequest`): rows of an older producer than the newest known are refused.
 
     >>> Push.decode(b'{"stream": "reports/vehicle-17", "sequence": 100, "connect": true}')
     Push(stream='reports/vehicle-17', sequence=100, connect=True, frontier=None, declare=None)
@@ -148,6 +155,7 @@ class Push(Message):
     connect: bool = checked(as_flag, default=False)
     frontier: int | None = checked(as_whole, default=None)
     declare: dict[str, Any] | None = checked(as_object, default=None)
+    producer: int = checked(as_count, default=0)
 
 
 # ---- answers to a push: gate to client -----------------------------------------------------------------
@@ -319,16 +327,29 @@ class Done(Message):
 
 @dataclass(frozen=True, slots=True)
 class NextSequences(Message):
-    """For every stream the number after its last durable row."""
+    """For every stream the number that its next row has, and its newest producer.
+
+    That is the number after the last durable row. It is higher where rows are known to have been there that
+    no gate has any more; `held` then says after which row the gates have none.
+    """
 
     next: dict[str, int] = checked(as_sequences)
+    producers: dict[str, int] | None = checked(as_sequences, default=None)
+    held: dict[str, int] | None = checked(as_sequences, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class NextRequest(Request[NextSequences], action="next"):
-    """Asks for the next sequence of streams; a controller asks all gates that may hold rows of them."""
+    """Asks for the next sequence of streams; a controller asks all gates that may hold rows of them.
+
+    The answer waits for rows that are on their way to the disk. With `claim` the caller becomes the producer
+    of the streams: it gets a new number for each, and rows of earlier producers are refused from then on.
+    With `producers` a controller says which numbers it has given.
+    """
 
     streams: tuple[str, ...] = checked(as_streams)
+    claim: bool = checked(as_flag, default=False)
+    producers: dict[str, int] | None = checked(as_sequences, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,16 +432,37 @@ class Committed(Request[StoreSize], action="committed"):
     """A reader's positions: it never asks again for rows below them, so the gate may delete those."""
 
     inlet: str = checked(as_text)
-    reader: str = checked(as_text)
+    reader: str = checked(as_reader)
     upto: dict[str, int] = checked(as_sequences)
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetReader(Request[Done], action="forget-reader"):
-    """Stops waiting for a reader that does not come back."""
+class ReaderPosition(Request[Done], action="reader"):
+    """Tells a controller of a reader and its positions; gates then delete nothing before it has had it."""
 
     inlet: str = checked(as_text)
-    reader: str = checked(as_text)
+    reader: str = checked(as_reader)
+    upto: dict[str, int] = checked(as_sequences)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderList(Message):
+    """The readers of a controller: inlet, reader, silent_seconds (null before it spoke), rows."""
+
+    readers: tuple[dict[str, Any], ...] = checked(as_objects)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderListRequest(Request[ReaderList], action="readers"):
+    """Asks for the readers of a controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReader(Request[Done], action="forget-reader"):
+    """Stops waiting for a reader that does not come back; a controller tells all gates."""
+
+    inlet: str = checked(as_text)
+    reader: str = checked(as_reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,10 +516,19 @@ class Drain(Request[RedirectedStreams], action="drain"):
 
 
 @dataclass(frozen=True, slots=True)
-class Register(Request[Done], action="register"):
-    """A gate says that it is there, and how it is; it repeats this every second."""
+class Registered(Message):
+    """The readers, as [inlet, reader], that gates have to keep rows for, and those that were forgotten."""
+
+    readers: tuple[tuple[str, str], ...] = checked(as_readers, default=())
+    forgotten: tuple[tuple[str, str], ...] = checked(as_readers, default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Register(Request[Registered], action="register"):
+    """A gate says that it is there, which log it has and how it is; it repeats this every second."""
 
     gate: str = checked(as_text)
+    log: str | None = checked(as_text, default=None)
     streams: int | None = checked(as_count, default=None)
     rows: int | None = checked(as_count, default=None)
     bytes: int | None = checked(as_count, default=None)
@@ -487,28 +538,35 @@ class Register(Request[Done], action="register"):
 
 @dataclass(frozen=True, slots=True)
 class StreamGates(Message):
-    """The gate of every stream that was asked for."""
+    """The gate of every stream that was asked for, except those that another producer has taken over."""
 
     gates: dict[str, str] = checked(as_gates)
+    taken_over: tuple[str, ...] = checked(as_streams, default=())
 
 
 @dataclass(frozen=True, slots=True)
 class WhereRequest(Request[StreamGates], action="where"):
-    """Asks a controller for the gates of streams; `streams` has the metadata of each, if any is known."""
+    """Asks a controller for the gates of streams; `streams` has the metadata of each, if any is known.
+
+    `producers` are the numbers under which the client took the streams.
+    """
 
     streams: dict[str, dict[str, Any] | None] = checked(as_metadata)
+    producers: dict[str, int] | None = checked(as_sequences, default=None)
 
     def to_object(self) -> dict[str, Any]:
         """A list of streams with their metadata."""
         said = ({"stream": stream, "metadata": metadata} for stream, metadata in self.streams.items())
-        return {"streams": [{k: v for k, v in each.items() if v is not None} for each in said]}
+        streams = [{k: v for k, v in each.items() if v is not None} for each in said]
+        return {"streams": streams, **({} if self.producers is None else {"producers": self.producers})}
 
 
 @dataclass(frozen=True, slots=True)
 class GateList(Message):
-    """All gates of a controller: gate, away, silent_seconds, streams, rate, info."""
+    """All gates of a controller: gate, away, silent_seconds, streams, rate, info; and those forgotten."""
 
     gates: tuple[dict[str, Any], ...] = checked(as_objects)
+    forgotten: tuple[str, ...] = checked(as_texts, default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,16 +576,20 @@ class GateListRequest(Request[GateList], action="gates"):
 
 @dataclass(frozen=True, slots=True)
 class StreamList(Message):
-    """Streams of a controller: stream, gate, rate, frontier, next, metadata."""
+    """Streams of a controller: stream, gate, rate, frontier, next, empty, metadata.
+
+    A stream is empty if every gate was seen to have deleted all rows of it.
+    """
 
     streams: tuple[dict[str, Any], ...] = checked(as_objects)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamListRequest(Request[StreamList], action="streams"):
-    """Asks for all streams of a controller, or for those of one inlet."""
+    """Asks for all streams of a controller, or for those of one inlet; `brief` leaves all but `next` away."""
 
     inlet: str | None = checked(as_text, default=None)
+    brief: bool = checked(as_flag, default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -593,5 +655,8 @@ DIRECTORY_REQUESTS: Final = _by_action(
     StreamListRequest,
     MoveStreams,
     Forget,
+    ReaderPosition,
+    ReaderListRequest,
+    ForgetReader,
     DirectoryStatusRequest,
 )
