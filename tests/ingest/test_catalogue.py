@@ -96,5 +96,5 @@ def test_damage_of_the_last_line_is_an_error(tmp_path):
         content = bytearray(whole)
         content[at] ^= 1
         path.write_bytes(content)
-        with pytest.raises(DamagedLog, match="line 7"):
+        with pytest.raises(DamagedLog, match="line 8"):
             Catalogue(path)
