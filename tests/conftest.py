@@ -23,7 +23,14 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 # Minutes each, mostly of waiting for processes: begun first, so that none is left over at the end.
-LONG = ("test_kill", "test_rescale_kill", "test_gates_kill", "test_cluster", "test_graphs")
+LONG = (
+    "test_crash_points",
+    "test_kill",
+    "test_rescale_kill",
+    "test_gates_kill",
+    "test_cluster",
+    "test_graphs",
+)
 
 
 def pytest_addoption(parser):

@@ -117,6 +117,7 @@ def test_an_epoch_without_results(case, tmp_path):
 
 @every_sink
 def test_a_drain_is_not_its_epoch(case, tmp_path):
+    """Defect 19: who went by the number that `ps.each` passed dropped the drain."""
     sink = case.make(tmp_path)
     epochs = Epochs(sink, tmp_path)
     epochs.deliver(0, numbered(1))

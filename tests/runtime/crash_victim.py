@@ -1,5 +1,6 @@
 """A run with windows, moves of state, late tuples, rejects and retention: OUTPUT CHECKPOINT [takeover]."""
 
+import datetime as dt
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ from rescales import AtRandom
 from sessions import interpret, quick_session
 
 EPOCHS = 3
+START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 
 
 def rows():
@@ -19,7 +21,7 @@ def rows():
         seconds[rng.random(60) < 0.1] -= 60
         yield [
             {
-                "time": None if rng.random() < 0.05 else int(second * 1e6),
+                "time": None if rng.random() < 0.05 else START + dt.timedelta(seconds=second),
                 "area": f"area {rng.zipf(1.5) % 20}",
                 "n": int(rng.integers(0, 1000)),
             }
@@ -29,7 +31,7 @@ def rows():
 
 def query():
     stream = ps.stream(
-        "t", "time bigint, area string, n bigint", "time", source=ps.rows(list(rows())), delay="1 second"
+        "t", "time timestamp, area string, n bigint", "time", source=ps.rows(list(rows())), delay="1 second"
     )
     return stream.group_by("area").window("6 seconds", slide="2 seconds").agg(n=ps.sum("n"), c=ps.count())
 

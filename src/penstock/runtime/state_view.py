@@ -28,7 +28,7 @@ class KeyState:
 class StateView:
     """A checkpoint opened for reading; nothing is written to it, so a run may use it at the same time.
 
-    A run deletes what its last three manifests do not name, so look at the newest epoch of a live run.
+    A run deletes what its kept manifests do not name, so look at the newest epoch of a live run.
     """
 
     def __init__(self, path: str | Path) -> None:
