@@ -375,7 +375,7 @@ class IngestSimulation:
             (24, lambda: self.hear(draw(self.calls[-6:])) if self.calls else None),
             (16, lambda: gate.up and gate.sync(self.chance.randint(1, 4))),
             (10, lambda: self.advance(producer)),
-            (8, lambda: draw(self.readers).step()),
+            (5, lambda: draw(self.readers).step()),
             (5, lambda: self.beat(gate)),
             (2, lambda: self.poll(gate)),
             (2, lambda: self.connect(producer)),
@@ -386,9 +386,9 @@ class IngestSimulation:
             (1, lambda: self.crash(gate)),
             (2, lambda: self.come_back(gate)),
             (self.disasters, lambda: self.wipe(gate)),
-            (1, lambda: self.restore(gate)),
+            (2, lambda: self.restore(gate)),
             (1, self.refill),
-            (1, lambda: self.snapshot(gate)),
+            (3, lambda: self.snapshot(gate)),
             (1, self.restart_controller),
             (0.5, lambda: self.join("c:1") if "c:1" not in self.gates else None),
             (0.5, self.late_reader),
@@ -441,6 +441,8 @@ class IngestSimulation:
         gate.disk = Disk(f"log-{self.logs}")
         gate.start()
         self.beat(gate)
+        if self.chance.random() < 0.7:
+            self.produce(self.chance.choice(self.streams))
 
     def restore(self, gate):
         """An old copy of the disk comes back; the controller had seen what was there."""
@@ -581,18 +583,24 @@ class IngestSimulation:
         if len(self.readers) < 3:
             self.readers.append(SimulatedReader(self, "late"))
 
-    def refill(self):
-        """After a disk came back old, a producer sends again what readers miss."""
-        if self.wiped:
-            return
+    def missing(self):
+        """Acknowledged rows that no gate holds and that some reader may need, by stream."""
+        found = {}
         for stream, rows in self.acknowledged.items():
             held = {row for gate in self.gates.values() for row in gate.disk.stored.get(stream, ())}
             settled = max(gate.disk.settled.get(stream, 0) for gate in self.gates.values())
-            missing = [row for row in sorted(rows) if row not in held and row >= settled]
-            if missing and all(gate.up for gate in self.gates.values()):
-                self.counts["refilled"] += 1
-                end = RowRanges((row, row + 1) for row in sorted(rows)).reach(missing[0])
-                self.produce(stream, {row: rows[row] for row in range(missing[0], end)})
+            found[stream] = [row for row in sorted(rows) if row not in held and row >= settled]
+        return {stream: rows for stream, rows in found.items() if rows}
+
+    def refill(self):
+        """After a disk came back old, a producer sends again what readers miss."""
+        if self.wiped or not all(gate.up for gate in self.gates.values()):
+            return
+        for stream, missing in self.missing().items():
+            rows = self.acknowledged[stream]
+            self.counts["refilled"] += 1
+            end = RowRanges((row, row + 1) for row in sorted(rows)).reach(missing[0])
+            self.produce(stream, {row: rows[row] for row in range(missing[0], end)})
 
     def heal(self):
         """Nothing fails any more."""
@@ -600,12 +608,11 @@ class IngestSimulation:
         for gate in self.gates.values():
             self.come_back(gate)
             self.beat(gate)
-        self.refill()
-        for _ in range(300):
-            if not self.flow():
-                break
-        else:
-            raise AssertionError("rows are still not acknowledged")
+        self.settle()
+        for _ in range(4):
+            self.refill()
+            self.settle()
+        assert self.wiped or not self.missing(), f"refilled rows are on no gate: {self.missing()}"
         for reader in self.readers:
             reader.restart()
         still = 0
@@ -615,6 +622,12 @@ class IngestSimulation:
                 reader.step()
             after = [each.state() for each in self.readers]
             still = still + 1 if before == after else 0
+
+    def settle(self):
+        for _ in range(300):
+            if not self.flow():
+                return
+        raise AssertionError("rows are still not acknowledged")
 
     def flow(self):
         """Let everything that is on its way arrive; whether a producer still has something to do."""
