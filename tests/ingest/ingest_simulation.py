@@ -616,7 +616,7 @@ class IngestSimulation:
         for reader in self.readers:
             reader.restart()
         still = 0
-        while still < 3:  # an epoch that is replayed comes to its end too
+        while still < 2:  # an epoch that is replayed comes to its end too
             before = [each.state() for each in self.readers]
             for reader in self.readers:
                 reader.step()
