@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from ingest.gate_processes import free_port
 from penstock.errors import BadSource, GateAway
-from penstock.ingest import Client, Gate
+from penstock.ingest import Client, Directory, Gate
 
 SCHEMA = pa.schema([("time", pa.timestamp("us", tz="UTC")), ("n", pa.int64())])
 COLUMNS = "time timestamp, stream string, n bigint"
@@ -88,3 +88,31 @@ def test_a_run_that_waits_for_a_gate_can_be_stopped(spark, tmp_path):
     time.sleep(1)
     run.stop()
     assert not run.running
+
+
+def test_streams_of_a_gate_that_is_away_at_the_first_epoch_are_not_late(spark, tmp_path, caplog):
+    """Newcomer 4: the controller knows the stream, which holds the frontier back until its gate is there."""
+    address = f"127.0.0.1:{free_port()}"
+    with (
+        Directory("127.0.0.1:0", tmp_path / "directory", poll_seconds=0.05) as directory,
+        Gate("127.0.0.1:0", tmp_path / "b") as there,
+    ):
+        with Gate(address, tmp_path / "a") as away:
+            directory.register(address)
+            directory.register(there.address)
+            push(away, "a", 0, 100)
+            push(there, "b", 0, 100)
+            until(lambda: sum(each["next"] for each in directory.streams()) == 200)
+        with counts(directory.address).start(
+            ps.memory(), checkpoint=tmp_path / "state", session=spark
+        ) as run:
+            until(lambda: run.progress)
+            assert (run.progress[0].rows, run.progress[0].away, run.progress[0].frontier) == (
+                100,
+                (address,),
+                None,
+            )
+            assert f"no answer from gate {address}; no tuple yet of reports/a" in caplog.text
+            with Gate(address, tmp_path / "a"):
+                until(lambda: run.counts.rows == 200)
+                assert (run.counts.late, run.progress[-1].away) == (0, ())

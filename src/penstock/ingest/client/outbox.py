@@ -231,6 +231,8 @@ class Outbox:
     def hold(self, seconds: float, now: float) -> None:
         """The gate did not take what is in flight: send it again after this many seconds."""
         self._rewind(self.acknowledged)
+        # The batch that connected may be among those that another gate acknowledged meanwhile.
+        self._connect = True
         self._held_until = max(self._held_until, now + seconds)
 
     def expect(self, sequence: int) -> None:

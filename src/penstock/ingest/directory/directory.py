@@ -125,7 +125,7 @@ class Directory:
     `token` and `tls` are those that it calls gates with. Port 0 takes any free one; `address` then tells it.
 
     >>> with Directory("127.0.0.1:0") as directory:
-    ...     directory.register("127.0.0.1:7400")
+    ...     known = directory.register("127.0.0.1:7400")
     ...     directory.where({"reports/v1": None})
     {'reports/v1': '127.0.0.1:7400'}
     """

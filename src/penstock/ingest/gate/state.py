@@ -287,7 +287,7 @@ class GateState:
         if target:
             stream.redirected_to = target
             return self._tell_redirection(stream)
-        if gap and not stream.told_to_wait:
+        if gap and (stream.told_to_wait is None or stream.told_call != event.call):
             return [self._gap(event.call, stream, push)]
         if push.connect:
             stream.connected(push.sequence)
@@ -447,7 +447,7 @@ class GateState:
         return Send(call, Acknowledged(stream.stream, stream.durable, credit))
 
     def _let_wait(self, call: CallId, stream: StreamState, seconds: float, error: GateError) -> Send:
-        stream.told_to_wait = (seconds, error)
+        stream.told_to_wait, stream.told_call = (seconds, error), call
         self.counts["waits"] += 1
         answer = Wait(stream.stream, seconds, stream.durable, 0, type(error).__name__, str(error))
         return Send(call, answer)

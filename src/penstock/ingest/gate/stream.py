@@ -61,6 +61,8 @@ class StreamState:
     suspended: bool = False
     told_to_wait: tuple[float, GateError] | None = None
     """Seconds and reason of the last batch that was not taken; rows after it wait for the same reason."""
+    told_call: CallId | None = None
+    """The call that was told; on another one such rows are a gap, since nobody may send those before."""
     redirected_to: str | None = None
     call: CallId | None = None
     """The call that sent last."""

@@ -146,7 +146,7 @@ class Push(Message):
     the client took the stream (`NextRequest`): rows of an older producer than the newest known are refused.
 
     >>> Push.decode(b'{"stream": "reports/vehicle-17", "sequence": 100, "connect": true}')
-    Push(stream='reports/vehicle-17', sequence=100, connect=True, frontier=None, declare=None)
+    Push(stream='reports/vehicle-17', sequence=100, connect=True, frontier=None, declare=None, producer=0)
     """
 
     called: ClassVar[str] = "the metadata of a batch"
