@@ -138,8 +138,9 @@ def _begins(folder: Checkpoint, from_epoch: int | None) -> Begins:
     resume_going_back(folder)
     if from_epoch is not None:
         go_back(folder, from_epoch)
-    folder.collect(orphans=True)
+    # Before anything is deleted: if the newest epoch is damaged, an older one may be needed.
     latest = folder.latest()
+    folder.collect(orphans=True)
     last = None if latest is None else latest.epoch_id
     return Begins(last, back=went_back(folder, last), owner=folder.ownership.number)
 
