@@ -29,6 +29,7 @@ from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
 from penstock.runtime.spark.clock import clock_frame, steady_time
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
+from penstock.runtime.spark.plans import check_filesystem
 from penstock.runtime.spark.session import spark_session
 from penstock.runtime.stage import StageRunner
 from penstock.state.storage import Location
@@ -52,6 +53,7 @@ class SparkEngine:
         spark = options.session or spark_session()
         root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))
         folder = Checkpoint(root)
+        check_filesystem(spark, folder.spark)
         deliveries = [
             OpenSink(
                 sink=sink,
