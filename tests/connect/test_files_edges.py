@@ -8,7 +8,7 @@ import pytest
 
 import penstock as ps
 from oracle import fetched
-from penstock.errors import BadSource
+from penstock.errors import BadPath, BadSource
 
 COLUMNS = "time timestamp, k string, v double"
 WITH_HEADER = {"header": "true"}
@@ -151,6 +151,13 @@ def test_no_file_is_said_at_once(path, reason, folder, tmp_path):
     (folder / "_SUCCESS").write_text("")
     with pytest.raises(BadSource, match=reason):
         csv_stream(f"{tmp_path}/{path}").start(ps.memory(), checkpoint=tmp_path / "state")
+
+
+def test_a_checkpoint_where_spark_cannot_write_is_refused_with_what_is_missing(folder):
+    """Defect 28: the run failed with a trace of Hadoop."""
+    (folder / "a.csv").write_text("v,time,k\n1.5,2024-01-01T00:00:01Z,a\n")
+    with pytest.raises(BadPath, match=r"no file system for s3a://b/state/spark: .*hadoop-aws:3\."):
+        csv_stream(folder).start(ps.memory(), checkpoint="s3://b/state")
 
 
 def test_a_live_folder_may_be_empty_at_first(folder, tmp_path, caplog):

@@ -34,6 +34,7 @@ from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
 from penstock.runtime.spark.clock import clock_frame, steady_time
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
+from penstock.runtime.spark.plans import check_filesystem
 from penstock.runtime.spark.session import spark_session
 from penstock.runtime.stage import StageRunner
 from penstock.state.storage import Location
@@ -57,6 +58,7 @@ class SparkEngine:
         spark = options.session or spark_session()
         root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))
         folder = replace(Checkpoint(root), kept=options.keep_epochs).identified()
+        check_filesystem(spark, folder.spark.for_spark)
         deliveries = [
             OpenSink(
                 sink=sink,
@@ -208,7 +210,7 @@ def _starter(
     frame: DataFrame, folder: Checkpoint, *, run_once: bool, name: str | None
 ) -> Callable[[Callable[[DataFrame, int], None]], StreamingQuery]:
     def start(epoch: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        writer = frame.writeStream.foreachBatch(epoch).option("checkpointLocation", folder.spark.uri)
+        writer = frame.writeStream.foreachBatch(epoch).option("checkpointLocation", folder.spark.for_spark)
         if name:
             writer = writer.queryName(name)
         return (writer.trigger(availableNow=True) if run_once else writer).start()

@@ -1,5 +1,5 @@
 # ruff: noqa: SLF001 -- this file is about PySpark's private parts
-"""The three places where Penstock needs more of Spark than its public API offers.
+"""The places where Penstock needs more of Spark than its public API offers; three shape every run.
 
 1. One compiled loop from the source to the partials. The frame that `foreachBatch` receives is an
    RDD of finished rows, so whatever an epoch does with it starts by reading them again.
@@ -22,13 +22,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.errors import BadPath
 
 __all__ = [
     "Observed",
     "Shuffled",
     "branches",
+    "check_filesystem",
     "files_of",
     "files_taken",
     "from_plan",
@@ -222,6 +226,19 @@ def _found(jvm: Any) -> _Spark:
         local_relation=sql.catalyst.plans.logical.LocalRelation,
         query_stage=sql.execution.adaptive.LogicalQueryStage,
     )
+
+
+def check_filesystem(session: SparkSession, uri: str) -> None:
+    """Check that Spark itself has a file system for a place; Hadoop comes without those of object stores."""
+    hadoop: Any = session._jvm.org.apache.hadoop  # type: ignore[union-attr]
+    try:
+        hadoop.fs.Path(uri).getFileSystem(session._jsc.hadoopConfiguration())
+    except Py4JJavaError as error:
+        version = hadoop.util.VersionInfo.getVersion()
+        raise BadPath(
+            f"Spark has no file system for {uri}: {str(error.java_exception).splitlines()[0]}; for S3 give a "
+            f"session with spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}, or a local path"
+        ) from error
 
 
 def _singleton(jvm: Any, name: str) -> Any:
