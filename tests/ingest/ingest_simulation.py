@@ -319,8 +319,10 @@ class SimulatedReader:
         patience, self.inlet._patience = self.inlet._patience, 0.0  # this world does not wait
         try:
             tasks = self.inlet.tasks(self.offset, self.planned, 2)
-        except GateAway:
+        except GateAway as error:
             self.inlet._patience = patience
+            # With every gate there, the rows of a planned epoch are lost: this ends the run.
+            self.error = error if self.world.healed and self.inlet._held is None else None
             self.inlet._held = None
             return None
         self.inlet._patience = patience

@@ -58,7 +58,7 @@ def test_a_log_has_one_name_for_its_life(tmp_path):
 def test_numbers_go_on_where_a_gate_lost_its_disk(tmp_path, caplog):
     """Defect 5: with a controller, a client of an emptied gate continues after the highest known number."""
     address = f"127.0.0.1:{free_port()}"
-    with Directory("127.0.0.1:0", tmp_path / "d", poll_seconds=0.05) as directory:
+    with Directory("127.0.0.1:0", tmp_path / "d", away_seconds=600, poll_seconds=0.05) as directory:
         with Gate(address, tmp_path / "gate") as gate:
             directory.register(address, {"log": gate.log.catalogue.log})
             with Client(directory.address, "reports/a", DDL) as client:
@@ -210,7 +210,7 @@ def test_nothing_is_deleted_before_the_controller_has_listed_the_readers():
 def test_a_gate_that_joins_while_a_run_is_down_keeps_its_rows(tmp_path):
     """Defect 7 over sockets: one reader is down when a gate joins; another commits everything there."""
     with (
-        Directory("127.0.0.1:0", tmp_path / "d", poll_seconds=0.05) as directory,
+        Directory("127.0.0.1:0", tmp_path / "d", away_seconds=600, poll_seconds=0.05) as directory,
         Gate("127.0.0.1:0", tmp_path / "a", limits=SMALL) as first,
     ):
         beats = [Heartbeat(directory.address, first)]
@@ -305,7 +305,7 @@ def test_a_malformed_address_of_old_does_not_stop_the_poller(tmp_path, caplog):
         base.execute("INSERT INTO gates VALUES ('no gate at all:x', 0)")
     base.close()
     with (
-        Directory("127.0.0.1:0", tmp_path / "d", poll_seconds=0.05) as directory,
+        Directory("127.0.0.1:0", tmp_path / "d", away_seconds=600, poll_seconds=0.05) as directory,
         Gate("127.0.0.1:0", tmp_path / "gate") as gate,
     ):
         push(gate.address, "a", 0, 5)
@@ -342,7 +342,7 @@ def test_expected_streams_hold_the_frontier_back_until_they_are_idle():
 
 def test_an_offset_names_the_streams_of_a_gate_that_is_away(tmp_path):
     """Newcomer 4: the controller knows the streams of a gate that is away at the first epoch."""
-    with Directory("127.0.0.1:0", tmp_path / "d", poll_seconds=0.05) as directory:
+    with Directory("127.0.0.1:0", tmp_path / "d", away_seconds=600, poll_seconds=0.05) as directory:
         away = Leaving(tmp_path / "a")
         with Gate("127.0.0.1:0", tmp_path / "b") as there:
             directory.register(str(away))
@@ -365,7 +365,7 @@ def test_an_offset_names_the_streams_of_a_gate_that_is_away(tmp_path):
 def test_a_stream_without_a_row_is_expected_once_its_client_has_connected(tmp_path):
     """Newcomer 4: a client that has opened a stream is known before its first row."""
     with (
-        Directory("127.0.0.1:0", tmp_path / "d", poll_seconds=0.05) as directory,
+        Directory("127.0.0.1:0", tmp_path / "d", away_seconds=600, poll_seconds=0.05) as directory,
         Gate("127.0.0.1:0", tmp_path / "b") as gate,
     ):
         directory.register(gate.address)
@@ -381,7 +381,7 @@ def test_a_stream_without_a_row_is_expected_once_its_client_has_connected(tmp_pa
 
 def test_a_reader_says_that_a_gate_has_come_with_another_log_until_it_is_forgotten(tmp_path):
     """Defect 5: forgetting is an explicit act that readers see."""
-    with Directory("127.0.0.1:0", tmp_path / "d", poll_seconds=0.05) as directory:
+    with Directory("127.0.0.1:0", tmp_path / "d", away_seconds=600, poll_seconds=0.05) as directory:
         gate = Leaving(tmp_path / "gate")
         directory.register(str(gate), {"log": gate._gate.log.catalogue.log})
         with Client(directory.address, "reports/a", DDL) as client:

@@ -179,7 +179,7 @@ def test_a_controller_fences_a_producer_at_every_gate(tmp_path, two_gates):
 def test_a_gate_with_a_controller_lets_it_give_the_producers(tmp_path):
 
     with (
-        Directory("127.0.0.1:0", poll_seconds=0.05) as directory,
+        Directory("127.0.0.1:0", away_seconds=600, poll_seconds=0.05) as directory,
         Gate("127.0.0.1:0", tmp_path / "a") as gate,
     ):
         heartbeat = Heartbeat(directory.address, gate)

@@ -94,7 +94,7 @@ def test_streams_of_a_gate_that_is_away_at_the_first_epoch_are_not_late(spark, t
     """Newcomer 4: the controller knows the stream, which holds the frontier back until its gate is there."""
     address = f"127.0.0.1:{free_port()}"
     with (
-        Directory("127.0.0.1:0", tmp_path / "directory", poll_seconds=0.05) as directory,
+        Directory("127.0.0.1:0", tmp_path / "directory", away_seconds=600, poll_seconds=0.05) as directory,
         Gate("127.0.0.1:0", tmp_path / "b") as there,
     ):
         with Gate(address, tmp_path / "a") as away:
