@@ -183,7 +183,8 @@ class _Death:
         with self._lock:
             self.left -= 1
             if self.left == 0:
-                os.kill(os.getpid(), self.signal)
+                # To this thread: sent to the process, another one may take it and this one goes on.
+                signal.raise_signal(self.signal)
 
 
 class _Failure:

@@ -6,7 +6,6 @@ import sys
 import numpy as np
 
 import penstock as ps
-from rescales import AtRandom
 from sessions import interpret, quick_session
 
 EPOCHS = 3
@@ -36,6 +35,11 @@ def query():
     return stream.group_by("area").window("6 seconds", slide="2 seconds").agg(n=ps.sum("n"), c=ps.count())
 
 
+def back_and_forth(seen):
+    """Two channels and three in turn: some keys of a segment move, the others stay behind a mask."""
+    return [ps.Rescale(0, 3 - seen.epoch % 2, "consistent")]
+
+
 if __name__ == "__main__":
     interpret(quick_session())
     output, checkpoint, *rest = sys.argv[1:]
@@ -43,7 +47,7 @@ if __name__ == "__main__":
         ps.parquet(output),
         checkpoint=checkpoint,
         channels=2,
-        policy=AtRandom(5, every=1, most=4),
+        policy=back_and_forth,
         keep_epochs=1,
         takeover=bool(rest),
     ).wait()

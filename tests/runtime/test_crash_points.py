@@ -63,10 +63,10 @@ class Home:
         end(process)
         return code
 
-    def rows(self):
+    def rows(self, *, swept=True):
         found = {}
         for part in ("out", "state/late", "state/rejects"):
-            assert not list((self.path / part / "_staging").iterdir()), part
+            assert not swept or not list((self.path / part / "_staging").iterdir()), part
             files = ps.delivered(self.path / part)
             assert len(files) == len(list((self.path / part).glob("*.parquet")))
             found[part] = fetched(f"SELECT * FROM read_parquet({files}) ORDER BY ALL") if files else []
@@ -170,7 +170,8 @@ def stall(whole, home, point):
         assert "LostCheckpoint" in home.log(), home.log()
     finally:
         end(first)
-    assert home.rows() == before
+    # Its workers may have gone on writing to staging, where nobody reads and the next start sweeps.
+    assert home.rows(swept=False) == before
     assert Checkpoint(Location(str(home.path / "state"))).latest().epoch_id.drain
 
 
