@@ -1,5 +1,4 @@
-"""The driver dies at every point between two durable steps, stalls there, or loses power: results "
-"exactly once."""
+"""The driver dies at any point between two durable steps, stalls there, or loses power: exactly once."""
 
 import json
 import os
@@ -175,6 +174,7 @@ def stall(whole, home, point):
     assert Checkpoint(Location(str(home.path / "state"))).latest().epoch_id.drain
 
 
+@pytest.mark.soak  # test_ownership.py stalls a driver without Spark at the same steps, in seconds
 def test_a_driver_that_stalls_and_wakes_after_a_takeover_fails_and_leaves_no_trace(whole, tmp_path):
     """Defect 1: a stalled first driver that wakes up must fail, not commit."""
     chance = seeded()

@@ -62,6 +62,7 @@ def check(tmp_path: Path, epochs: int, kills: int, places: str = ALL) -> None:
         assert moved == still
 
 
+@pytest.mark.soak  # test_crash_points.py kills at chosen points of a run that moves state
 def test_output_is_the_same_after_a_kill_while_state_moves(tmp_path):
     # Windows beside a left outer join, and sessions.
     check(tmp_path, epochs=3, kills=1, places="14")
