@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock import durable
-from penstock.durable import Step
+from penstock.durable import Purpose
 
 PACKAGE = Path(__file__).parent.parent / "src" / "penstock"
 
@@ -63,11 +63,11 @@ def test_every_durable_operation_has_a_step():
 
 PROGRAM = """
 import sys
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.state.storage import Location
 folder = Location.of(sys.argv[1])
 for number in range(3):
-    folder.write(f"{number}.json", b"x" * number, Step.PLAN)
+    folder.write(f"{number}.json", b"x" * number, Purpose.PLAN)
 """
 
 
@@ -101,7 +101,7 @@ def test_operations_are_recorded_in_order_with_their_bytes(tmp_path):
     assert run(tmp_path / "a", PENSTOCK_RECORD=str(tmp_path / "record")) == 0
     lines = [json.loads(line) for line in (tmp_path / "record" / "operations").read_text().splitlines()]
     assert [each["operation"] for each in lines[:4]] == ["write", "sync", "rename", "sync folder"]
-    assert {each["step"] for each in lines} == {Step.PLAN}
+    assert {each["step"] for each in lines} == {Purpose.PLAN}
     assert (tmp_path / "record" / "bytes" / lines[9]["bytes"]).read_bytes() == b"xx"
 
 
@@ -123,7 +123,7 @@ def test_a_failure_passes_or_lasts():
 
 def passes(failure):
     try:
-        failure.at(Step.PLAN, "write")
+        failure.at(Purpose.PLAN, "write")
     except OSError as error:
         return error.errno != errno.EIO
     return True

@@ -3,7 +3,7 @@
 import random
 
 from penstock import durable
-from penstock.durable import Step
+from penstock.durable import Purpose
 from power_loss import PowerLoss, losses
 
 
@@ -11,7 +11,7 @@ def recorded(tmp_path, monkeypatch, act):
     """What `act` does under a folder, as a record."""
     root = tmp_path / "root"
     root.mkdir()
-    monkeypatch.setattr(durable, "_record", durable._Record(tmp_path / "record"))
+    monkeypatch.setattr(durable, "_record", durable._Recorder(tmp_path / "record"))
     act(root)
     return PowerLoss(tmp_path / "record", root)
 
@@ -28,7 +28,7 @@ def disks(power, tmp_path, at, count=60):
 
 
 def write(path, content):
-    with durable.writing(path, Step.PLAN):
+    with durable.writing(path, Purpose.PLAN):
         path.write_bytes(content)
 
 
@@ -41,9 +41,9 @@ def test_bytes_and_names_that_were_not_synced_may_be_lost(tmp_path, monkeypatch)
 def test_what_was_synced_with_its_folder_is_never_lost(tmp_path, monkeypatch):
     def act(root):
         write(root / "a", b"xyz")
-        durable.sync(root / "a", Step.PLAN)
-        durable.rename(root / "a", root / "b", Step.PLAN)
-        durable.sync_folder(root, Step.PLAN)
+        durable.sync(root / "a", Purpose.PLAN)
+        durable.rename(root / "a", root / "b", Purpose.PLAN)
+        durable.sync_folder(root, Purpose.PLAN)
 
     power = recorded(tmp_path, monkeypatch, act)
     assert disks(power, tmp_path, 4) == {(("b", b"xyz"),)}
@@ -52,11 +52,11 @@ def test_what_was_synced_with_its_folder_is_never_lost(tmp_path, monkeypatch):
 def test_a_rename_happens_whole_or_not_at_all(tmp_path, monkeypatch):
     def act(root):
         write(root / "b", b"old")
-        durable.sync(root / "b", Step.PLAN)
-        durable.sync_folder(root, Step.PLAN)
+        durable.sync(root / "b", Purpose.PLAN)
+        durable.sync_folder(root, Purpose.PLAN)
         write(root / "a", b"new")
-        durable.sync(root / "a", Step.PLAN)
-        durable.rename(root / "a", root / "b", Step.PLAN)
+        durable.sync(root / "a", Purpose.PLAN)
+        durable.rename(root / "a", root / "b", Purpose.PLAN)
 
     power = recorded(tmp_path, monkeypatch, act)
     old, new = ("b", b"old"), ("b", b"new")
@@ -66,9 +66,9 @@ def test_a_rename_happens_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_a_deleted_file_may_come_back(tmp_path, monkeypatch):
     def act(root):
         write(root / "a", b"x")
-        durable.sync(root / "a", Step.PLAN)
-        durable.sync_folder(root, Step.PLAN)
-        durable.delete(root / "a", Step.COLLECT)
+        durable.sync(root / "a", Purpose.PLAN)
+        durable.sync_folder(root, Purpose.PLAN)
+        durable.delete(root / "a", Purpose.COLLECT)
 
     power = recorded(tmp_path, monkeypatch, act)
     assert disks(power, tmp_path, 4) == {(), (("a", b"x"),)}

@@ -1,6 +1,6 @@
 """Files that must survive a kill or a loss of power: all syncs, renames, cuts and deletions of them.
 
-Each operation names its `Step`: what it is done for. Together, step and operation are a **crash point**.
+Each operation names its `Purpose`. Together, purpose and operation are a **crash point**.
 Four environment variables let tests use them; without these variables a point costs a few comparisons:
 
 - `PENSTOCK_DIE_AT="manifest/rename"` kills the process just before that operation, `"manifest/rename:3"`
@@ -27,7 +27,7 @@ from typing import Final, Literal
 
 __all__ = [
     "Operation",
-    "Step",
+    "Purpose",
     "cut",
     "delete",
     "link",
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-class Step(StrEnum):
+class Purpose(StrEnum):
     """What a durable operation is done for."""
 
     CHECKPOINT = "checkpoint"
@@ -92,14 +92,14 @@ Operation = Literal["write", "sync", "rename", "link", "cut", "delete", "sync fo
 
 
 @contextmanager
-def writing(path: str | os.PathLike[str], step: Step) -> Iterator[None]:
+def writing(path: str | os.PathLike[str], step: Purpose) -> Iterator[None]:
     """Write to a file inside of this block; what is written lasts once the file is synced."""
     _before(step, "write")
     yield
     _after(step, "write", path)
 
 
-def sync(path: str | os.PathLike[str], step: Step) -> None:
+def sync(path: str | os.PathLike[str], step: Purpose) -> None:
     """Return when all bytes of a file are on disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -108,14 +108,14 @@ def sync(path: str | os.PathLike[str], step: Step) -> None:
         os.close(handle)
 
 
-def sync_handle(handle: int, path: str | os.PathLike[str], step: Step) -> None:
+def sync_handle(handle: int, path: str | os.PathLike[str], step: Purpose) -> None:
     """Return when all bytes of an open file are on disk; `path` is its name for the record."""
     _before(step, "sync")
     os.fdatasync(handle)
     _after(step, "sync", path)
 
 
-def sync_folder(path: str | os.PathLike[str], step: Step) -> None:
+def sync_folder(path: str | os.PathLike[str], step: Purpose) -> None:
     """Return when the names in a folder are on disk."""
     _before(step, "sync folder")
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -127,21 +127,21 @@ def sync_folder(path: str | os.PathLike[str], step: Step) -> None:
     _after(step, "sync folder", path)
 
 
-def rename(path: str | os.PathLike[str], to: str | os.PathLike[str], step: Step) -> None:
+def rename(path: str | os.PathLike[str], to: str | os.PathLike[str], step: Purpose) -> None:
     """Give a file another name and replace what had it; lasts once the folder is synced."""
     _before(step, "rename")
     Path(path).replace(to)
     _after(step, "rename", path, to)
 
 
-def link(path: str | os.PathLike[str], to: str | os.PathLike[str], step: Step) -> None:
+def link(path: str | os.PathLike[str], to: str | os.PathLike[str], step: Purpose) -> None:
     """Give a file a second name; raise FileExistsError if something has it."""
     _before(step, "link")
     os.link(path, to)
     _after(step, "link", path, to)
 
 
-def make_folder(path: str | os.PathLike[str], step: Step) -> None:
+def make_folder(path: str | os.PathLike[str], step: Purpose) -> None:
     """Make a folder and its parents, each with a name that lasts."""
     missing = [each for each in (Path(path), *Path(path).parents) if not each.exists()]
     for each in reversed(missing):
@@ -149,21 +149,21 @@ def make_folder(path: str | os.PathLike[str], step: Step) -> None:
         sync_folder(each.parent, step)
 
 
-def cut(handle: int, path: str | os.PathLike[str], size: int, step: Step) -> None:
+def cut(handle: int, path: str | os.PathLike[str], size: int, step: Purpose) -> None:
     """Cut an open file to `size` bytes; lasts once it is synced."""
     _before(step, "cut")
     os.ftruncate(handle, size)
     _after(step, "cut", path)
 
 
-def delete(path: str | os.PathLike[str], step: Step) -> None:
+def delete(path: str | os.PathLike[str], step: Purpose) -> None:
     """Delete a file; a missing one is not an error."""
     _before(step, "delete")
     Path(path).unlink(missing_ok=True)
     _after(step, "delete", path)
 
 
-def reached(step: Step, note: str = "") -> None:
+def reached(step: Purpose, note: str = "") -> None:
     """A crash point without a file, such as an answer to a client; the record keeps the note as its path."""
     _before(step, "reach")
     _after(step, "reach", note)
@@ -177,7 +177,7 @@ class _Death:
         self.point, self.left, self.signal = point, int(times or 1), number
         self._lock = threading.Lock()
 
-    def at(self, step: Step, operation: Operation) -> None:
+    def at(self, step: Purpose, operation: Operation) -> None:
         if self.point != f"{step}/{operation}":
             return
         with self._lock:
@@ -196,7 +196,7 @@ class _Failure:
         self.left = int(number.rstrip("+") or 1)
         self._lock = threading.Lock()
 
-    def at(self, step: Step, operation: Operation) -> None:
+    def at(self, step: Purpose, operation: Operation) -> None:
         if self.point != f"{step}/{operation}":
             return
         with self._lock:
@@ -205,7 +205,7 @@ class _Failure:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-class _Record:
+class _Recorder:
     """A folder with one line for each operation, and the bytes of files under the digest of their content.
 
     Several processes append to the same file; a lock on it keeps the order of operations.
@@ -217,7 +217,7 @@ class _Record:
         self._lines = folder / "operations"
         self._lock = threading.Lock()
 
-    def add(self, step: Step, operation: Operation, path: str, to: str) -> None:
+    def add(self, step: Purpose, operation: Operation, path: str, to: str) -> None:
         line: dict[str, str] = {"step": step, "operation": operation, "path": path}
         if to:
             line["to"] = to
@@ -243,10 +243,10 @@ _STOPS_AT: Final = "PENSTOCK_STOP_AT"
 _SIGNALS: Final = {_DIES_AT: signal.SIGKILL, _STOPS_AT: signal.SIGSTOP}
 _deaths = [_Death(os.environ[name], number) for name, number in _SIGNALS.items() if name in os.environ]
 _failure = _Failure(os.environ[_FAILS_AT]) if _FAILS_AT in os.environ else None
-_record = _Record(Path(os.environ[_RECORDS_IN])) if _RECORDS_IN in os.environ else None
+_record = _Recorder(Path(os.environ[_RECORDS_IN])) if _RECORDS_IN in os.environ else None
 
 
-def _before(step: Step, operation: Operation) -> None:
+def _before(step: Purpose, operation: Operation) -> None:
     for death in _deaths:
         death.at(step, operation)
     if _failure is not None:
@@ -254,7 +254,7 @@ def _before(step: Step, operation: Operation) -> None:
 
 
 def _after(
-    step: Step, operation: Operation, path: str | os.PathLike[str], to: str | os.PathLike[str] = ""
+    step: Purpose, operation: Operation, path: str | os.PathLike[str], to: str | os.PathLike[str] = ""
 ) -> None:
     if _record is not None:
         _record.add(step, operation, os.fspath(path), os.fspath(to))

@@ -16,12 +16,12 @@ import pytest
 from pyarrow import flight
 
 from ingest.gate_processes import Served
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import PenstockError
 from penstock.ingest import Client, Connection
 from raw_push import SCHEMA, RawPush, ask, numbers, ranges, rows
 
-OF_GATES = {each for each in Step if each.name.startswith("GATE_")} | {Step.CATALOGUE}
+OF_GATES = {each for each in Purpose if each.name.startswith("GATE_")} | {Purpose.CATALOGUE}
 STREAM, READER = "reports/1", "traffic"
 BATCH = 12_000
 """Rows of about 0.6 MB, so that two fill a log file of 1 MiB."""
@@ -192,12 +192,12 @@ def controller_scenario(folder, monkeypatch, **environment):
 
 @pytest.mark.parametrize("times", [1, 4])
 def test_a_controller_that_dies_at_a_point_forgets_no_answer(tmp_path, monkeypatch, times):
-    point = f"{Step.CONTROLLER}/reach:{times}"
+    point = f"{Purpose.CONTROLLER}/reach:{times}"
     assert controller_scenario(tmp_path, monkeypatch, PENSTOCK_DIE_AT=point) == 1
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("times", range(1, 12))
 def test_a_controller_that_dies_at_any_point_forgets_no_answer(tmp_path, monkeypatch, times):
-    point = f"{Step.CONTROLLER}/reach:{times}"
+    point = f"{Purpose.CONTROLLER}/reach:{times}"
     assert controller_scenario(tmp_path, monkeypatch, PENSTOCK_DIE_AT=point) == 1

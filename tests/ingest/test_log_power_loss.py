@@ -11,7 +11,7 @@ import pytest
 
 from ingest.test_log import Written
 from penstock import durable
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.ingest.limits import Limits
 from penstock.ingest.log import catalogue
 from penstock.ingest.log.log import Log
@@ -27,7 +27,7 @@ class Acknowledging(Written):
 
     def _durable(self, entries):
         for each in entries:
-            durable.reached(Step.GATE_GROUP, json.dumps([each.stream, each.sequence + each.rows]))
+            durable.reached(Purpose.GATE_GROUP, json.dumps([each.stream, each.sequence + each.rows]))
         super()._durable(entries)
 
 
@@ -59,7 +59,7 @@ class Scenario:
         written.log.catalogue.add_schema("reports", SCHEMA)
         written.log.catalogue.add_reader(*READER)
         written.log.catalogue.sync()
-        durable.reached(Step.CATALOGUE, "remembered")
+        durable.reached(Purpose.CATALOGUE, "remembered")
 
     def write(self, written):
         """One to three records, sent again until they are durable."""
@@ -76,7 +76,7 @@ class Scenario:
 
     def commit(self, written):
         self.committed = {each: self.chance.randint(low, self.nexts[each]) for each, low in self.low()}
-        durable.reached(Step.GATE_RETENTION, json.dumps(self.committed))
+        durable.reached(Purpose.GATE_RETENTION, json.dumps(self.committed))
         written.log.delete_below({READER: self.committed})
 
     def low(self):
@@ -86,7 +86,7 @@ class Scenario:
 def recorded(folder, seed, monkeypatch):
     monkeypatch.setattr(catalogue, "_SPARE", 512)
     monkeypatch.setattr(catalogue, "_TIMES", 1)
-    monkeypatch.setattr(durable, "_record", durable._Record(folder / "record"))
+    monkeypatch.setattr(durable, "_record", durable._Recorder(folder / "record"))
     Scenario(folder / "gate", seed).run(monkeypatch)
     monkeypatch.undo()
     return PowerLoss(folder / "record", folder / "gate")
@@ -95,11 +95,11 @@ def recorded(folder, seed, monkeypatch):
 def expected(power, at):
     """The acknowledged end of each stream, its committed position, and whether the reader was remembered."""
     ends, committed = dict.fromkeys(STREAMS, 0), dict.fromkeys(STREAMS, 0)
-    for stream, end in map(json.loads, power.notes(at, Step.GATE_GROUP)):
+    for stream, end in map(json.loads, power.notes(at, Purpose.GATE_GROUP)):
         ends[stream] = max(ends[stream], end)
-    for said in map(json.loads, power.notes(at, Step.GATE_RETENTION)):
+    for said in map(json.loads, power.notes(at, Purpose.GATE_RETENTION)):
         committed = said
-    return ends, committed, bool(power.notes(at, Step.CATALOGUE))
+    return ends, committed, bool(power.notes(at, Purpose.CATALOGUE))
 
 
 def check(folder, ends, committed, *, remembered):
@@ -133,10 +133,10 @@ def survive(monkeypatch, seed, count):
         power = recorded(base, seed, monkeypatch)
         done = {(each["step"], each["operation"]) for each in power.operations}
         assert {
-            (Step.CATALOGUE, "rename"),
-            (Step.GATE_RETENTION, "delete"),
-            (Step.GATE_SEGMENT, "cut"),
-            (Step.GATE_GROUP, "sync"),
+            (Purpose.CATALOGUE, "rename"),
+            (Purpose.GATE_RETENTION, "delete"),
+            (Purpose.GATE_SEGMENT, "cut"),
+            (Purpose.GATE_GROUP, "sync"),
         } <= done
         for number, (at, chance) in enumerate(losses(power, seed, count)):
             disk = base / "disk"

@@ -18,7 +18,7 @@ import penstock as ps
 from oracle import fetched
 from penstock import durable
 from penstock.connect import EpochId
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.runtime.checkpoint import Checkpoint, epoch_of
 from penstock.runtime.going_back import go_back
 from penstock.runtime.spark.offsets import SparkOffsets
@@ -29,8 +29,8 @@ from runtime.test_ownership import claimed, happen, spark_epochs
 
 VICTIM = Path(__file__).with_name("crash_victim.py")
 # Done by workers, which count for themselves; a worker that dies fails the run.
-OF_WORKERS = {Step.SEGMENT, Step.MASK, Step.RESULT}
-OF_DRIVERS = list(Step)[: list(Step).index(Step.GATE_GROUP)]
+OF_WORKERS = {Purpose.SEGMENT, Purpose.MASK, Purpose.RESULT}
+OF_DRIVERS = list(Purpose)[: list(Purpose).index(Purpose.GATE_GROUP)]
 # Between the begin of an epoch and the end of its commit.
 STALLS = (
     "plan/link",
@@ -106,7 +106,7 @@ def points(home):
 
 def test_every_step_of_a_driver_is_reached(whole, tmp_path, monkeypatch):
     reached = {point.partition("/")[0] for point in points(whole)}
-    monkeypatch.setattr(durable, "_record", durable._Record(tmp_path / "record"))
+    monkeypatch.setattr(durable, "_record", durable._Recorder(tmp_path / "record"))
     checkpoint = claimed(tmp_path / "state")
     happen(checkpoint, 0)
     happen(checkpoint, 1)
@@ -193,9 +193,9 @@ def committed(power, at):
     """The newest epoch whose manifest was durable after the first operations of a record."""
     linked = newest = ""
     for each in power.operations[:at]:
-        if each["step"] == Step.MANIFEST and each["operation"] == "link":
+        if each["step"] == Purpose.MANIFEST and each["operation"] == "link":
             linked = Path(each["to"]).name
-        elif each["step"] == Step.MANIFEST and each["operation"] == "sync folder":
+        elif each["step"] == Purpose.MANIFEST and each["operation"] == "sync folder":
             newest = linked
     return newest
 

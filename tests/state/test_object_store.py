@@ -14,11 +14,11 @@ from pyarrow import fs
 
 import penstock as ps
 from penstock.connect import EpochId, ResultFile, ResultFormat, Results, SinkContext
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.state import segments
 from penstock.state.storage import Location
 
-STEP = Step.MANIFEST
+STEP = Purpose.MANIFEST
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from penstock.connect.sinks import (
     memory,
     parquet,
 )
-from penstock.connect.source import CORRUPT, REASON, Source, SourceContext, Taken
+from penstock.connect.source import CORRUPT, REASON, EpochTaken, Source, SourceContext
 from penstock.connect.sources import (
     SOURCES,
     DataFrameSource,
@@ -41,6 +41,7 @@ __all__ = [
     "DeltaSink",
     "EachSink",
     "EpochId",
+    "EpochTaken",
     "FilesSource",
     "GatesSource",
     "MemorySink",
@@ -54,7 +55,6 @@ __all__ = [
     "SinkContext",
     "Source",
     "SourceContext",
-    "Taken",
     "console",
     "dataframe",
     "delivered",

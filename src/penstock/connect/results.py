@@ -13,7 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.state.storage import Location
 
 if TYPE_CHECKING:
@@ -132,7 +132,9 @@ class ResultFile:
         if not table.num_rows:
             return
         if self._writer is None:
-            self._stream = self._open_files.enter_context(self._target.folder.output(self._name, Step.RESULT))
+            self._stream = self._open_files.enter_context(
+                self._target.folder.output(self._name, Purpose.RESULT)
+            )
             self._writer = self._open()
         self._writer.write_table(table)
         self._rows += table.num_rows
@@ -142,7 +144,7 @@ class ResultFile:
         if self._writer is not None:
             self._writer.close()
             self._open_files.close()
-            self._target.folder.sync(self._name, Step.RESULT)
+            self._target.folder.sync(self._name, Purpose.RESULT)
 
     def receipt(self) -> Output | None:
         """The receipt of what was written, if anything; only after the file is closed."""

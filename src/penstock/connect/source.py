@@ -23,7 +23,7 @@ from penstock.state.storage import Location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CORRUPT", "REASON", "Source", "SourceContext", "Taken"]
+__all__ = ["CORRUPT", "REASON", "EpochTaken", "Source", "SourceContext"]
 
 _log = logging.getLogger("penstock.run")
 
@@ -52,7 +52,7 @@ class SourceContext:
 
 
 @dataclass(frozen=True)
-class Taken:
+class EpochTaken:
     """What an epoch took of a source: its tuples, and the files that they came from, if they did."""
 
     rows: int = 0
@@ -84,7 +84,7 @@ class Source(ABC):
         """The tuples of an epoch's files, given as URIs, as a DataFrame that is not streaming."""
         raise NotImplementedError
 
-    def took_all(self, taken: Taken) -> bool:
+    def took_all(self, taken: EpochTaken) -> bool:
         """Whether an epoch that took this has taken all that there was; `idle` depends on it.
 
         The default is for a source without a limit for an epoch.

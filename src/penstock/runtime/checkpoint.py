@@ -23,7 +23,7 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.connect import EpochId
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import CheckpointInUse, DamagedCheckpoint, ForeignCheckpoint
 from penstock.query import KEPT_EPOCHS
 from penstock.runtime.ownership import Ownership
@@ -125,7 +125,7 @@ class Checkpoint:
         """Delete what earlier owners left unfinished, and write the record of the query if there is none."""
         self._forget_unfinished()
         if not self.root.has(_QUERY):
-            self._create(self.root, _QUERY, record, Step.CHECKPOINT)
+            self._create(self.root, _QUERY, record, Purpose.CHECKPOINT)
         self._check_query(record["fingerprint"], record["query"])
 
     def hold(self) -> None:
@@ -164,9 +164,9 @@ class Checkpoint:
     def commit(self, manifest: Manifest) -> None:
         """Record that an epoch happened; from now on a replay of it does nothing."""
         # Workers synced the bytes of what the manifest names; the names in the folder are synced here.
-        self.segments.sync_names(Step.SEGMENT)
+        self.segments.sync_names(Purpose.SEGMENT)
         name = f"{manifest.epoch_id}.json"
-        self._create(self.manifests, name, manifest.to_json(), Step.MANIFEST)
+        self._create(self.manifests, name, manifest.to_json(), Purpose.MANIFEST)
         self._named[name] = _Named.by(manifest)
 
     def plan(self, epoch_id: EpochId) -> EpochPlan | None:
@@ -176,7 +176,7 @@ class Checkpoint:
 
     def write_plan(self, epoch_id: EpochId, plan: EpochPlan) -> None:
         """Record what an epoch will do, so that a replay does the same."""
-        self._create(self.plans, f"{epoch_id}.json", plan.to_json(), Step.PLAN)
+        self._create(self.plans, f"{epoch_id}.json", plan.to_json(), Purpose.PLAN)
 
     def collect(self, *, orphans: bool) -> None:
         """Delete old plans and manifests, and the segments and routers that no remaining one names.
@@ -198,13 +198,13 @@ class Checkpoint:
         if orphans:
             dead = _Named(frozenset(self.segments.names()), frozenset(self.routers.names()))
             for name in self.between.names():
-                self.between.delete(name, Step.COLLECT)
+                self.between.delete(name, Purpose.COLLECT)
         for name in dead.files - living.files:
-            self.segments.delete(name, Step.COLLECT)
+            self.segments.delete(name, Purpose.COLLECT)
         self._collect_routers(set(dead.routers - living.routers))
         for name in old:
-            self.manifests.delete(name, Step.COLLECT)
-            self.plans.delete(name, Step.COLLECT)
+            self.manifests.delete(name, Purpose.COLLECT)
+            self.plans.delete(name, Purpose.COLLECT)
             self._named.pop(name, None)
 
     def _collect_routers(self, dead: set[str]) -> None:
@@ -213,7 +213,7 @@ class Checkpoint:
             for name in _records(self.plans)[-self.kept :]:
                 dead -= EpochPlan.from_json(load(self.plans, name)).routers()
         for name in dead:
-            self.routers.delete(name, Step.COLLECT)
+            self.routers.delete(name, Purpose.COLLECT)
 
     def _names_of(self, name: str) -> "_Named | None":
         """What a manifest names, None if it is damaged; only the owner writes, so each is read once."""
@@ -273,14 +273,14 @@ class Checkpoint:
         for folder in (self.root, self.plans, self.manifests, self.routers):
             for name in folder.names():
                 if name.startswith("_"):
-                    folder.delete(name, Step.OWNER)
+                    folder.delete(name, Purpose.OWNER)
         # Spark writes its records in the same way, under names such as .12.<random>.tmp.
         for folder in (self.spark / "offsets", self.spark / "commits"):
             for name in folder.names():
                 if name.startswith(".") and name.endswith(".tmp"):
-                    folder.delete(name, Step.OWNER)
+                    folder.delete(name, Purpose.OWNER)
 
-    def _create(self, folder: Location, name: str, value: Any, step: Step) -> None:
+    def _create(self, folder: Location, name: str, value: Any, step: Purpose) -> None:
         try:
             folder.create(name, seal(value), step, sure=self.hold)
         except (FileExistsError, FileNotFoundError):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.compile import Feed
 from penstock.connect import Begins, Delivery, EpochId, Output, ResultFormat, Results, Sink, SinkContext
 from penstock.connect.results import ResultFile
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import BadSink
 from penstock.query import quoted
 from penstock.runtime.epoch_input import EpochInput
@@ -46,7 +46,7 @@ class OpenSink:
         if not self.sink.keeps_files:
             self.target.folder.make()
             for name in self.target.folder.names():
-                self.target.folder.delete(name, Step.COLLECT)
+                self.target.folder.delete(name, Purpose.COLLECT)
         context = SinkContext(
             id=self.id,
             name=self.name,
@@ -76,7 +76,7 @@ class OpenSink:
         self._delivery.committed(self._epoch)
         if not self.sink.keeps_files:
             for output in outputs:
-                self.target.folder.delete(output.name, Step.COLLECT)
+                self.target.folder.delete(output.name, Purpose.COLLECT)
 
     def close(self) -> None:
         """Close the sink at the end of the run."""

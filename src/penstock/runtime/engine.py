@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
 from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
 from penstock.connect.sinks.parquet import ParquetFiles
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import BadSink
 from penstock.query import Query, RunOptions, Stream
 from penstock.routing import Resources
@@ -190,7 +190,7 @@ class _Aside:
     def _open(self, folder: Location, kind: str) -> ParquetFiles:
         given = self.options.late if kind == "late" else self.options.rejects
         shared = given is not None and given.shared
-        return ParquetFiles(folder, f"{self.id}-{kind}", kind, self.begins, shared, Step.ASIDE)
+        return ParquetFiles(folder, f"{self.id}-{kind}", kind, self.begins, shared, Purpose.ASIDE)
 
 
 def _resources(stage: Stage, options: RunOptions) -> Resources:

@@ -10,10 +10,10 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.connect import EpochId, Taken
+from penstock.connect import EpochId, EpochTaken
 from penstock.connect.results import Output
 from penstock.connect.sinks.parquet import ParquetFiles
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Advance, Seen
 from penstock.query import Stream
@@ -62,7 +62,7 @@ class Epoch:
     before: Manifest
     intake: EpochInput
     phases: Phases
-    taken: Mapping[str, Taken] = field(default_factory=dict)
+    taken: Mapping[str, EpochTaken] = field(default_factory=dict)
     frontiers: dict[str, Frontier] = field(default_factory=dict)
     moved: dict[int, StageRecord] = field(default_factory=dict)
     records: dict[int, StageRecord] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Epoch:
             delivery.forget(outputs)
         for handed in self.intake.handed.values():
             for output in handed.outputs:
-                handed.folder.delete(output.name, Step.COLLECT)
+                handed.folder.delete(output.name, Purpose.COLLECT)
         for side in self.sides:
             side.release()
 
@@ -250,7 +250,7 @@ class Epoch:
     def _whole(self, stream: Stream, rows: int) -> bool:
         """Whether the epoch took all that the stream's source had."""
         own = self.intake.seen.get(stream.name, StreamSeen(rows=0)).rows
-        taken = replace(self.taken.get(stream.name, Taken()), rows=rows if own is None else own)
+        taken = replace(self.taken.get(stream.name, EpochTaken()), rows=rows if own is None else own)
         return stream.source is None or stream.source.took_all(taken)
 
     def _seen(self, stream: Stream) -> dict[str, int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.connect import EpochId, Taken
+from penstock.connect import EpochId, EpochTaken
 from penstock.errors import DamagedCheckpoint, LostCheckpoint
 from penstock.query import Stream
 from penstock.runtime.epoch import Epoch, RunSetup
@@ -53,7 +53,7 @@ class Offered:
 
     session: SparkSession
     arrivals: Mapping[str, DataFrame] = field(default_factory=dict)
-    taken: Mapping[str, Taken] = field(default_factory=dict)
+    taken: Mapping[str, EpochTaken] = field(default_factory=dict)
     notes: Mapping[str, SourceNote] = field(default_factory=dict)
 
 

@@ -14,7 +14,7 @@ go forward again.
 from typing import Any
 
 from penstock.connect import EpochId
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import CheckpointInUse, DamagedCheckpoint, NoCheckpoint, UnknownEpoch
 from penstock.runtime.checkpoint import Checkpoint, epoch_of
 from penstock.runtime.ownership import holder
@@ -137,15 +137,15 @@ def _move(root: Location, part: str, names: list[str], aside: Location) -> None:
     if not names:
         return
     target = aside / part
-    target.make(Step.GO_BACK)
+    target.make(Purpose.GO_BACK)
     inner = target.uri.removeprefix(root.uri).lstrip("/")
     for name in names:
         # Hadoop keeps a checksum beside each file of Spark's.
         for each in (name, f".{name}.crc"):
             if (root / part).has(each):
-                root.move(f"{part}/{each}", f"{inner}/{each}", Step.GO_BACK)
-    target.sync_names(Step.GO_BACK)
-    (root / part).sync_names(Step.GO_BACK)
+                root.move(f"{part}/{each}", f"{inner}/{each}", Purpose.GO_BACK)
+    target.sync_names(Purpose.GO_BACK)
+    (root / part).sync_names(Purpose.GO_BACK)
 
 
 def _load(checkpoint: Checkpoint) -> dict[str, Any] | None:
@@ -154,4 +154,4 @@ def _load(checkpoint: Checkpoint) -> dict[str, Any] | None:
 
 
 def _store(checkpoint: Checkpoint, record: dict[str, Any]) -> None:
-    checkpoint.root.write(_RECORD, seal(record), Step.GO_BACK)
+    checkpoint.root.write(_RECORD, seal(record), Purpose.GO_BACK)

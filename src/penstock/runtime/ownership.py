@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import CheckpointError, CheckpointInUse, LostCheckpoint
 from penstock.state.sealed import load, seal
 from penstock.state.storage import Location
@@ -83,14 +83,14 @@ class Ownership:
     @classmethod
     def take(cls, folder: Location, run: str, *, takeover: bool) -> "Ownership":
         """Become the owner, unless another run may be; with `takeover`, whoever has it."""
-        folder.make(Step.OWNER)
+        folder.make(Purpose.OWNER)
         known = _numbers(folder)
         last = known[-1] if known else 0
         if not takeover:
             _refuse_if_held(folder, last)
         found = cls(folder, last + 1)
         try:
-            folder.create(found._name(_RECORD), seal(asdict(Owner.here(last + 1, run))), Step.OWNER)
+            folder.create(found._name(_RECORD), seal(asdict(Owner.here(last + 1, run))), Purpose.OWNER)
             found.check()
         except (FileExistsError, FileNotFoundError, LostCheckpoint) as error:
             raise CheckpointInUse(
@@ -98,7 +98,7 @@ class Ownership:
             ) from error
         for name in folder.names():
             if not name.startswith(f"{found.number:012d}."):
-                folder.delete(name, Step.OWNER)
+                folder.delete(name, Purpose.OWNER)
         return found
 
     def check(self) -> None:
@@ -114,7 +114,7 @@ class Ownership:
     def release(self) -> None:
         """Let the next run begin without a takeover."""
         if self.number in _numbers(self.folder):
-            self.folder.write(self._name(_RELEASED), b"", Step.OWNER)
+            self.folder.write(self._name(_RELEASED), b"", Purpose.OWNER)
 
     def _name(self, suffix: str) -> str:
         return f"{self.number:012d}{suffix}"

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
 from penstock.routing import HashPair
 from penstock.runtime.spark.routes import route_column
@@ -35,7 +35,7 @@ class Routers:
         data = router.to_bytes()
         name = f"{_digest(data)}.router"
         if not self.folder.has(name):
-            self.folder.write(name, data, Step.ROUTER)
+            self.folder.write(name, data, Purpose.ROUTER)
         self._hold(name, router)
         return name
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint, MissingSegment
 from penstock.state.storage import Location
 
@@ -77,11 +77,11 @@ def store(  # noqa: PLR0913 -- the parts of the receipt
 ) -> Segment:
     """Write rows as a new segment of a table, within the given bounds."""
     name = f"{label}-{uuid4().hex[:12]}.arrow"
-    with folder.output(name, Step.SEGMENT) as stream:
+    with folder.output(name, Purpose.SEGMENT) as stream:
         hashing = _Hashing(stream)
         with pa.PythonFile(hashing, mode="w") as file, pa.ipc.new_file(file, rows.schema) as writer:
             writer.write_table(rows)
-    folder.sync(name, Step.SEGMENT)
+    folder.sync(name, Purpose.SEGMENT)
     return Segment(name, table, first, end, rows.num_rows, hashing.size, level, checksum=hashing.digest)
 
 
@@ -128,9 +128,9 @@ def masked(folder: Location, segment: Segment, stays: Mask) -> Segment:
         stays = before
     name = f"{segment.name.removesuffix('.arrow')}-{uuid4().hex[:12]}.mask"
     bits = np.packbits(stays).tobytes()
-    with folder.output(name, Step.MASK) as stream:
+    with folder.output(name, Purpose.MASK) as stream:
         stream.write(zlib.crc32(bits).to_bytes(_CHECKSUM, "little") + bits)
-    folder.sync(name, Step.MASK)
+    folder.sync(name, Purpose.MASK)
     return replace(segment, rows=int(np.count_nonzero(stays)), mask=name, held=len(stays))
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from penstock import durable
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import BadPath
 from penstock.extras import extra
 
@@ -82,7 +82,7 @@ class Location:
                 else:
                     yield from (self / info.base_name).walk(wanted)
 
-    def make(self, step: Step = Step.CHECKPOINT) -> None:
+    def make(self, step: Purpose = Purpose.CHECKPOINT) -> None:
         """Create the folder and its parents, durably."""
         if self.local:
             durable.make_folder(self.path, step)
@@ -108,7 +108,7 @@ class Location:
         with self.files.open_input_stream(f"{self.path}/{name}") as stream:
             return bytes(stream.read())
 
-    def write(self, name: str, data: bytes, step: Step) -> None:
+    def write(self, name: str, data: bytes, step: Purpose) -> None:
         """Write a whole file, all at once or not at all, and durably."""
         if not self.local:
             self._upload(name, data, step)
@@ -117,7 +117,9 @@ class Location:
         self.move(hidden, name, step)
         self.sync_names(step)
 
-    def create(self, name: str, data: bytes, step: Step, *, sure: Callable[[], None] | None = None) -> None:
+    def create(
+        self, name: str, data: bytes, step: Purpose, *, sure: Callable[[], None] | None = None
+    ) -> None:
         """Write a whole new file durably, all at once or not at all; FileExistsError if the name is taken.
 
         Of several writers one succeeds. `sure` is called last before the file gets its name and may refuse by
@@ -141,18 +143,18 @@ class Location:
             self.delete(hidden, step)
         self.sync_names(step)
 
-    def _upload(self, name: str, data: bytes, step: Step) -> None:
+    def _upload(self, name: str, data: bytes, step: Purpose) -> None:
         with self.output(name, step) as stream:
             stream.write(data)
 
-    def _hidden(self, name: str, data: bytes, step: Step) -> str:
+    def _hidden(self, name: str, data: bytes, step: Purpose) -> str:
         """A file with the data, on disk, under a name that nothing reads."""
         hidden = f"_{name}.{uuid4().hex[:8]}"
         self._upload(hidden, data, step)
         self.sync(hidden, step)
         return hidden
 
-    def move(self, name: str, to: str, step: Step) -> None:
+    def move(self, name: str, to: str, step: Purpose) -> None:
         """Rename within the folder and replace an existing file; `sync_names` makes it last.
 
         An object store copies, then deletes; the new name shows the whole file or nothing.
@@ -163,7 +165,7 @@ class Location:
             durable.reached(step)
             self.files.move(f"{self.path}/{name}", f"{self.path}/{to}")
 
-    def delete(self, name: str, step: Step) -> None:
+    def delete(self, name: str, step: Purpose) -> None:
         """Remove a file; a missing file is not an error."""
         if self.local:
             durable.delete(f"{self.path}/{name}", step)
@@ -172,7 +174,7 @@ class Location:
             self.files.delete_file(f"{self.path}/{name}")
 
     @contextmanager
-    def output(self, name: str, step: Step) -> Iterator[Any]:
+    def output(self, name: str, step: Purpose) -> Iterator[Any]:
         """A stream to write a new file to; on a local disk the file lasts once it is synced."""
         path = f"{self.path}/{name}"
         with durable.writing(path if self.local else "", step), self.files.open_output_stream(path) as stream:
@@ -184,13 +186,13 @@ class Location:
             return pa.memory_map(f"{self.path}/{name}")
         return self.files.open_input_file(f"{self.path}/{name}")
 
-    def sync(self, name: str, step: Step) -> None:
+    def sync(self, name: str, step: Purpose) -> None:
         """Make the bytes of a written file survive a loss of power; object stores do so on closing."""
         if self.local:
             path = f"{self.path}/{name}"
             durable.sync(path, step)
 
-    def sync_names(self, step: Step) -> None:
+    def sync_names(self, step: Purpose) -> None:
         """Make the names in the folder survive a loss of power."""
         if self.local:
             durable.sync_folder(self.path, step)

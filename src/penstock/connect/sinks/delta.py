@@ -9,7 +9,7 @@ from penstock import durable
 from penstock.connect.checks import path_text, printable
 from penstock.connect.results import EpochId, ResultFormat, Results
 from penstock.connect.sink import Begins, Delivery, Sink, SinkContext
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import BadSink, SinkError
 from penstock.extras import extra
 from penstock.state.storage import Location
@@ -82,13 +82,13 @@ class _DeltaDelivery(Delivery):
             for each in results.files
         ]
         # What the transaction names lasts before it, and the transaction before the manifest.
-        self.folder.sync_names(Step.DELIVERY)
-        durable.reached(Step.DELIVERY)
+        self.folder.sync_names(Purpose.DELIVERY)
+        durable.reached(Purpose.DELIVERY)
         properties = CommitProperties(app_transactions=[Transaction(self.app, epoch.version)])
         table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
         log = self.folder / "_delta_log"
-        log.sync(f"{DeltaTable(self.folder.uri).version():020d}.json", Step.DELIVERY)
-        log.sync_names(Step.DELIVERY)
+        log.sync(f"{DeltaTable(self.folder.uri).version():020d}.json", Purpose.DELIVERY)
+        log.sync_names(Purpose.DELIVERY)
 
 
 def _refuse_ahead(done: int | None, app: str, folder: Location, begins: Begins) -> None:

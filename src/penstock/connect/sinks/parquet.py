@@ -22,7 +22,7 @@ from uuid import uuid4
 from penstock.connect.checks import flag, one_of, path_text
 from penstock.connect.results import EpochId, Output, ResultFormat, Results
 from penstock.connect.sink import Begins, Delivery, Sink, SinkContext
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import BadPath, BadSink, DamagedCheckpoint, SinkError
 from penstock.state.sealed import load, seal
 from penstock.state.storage import Location
@@ -57,7 +57,7 @@ class ParquetFiles:
     output: str
     begins: Begins
     shared: bool = False
-    step: Step = Step.DELIVERY
+    step: Purpose = Purpose.DELIVERY
     _delivered: int = 0
 
     def __post_init__(self) -> None:

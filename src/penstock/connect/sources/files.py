@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from penstock.connect.checks import flag, path_text, short, whole_number
-from penstock.connect.source import CORRUPT, REASON, Source, SourceContext, Taken
+from penstock.connect.source import CORRUPT, REASON, EpochTaken, Source, SourceContext
 from penstock.connect.sources.csv_headers import CsvHeader, grouped
 from penstock.errors import BadSource
 from penstock.expressions.schema import quoted
@@ -64,7 +64,7 @@ class FilesSource(Source):
             reader = reader.option("maxBytesPerTrigger", self.bytes_per_epoch)
         return self._frame(reader, context.schema.ddl(), Location.of(self.path).for_spark)
 
-    def took_all(self, taken: Taken) -> bool:
+    def took_all(self, taken: EpochTaken) -> bool:
         """Whether the epoch stayed below its limit."""
         if self.files_per_epoch is not None:
             return taken.files < self.files_per_epoch

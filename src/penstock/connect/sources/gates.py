@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from penstock.connect.checks import printable, short, whole_number
-from penstock.connect.source import Source, SourceContext, Taken
+from penstock.connect.source import EpochTaken, Source, SourceContext
 from penstock.errors import BadSource
 from penstock.expressions.durations import microseconds
 from penstock.expressions.schema import Schema
@@ -53,7 +53,7 @@ class GatesSource(Source):
             )
         return replace(self, inlet=inlet, stream_column=column.name)
 
-    def took_all(self, taken: Taken) -> bool:
+    def took_all(self, taken: EpochTaken) -> bool:
         """Whether the epoch stayed below its limit."""
         return self.rows_per_epoch is None or taken.rows < self.rows_per_epoch
 

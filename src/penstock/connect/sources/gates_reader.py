@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from penstock.connect.source import SourceContext
 from penstock.connect.sources.gates import GatesSource
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.ingest.reader import GateWatch, Gathering, InletReader, Offsets, Part
 from penstock.ingest.security import Access
 from penstock.state.storage import Location
@@ -154,5 +154,5 @@ def _name_of_reader(folder: Location) -> str:
     """A name that stays with the checkpoint: for each reader, gates keep what it has not committed."""
     folder.make()
     if not folder.has(_NAME):
-        folder.write(_NAME, uuid.uuid4().hex.encode(), Step.SOURCE)
+        folder.write(_NAME, uuid.uuid4().hex.encode(), Purpose.SOURCE)
     return folder.read(_NAME).decode()

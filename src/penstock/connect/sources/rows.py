@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from penstock.connect.source import Source, SourceContext
 from penstock.connect.sources.files import FilesSource
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import BadSource
 from penstock.expressions.schema import Column, Schema
 from penstock.state.storage import Location
@@ -55,11 +55,11 @@ def _keep(folder: Location, number: int, table: pa.Table) -> None:
     name = f"{number:08d}.parquet"
     if folder.has(name):
         return
-    with folder.output(f"_{name}", Step.SOURCE) as stream:
+    with folder.output(f"_{name}", Purpose.SOURCE) as stream:
         pq.write_table(table, stream)
-    folder.sync(f"_{name}", Step.SOURCE)
-    folder.move(f"_{name}", name, Step.SOURCE)
-    folder.sync_names(Step.SOURCE)
+    folder.sync(f"_{name}", Purpose.SOURCE)
+    folder.move(f"_{name}", name, Purpose.SOURCE)
+    folder.sync_names(Purpose.SOURCE)
     if folder.local:
         # Spark reads files in the order of their modification time, to the millisecond.
         os.utime(f"{folder.path}/{name}", (1_000_000_000 + number, 1_000_000_000 + number))

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock import durable
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import BadGate, BadMessage, NoGate, TooMany
 from penstock.ingest.wire.flight import Address
 from penstock.ingest.wire.protocol import inlet_of
@@ -197,10 +197,10 @@ class DirectoryStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """What is done inside of this block is durable after it, whole or not at all."""
-        durable.reached(Step.CONTROLLER, "before")
+        durable.reached(Purpose.CONTROLLER, "before")
         with self._base:
             yield
-        durable.reached(Step.CONTROLLER, "after")
+        durable.reached(Purpose.CONTROLLER, "after")
 
     def gates(self) -> list[tuple[str, bool]]:
         """All gates: address, and whether it is draining."""

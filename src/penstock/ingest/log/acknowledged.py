@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock import durable
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.ingest.log.record import checksum
 
 __all__ = ["AcknowledgedEnd"]
@@ -32,7 +32,7 @@ class AcknowledgedEnd:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with durable.writing(path, Step.GATE_ACKNOWLEDGED):
+        with durable.writing(path, Purpose.GATE_ACKNOWLEDGED):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         self._turn, self.segment, self.end = max(self._read(0), self._read(1))
         self.unsynced = False
@@ -58,7 +58,7 @@ class AcknowledgedEnd:
     def sync(self) -> None:
         """Make it durable."""
         if self.unsynced:
-            durable.sync_handle(self._file, self._path, Step.GATE_ACKNOWLEDGED)
+            durable.sync_handle(self._file, self._path, Purpose.GATE_ACKNOWLEDGED)
             self.unsynced = False
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class AcknowledgedEnd:
         self._turn += 1
         self.segment, self.end = segment, end
         place = _PLACE.pack(self._turn, segment, end)
-        with durable.writing(self._path, Step.GATE_ACKNOWLEDGED):
+        with durable.writing(self._path, Purpose.GATE_ACKNOWLEDGED):
             os.pwrite(self._file, place + _SUM.pack(checksum(place)), self._turn % 2 * _SLOT)
         self.unsynced = True
 

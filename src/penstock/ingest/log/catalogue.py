@@ -21,7 +21,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from penstock import durable
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import DamagedLog, TooLarge, UnknownInlet, WrongSchema
 from penstock.ingest.log.record import checksum
 from penstock.ingest.wire.protocol import inlet_of
@@ -66,8 +66,8 @@ class Catalogue:
             self._apply(line)
             self.size = end
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        durable.cut(self._file, path, self.size, Step.CATALOGUE)
-        durable.sync_folder(path.parent, Step.CATALOGUE)
+        durable.cut(self._file, path, self.size, Purpose.CATALOGUE)
+        durable.sync_folder(path.parent, Purpose.CATALOGUE)
         self._live = len(self._whole())
         self._unsynced, self._unsound = True, False
         if not self.log:
@@ -143,7 +143,7 @@ class Catalogue:
     def _sync(self) -> None:
         # After a failed sync nobody knows what is on disk; only a new file is sure to hold all of it.
         self._unsound = True
-        durable.sync_handle(self._file, self._path, Step.CATALOGUE)
+        durable.sync_handle(self._file, self._path, Purpose.CATALOGUE)
         self._unsynced = self._unsound = False
         self._synced = self.size
 
@@ -164,8 +164,8 @@ class Catalogue:
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
         try:
             _write_at(file, fresh, 0, content)
-            durable.sync_handle(file, fresh, Step.CATALOGUE)
-            durable.rename(fresh, self._path, Step.CATALOGUE)
+            durable.sync_handle(file, fresh, Purpose.CATALOGUE)
+            durable.rename(fresh, self._path, Purpose.CATALOGUE)
         except BaseException:
             os.close(file)
             raise
@@ -173,7 +173,7 @@ class Catalogue:
         self._file, self.size, self._live = file, len(content), len(content)
         # Until the folder is synced the old file could come back, and lines that are only in the new one go.
         self._unsound = True
-        durable.sync_folder(self._path.parent, Step.CATALOGUE)
+        durable.sync_folder(self._path.parent, Purpose.CATALOGUE)
         self._unsynced = self._unsound = False
         self._synced = self.size
 
@@ -238,7 +238,7 @@ class Catalogue:
 
 
 def _write_at(file: int, path: Path, at: int, content: bytes) -> None:
-    with durable.writing(path, Step.CATALOGUE):
+    with durable.writing(path, Purpose.CATALOGUE):
         if os.pwrite(file, content, at) < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import BadGate, DamagedLog, RangeNotHeld
 from penstock.ingest.limits import Limits
 from penstock.ingest.log.acknowledged import AcknowledgedEnd
@@ -348,7 +348,7 @@ class Log:
         gone = sorted(numbers)
         if gone:
             for number in gone:
-                self.files.delete(number, Step.GATE_RETENTION)
+                self.files.delete(number, Purpose.GATE_RETENTION)
             self.files.sync_deletions()
             self.catalogue.unlinked(gone)
 
@@ -374,7 +374,7 @@ class Log:
             if segment is None or not segment.size:
                 with self._lock:
                     self.held.segments.pop(number, None)
-                self.files.delete(number, Step.GATE_SEGMENT)
+                self.files.delete(number, Purpose.GATE_SEGMENT)
             elif not any(each.segment == number for each in self.damage):
                 # A damaged segment has no index: it is scanned, and its damage reported, at every start.
                 write_index(self.files.index_path(number), segment.size, segment.lines)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock import durable
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.ingest.log.record import RecordHeader, checksum
 
 __all__ = ["SegmentFiles", "SegmentWriter", "read_index", "write_index"]
@@ -59,7 +59,7 @@ def write_index(path: Path, size: int, lines: Sequence[IndexLine]) -> None:
         writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
     content = sink.getvalue()
     data = checksum(content).to_bytes(8, "little") + content.to_pybytes()
-    with durable.writing(path, Step.GATE_INDEX):
+    with durable.writing(path, Purpose.GATE_INDEX):
         path.write_bytes(data)
 
 
@@ -122,7 +122,7 @@ class SegmentWriter:
         self._path = path
         self._stage = stage
         self.size = size
-        with durable.writing(path, Step.GATE_SEGMENT):
+        with durable.writing(path, Purpose.GATE_SEGMENT):
             self._file = _open(path)
             with suppress(OSError):
                 os.posix_fallocate(self._file, size, max(most - size, 1))
@@ -130,7 +130,7 @@ class SegmentWriter:
     def write(self, parts: Sequence[Any]) -> None:
         """Write all parts, one after the other; together they are whole blocks."""
         for whole in self._stage.fill(parts):
-            with durable.writing(self._path, Step.GATE_GROUP):
+            with durable.writing(self._path, Purpose.GATE_GROUP):
                 rest = whole
                 while rest:
                     written = os.pwrite(self._file, rest, self.size)
@@ -139,18 +139,18 @@ class SegmentWriter:
 
     def sync(self) -> None:
         """Return when all that was written is on disk."""
-        durable.sync_handle(self._file, self._path, Step.GATE_GROUP)
+        durable.sync_handle(self._file, self._path, Purpose.GATE_GROUP)
 
     def cut(self, size: int) -> None:
         """Cut off what was written after `size`."""
-        durable.cut(self._file, self._path, size, Step.GATE_SEGMENT)
+        durable.cut(self._file, self._path, size, Purpose.GATE_SEGMENT)
         self.size = size
-        durable.sync_handle(self._file, self._path, Step.GATE_SEGMENT)
+        durable.sync_handle(self._file, self._path, Purpose.GATE_SEGMENT)
 
     def close(self) -> None:
         """Give back the space that was not used and close the file."""
         with suppress(OSError):
-            durable.cut(self._file, self._path, self.size, Step.GATE_SEGMENT)
+            durable.cut(self._file, self._path, self.size, Purpose.GATE_SEGMENT)
         with suppress(OSError):  # everything in it that counts was synced before
             os.close(self._file)
 
@@ -185,7 +185,7 @@ class SegmentFiles:
         """Continue a segment after its first `size` bytes; the name of a new one is made durable."""
         writer = SegmentWriter(self.path(number), size, most, self._stage)
         try:
-            durable.sync_folder(self.folder, Step.GATE_SEGMENT)
+            durable.sync_folder(self.folder, Purpose.GATE_SEGMENT)
         except OSError:
             writer.close()
             raise
@@ -208,14 +208,14 @@ class SegmentFiles:
         self._forget(number)
         path = self.path(number)
         with path.open("r+b") as file:
-            durable.cut(file.fileno(), path, size, Step.GATE_SEGMENT)
-            durable.sync_handle(file.fileno(), path, Step.GATE_SEGMENT)
+            durable.cut(file.fileno(), path, size, Purpose.GATE_SEGMENT)
+            durable.sync_handle(file.fileno(), path, Purpose.GATE_SEGMENT)
 
     def sync(self, number: int) -> None:
         """Return when a segment is on disk: after a kill its end may be in the system's cache only."""
-        durable.sync(self.path(number), Step.GATE_SEGMENT)
+        durable.sync(self.path(number), Purpose.GATE_SEGMENT)
 
-    def delete(self, number: int, step: Step) -> None:
+    def delete(self, number: int, step: Purpose) -> None:
         """Remove a segment and its index; maps of it that readers still hold stay valid.
 
         The index goes first: one without its segment would speak of another segment of that number.
@@ -226,11 +226,11 @@ class SegmentFiles:
 
     def delete_index(self, number: int) -> None:
         """Remove an index; it costs the next start a scan."""
-        durable.delete(self.index_path(number), Step.GATE_INDEX)
+        durable.delete(self.index_path(number), Purpose.GATE_INDEX)
 
     def sync_deletions(self) -> None:
         """Return when files that were deleted cannot come back."""
-        durable.sync_folder(self.folder, Step.GATE_RETENTION)
+        durable.sync_folder(self.folder, Purpose.GATE_RETENTION)
 
     def _forget(self, number: int) -> None:
         with self._lock:

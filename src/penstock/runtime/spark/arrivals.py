@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField
 
-from penstock.connect import Taken
+from penstock.connect import EpochTaken
 from penstock.query import Stream, quoted
 from penstock.runtime.sources import OpenSource
 from penstock.runtime.spark.plans import (
@@ -55,14 +55,14 @@ class Arrivals:
                 found[source.stream.name] = source.read(frame.sparkSession, files_of(branch))
         return found
 
-    def files_taken(self, query: StreamingQuery) -> dict[str, Taken]:
+    def files_taken(self, query: StreamingQuery) -> dict[str, EpochTaken]:
         """The files that the epoch takes, of streams for which it matters whether those are all."""
         if all(each.idle is None for each in self.streams):
             return {}
         found = {}
         for source, branch in self._branches(query):
             files, size = files_taken(branch)
-            found[source.stream.name] = Taken(files=files, bytes=size)
+            found[source.stream.name] = EpochTaken(files=files, bytes=size)
         return found
 
     def _branches(self, query: StreamingQuery) -> Iterator[tuple[OpenSource, Any]]:

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-from penstock.durable import Step
+from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
 from penstock.state.storage import Location
 
@@ -90,13 +90,13 @@ class SparkOffsets:
         names = [only, f".{only}.crc"] if only else folder.names()
         new = [name for name in names if f"{place}/{name}" not in self._synced and folder.has(name)]
         self._synced |= {f"{place}/{name}" for name in new}
-        found: list[Callable[[], None]] = [partial(folder.sync, name, Step.OFFSETS) for name in new]
+        found: list[Callable[[], None]] = [partial(folder.sync, name, Purpose.OFFSETS) for name in new]
         if new:
-            found.append(partial(folder.sync_names, Step.OFFSETS))
+            found.append(partial(folder.sync_names, Purpose.OFFSETS))
         # Spark made the folders; their names must last too, up to that of its part in the checkpoint.
         for depth in range(1, place.count("/") + 3) if f"{place}/" not in self._synced else ():
             above = Location(folder.uri.rsplit("/", depth)[0])
-            found.append(partial(above.sync_names, Step.OFFSETS))
+            found.append(partial(above.sync_names, Purpose.OFFSETS))
         self._synced.add(f"{place}/")
         return found
 
