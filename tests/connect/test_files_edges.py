@@ -53,6 +53,22 @@ def test_csv_columns_go_by_header_in_each_file(folder, tmp_path):
     assert (run.counts.rows, run.counts.rejected) == (4, 0)
 
 
+@pytest.mark.parametrize(("limit", "epochs"), [({}, 1), ({"bytes_per_epoch": 1}, 3)], ids=["default", "one"])
+def test_an_epoch_takes_files_up_to_a_number_of_bytes(folder, tmp_path, limit, epochs):
+    """Defect 12: a first epoch took everything that was there, whatever its size."""
+    for number in range(3):
+        (folder / f"{number}.csv").write_text(f"k,v,time\na,{number},2024-01-01T00:00:01Z\n")
+    rows, run = collected(csv_stream(folder, **limit), tmp_path)
+    assert len(rows) == 3
+    assert len([each for each in run.progress if each.rows]) == epochs
+
+
+def test_every_source_has_a_limit_for_an_epoch():
+    """Defect 12: the defaults take a finite part of what waits."""
+    assert ps.files("in").bytes_per_epoch == 2**30
+    assert ps.gates("127.0.0.1:7400").rows_per_epoch == 1_000_000
+
+
 def test_a_folder_in_the_path_gives_a_column(folder, tmp_path):
     for k in ("a", "b"):
         (folder / f"k={k}").mkdir()
@@ -156,7 +172,7 @@ def test_no_file_is_said_at_once(path, reason, folder, tmp_path):
 def test_a_checkpoint_where_spark_cannot_write_is_refused_with_what_is_missing(folder):
     """Defect 28: the run failed with a trace of Hadoop."""
     (folder / "a.csv").write_text("v,time,k\n1.5,2024-01-01T00:00:01Z,a\n")
-    with pytest.raises(BadPath, match=r"no file system for s3a://b/state/spark: .*hadoop-aws:3\."):
+    with pytest.raises(BadPath, match=r"no file system for s3a://b/state: .*hadoop-aws:3\."):
         csv_stream(folder).start(ps.memory(), checkpoint="s3://b/state")
 
 

@@ -332,12 +332,14 @@ def test_a_second_controller_on_one_folder_is_refused(tmp_path):
 
 def test_expected_streams_hold_the_frontier_back_until_they_are_idle():
     """Newcomer 4: a stream that is known and of which no tuple has come promises nothing."""
-    seen = Frontier().advance({"a": 100}, now=0, delay=0, idle=50, waiting=["b"])
+    seen = Frontier().advance({"a": 100}, steady=0, looked=0, delay=0, idle=50, waiting=["b"])
     assert seen.value is None
-    assert seen.advance({"a": 200}, now=50, delay=0, idle=50, waiting=["b"]).value is None
-    assert seen.advance({"a": 200}, now=51, delay=0, idle=50, waiting=["b"]).value == 200
-    assert seen.advance({"a": 200, "b": 150}, now=10, delay=0, idle=50).value == 150
-    assert seen.advance({"a": 200}, now=10**9, delay=0, idle=None, waiting=["b"]).value is None
+    assert seen.advance({"a": 200}, steady=50, looked=50, delay=0, idle=50, waiting=["b"]).value is None
+    assert seen.advance({"a": 200}, steady=51, looked=51, delay=0, idle=50, waiting=["b"]).value == 200
+    assert seen.advance({"a": 200, "b": 150}, steady=10, looked=10, delay=0, idle=50).value == 150
+    assert (
+        seen.advance({"a": 200}, steady=10**9, looked=10**9, delay=0, idle=None, waiting=["b"]).value is None
+    )
 
 
 def test_an_offset_names_the_streams_of_a_gate_that_is_away(tmp_path):

@@ -86,6 +86,7 @@ def check(tmp_path: Path, epochs: int, kills: int) -> None:
     assert survived == whole
 
 
+@pytest.mark.soak  # test_crash_points.py kills at chosen points of the commit
 def test_output_is_the_same_after_a_kill(tmp_path):
     check(tmp_path, epochs=6, kills=1)
 

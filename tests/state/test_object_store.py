@@ -112,7 +112,7 @@ def test_s3a_and_s3_are_one_place():
 def test_the_parquet_sink_replaces_what_came_before(bucket, tmp_path):
     sink, schema = ps.parquet(f"{bucket}/out"), pa.schema([("n", pa.int64())])
     for _ in range(2):
-        context = SinkContext(name="o", schema=schema, folder=Location.of(tmp_path), session=None)
+        context = SinkContext(name="o", id="c-0", schema=schema, folder=Location.of(tmp_path), session=None)
         delivery, target = sink.open(context), sink.writes(context.folder)
         file = ResultFile(target, schema)
         file.write(pa.table({"n": [1, 2]}))

@@ -57,8 +57,8 @@ class SparkEngine:
         options.check_stages(len(subqueries.stages))
         spark = options.session or spark_session()
         root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))
+        check_filesystem(spark, root.for_spark)
         folder = replace(Checkpoint(root), kept=options.keep_epochs).identified()
-        check_filesystem(spark, folder.spark.for_spark)
         deliveries = [
             OpenSink(
                 sink=sink,
