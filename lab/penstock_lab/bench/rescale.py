@@ -69,7 +69,9 @@ def rescale(
         for name, run in engines.items():
             for each, files in sets:
                 found[name] = _measured(spark, name, run, each, files)
-    return report_here("rescale", seed, _rows(found, data), [_ratio(found, quick), *_agreement(found, data)])
+    return report_here(
+        "rescale", seed, _rows(found, data), [_ratio(found, quick=quick), *_agreement(found, data)]
+    )
 
 
 def _of(*each: KeyedPayloads | None) -> list[KeyedPayloads]:
@@ -118,7 +120,7 @@ def _row(name: str, measured: Measured, keys: int) -> dict[str, Value]:
     }
 
 
-def _ratio(found: dict[str, Measured], quick: bool) -> Check:  # noqa: FBT001
+def _ratio(found: dict[str, Measured], *, quick: bool) -> Check:
     theirs, ours = (found[name].rescaled.standstill.whole_s for name in (SPARK, STEPS))
     value = round(theirs / max(ours, _SHORTEST_S), 2)
     return Check(

@@ -132,10 +132,8 @@ class Location:
             if not _put_if_absent(self.uri, name, data):
                 raise FileExistsError(f"{self.uri}/{name}")
             return
-        hidden = f"_{name}.{uuid4().hex[:8]}"
+        hidden = self._hidden(name, data, step)
         try:
-            self._upload(hidden, data, step)
-            self.sync(hidden, step)
             if sure is not None:
                 sure()
             durable.link(f"{self.path}/{hidden}", f"{self.path}/{name}", step)
