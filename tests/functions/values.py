@@ -1,9 +1,9 @@
-"""Edge values of every type, and expressions evaluated by Spark and by DuckDB for comparison."""
+"""Edge values and random values of every type, and expressions evaluated by Spark and by a channel's DuckDB."""
 
 import datetime as dt
 import math
+import string
 from decimal import Decimal
-from itertools import product
 
 import pyarrow as pa
 
@@ -11,85 +11,97 @@ from penstock.expressions.duck import evaluate
 from penstock.expressions.types import arrow_type
 from penstock.functions import translated
 
+ERROR = "error"
 UTC = dt.UTC
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
+COLUMNS_OF_A_TYPE = 3
 EDGES = {
     "tinyint": [-128, -7, -1, 0, 1, 2, 3, 127, None],
-    "smallint": [-(2**15), -7, 0, 1, 2, 2**15 - 1, None],
-    "int": [-(2**31), -100, -7, -3, -1, 0, 1, 2, 3, 5, 20, 256, 2**31 - 1, None],
-    "bigint": [-(2**63), -(2**31) - 1, -7, -1, 0, 1, 2, 3, 233, 10**15, 2**63 - 1, None],
+    "smallint": [-(2**15), -7, -1, 0, 1, 2, 2**15 - 1, None],
+    "int": [-(2**31), -100, -7, -3, -1, 0, 1, 2, 3, 5, 12, 20, 29, 256, 2024, 2**31 - 1, None],
+    "bigint": [-(2**63), -(2**31) - 1, -7, -1, 0, 1, 2, 3, 65, 233, 10**15, 2**63 - 1, None],
     "float": [math.nan, math.inf, -math.inf, -0.0, 0.0, 1.5, -2.5, 3.25, 1e30, None],
-    "double": [math.nan, math.inf, -math.inf, -0.0, 0.0, 0.1, 0.5, 1.5, -1.5, 2.5, -2.5, 1e300, 99999.999, 9.2e18, None],
-    "decimal(10,2)": [Decimal("-99999999.99"), Decimal("-1.50"), Decimal("0.00"), Decimal("0.01"), Decimal("2.50"), None],
+    "double": [
+        *(math.nan, math.inf, -math.inf, -0.0, 0.0, 0.1, 0.5, 1.5, -1.5, 2.5, -2.5),
+        *(1e300, 99999.999, 9.2e18, 2.0**63, -(2.0**63), 4503599627370497.5, None),
+    ],
+    "decimal(10,2)": [*map(Decimal, ("-99999999.99", "-1.50", "0.00", "0.01", "2.50")), None],
     "decimal(5,0)": [Decimal(-99999), Decimal(0), Decimal(7), None],
-    "string": ["", "a", "A b", " x ", "héllo", "日本語", "a,b,c", "l", "%", "1", "straße", "ÀÉ", "e\u0301x", "😀y", "a\nb", "İ", "ǅ", "Σς", None],
+    "decimal(38,3)": [Decimal("-1" + "0" * 34 + ".125"), Decimal("0.001"), Decimal("9" * 35 + ".999"), None],
+    "string": [
+        *("", "a", "A b", " x ", "héllo", "日本語", "a,b,c", "l", "%", "a%", "1", "straße", "ÀÉ", "é"),
+        *("e\u0301x", "😀y", "a\nb", "İ", "ǅ", "Σς", "_", "ab ab", "\u00a0x\u00a0", "\tx", None),
+    ],
     "boolean": [True, False, None],
-    "date": [dt.date(1, 1, 1), dt.date(1582, 10, 15), dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2000, 2, 29), dt.date(2024, 1, 31), dt.date(2024, 12, 30), None],
+    "date": [
+        *(dt.date(1, 1, 1), dt.date(1582, 10, 15), dt.date(1900, 2, 28), dt.date(1969, 12, 31)),
+        *(dt.date(1970, 1, 1), dt.date(2000, 2, 29), dt.date(2021, 1, 3), dt.date(2024, 1, 31)),
+        *(dt.date(2024, 12, 30), dt.date(9999, 12, 31), None),
+    ],
     "timestamp": [
         dt.datetime(1900, 1, 1, 0, 0, 0, 1, UTC),
         dt.datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
-        dt.datetime(1970, 1, 1, tzinfo=UTC),
+        _EPOCH,
         dt.datetime(2000, 2, 29, 12, 34, 56, 789000, UTC),
         dt.datetime(2024, 3, 10, 7, 30, 0, 100000, UTC),
+        dt.datetime(2024, 3, 10, 7, 30, 1, 99999, UTC),
         dt.datetime(2024, 12, 30, 23, 59, 59, 999999, UTC),
         None,
     ],
 }
 EDGES["timestamp_ntz"] = [each and each.replace(tzinfo=None) for each in EDGES["timestamp"]]
-MOST_ROWS = 400
-MOST_RAISING = 3
+_LETTERS = string.ascii_letters + string.digits + " ,.%_éßñ日😀"
+_RANGES = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 
 
-def rows_of(kinds, chance, most=MOST_ROWS):
-    """Rows of edge values: all combinations, or a sample of them."""
-    every = list(product(*(EDGES[kind] for kind in kinds)))
-    return every if len(every) <= most else chance.sample(every, most)
+def random_value(kind, chance):
+    """A value of a type: small or of any size."""
+    if kind in _RANGES:
+        return chance.choice((chance.randint(-40, 40), chance.randrange(-(2 ** _RANGES[kind]), 2 ** _RANGES[kind])))
+    if kind == "float":
+        return float(chance.randint(-4000, 4000)) / 8
+    if kind == "double":
+        return chance.choice((chance.uniform(-50, 50), chance.gauss(0, 1) * 10 ** chance.randint(-20, 20)))
+    if kind.startswith("decimal("):
+        digits, scale = map(int, kind[8:-1].split(","))
+        return Decimal(chance.randrange(-(10 ** min(digits, 15)), 10 ** min(digits, 15))).scaleb(-scale)
+    if kind == "string":
+        return "".join(chance.choices(_LETTERS, k=chance.randint(0, 9)))
+    if kind == "boolean":
+        return chance.random() < 0.5
+    if kind == "date":
+        return dt.date(1600, 1, 1) + dt.timedelta(chance.randint(0, 200_000))
+    found = dt.datetime(1902, 1, 1, tzinfo=UTC) + dt.timedelta(microseconds=chance.randrange(6 * 10**15))
+    return found if kind == "timestamp" else found.replace(tzinfo=None)
 
 
-def table_of(kinds, rows):
-    """Rows as an Arrow table with columns c0, c1, …"""
-    names = [f"c{place}" for place in range(len(kinds))]
-    columns = [pa.array([row[place] for row in rows], arrow_type(kind)) for place, kind in enumerate(kinds)]
-    return pa.table(columns, names=names) if names else pa.table({"none": [0] * len(rows)})
+def names_of(kind):
+    """The columns of a type in the table of values."""
+    plain = "".join(each if each.isalnum() else "_" for each in kind)
+    return [f"{plain}_{place}" for place in range(COLUMNS_OF_A_TYPE)]
 
 
-ERROR = "error"
+TYPES = {name: kind for kind in EDGES for name in names_of(kind)}
+"""The type of every column in the table of values."""
 
 
-class SparkOracle:
-    """Expressions as Spark evaluates them."""
-
-    def __init__(self, session):
-        self.session = session
-
-    def values(self, sql, table, raising=()):
-        """The type and the values, `ERROR` for rows of which it is known that they raise.
-
-        One job evaluates all other rows together, so if Spark raises for one of them, all are `ERROR`. Rows that
-        should raise are evaluated one by one, and only a few of them: a job each takes its time.
-        """
-        kind = self.session.createDataFrame(table.slice(0, 0)).selectExpr(f"{sql} AS v").schema["v"].dataType
-        fine = [place for place in range(table.num_rows) if place not in set(raising)]
-        found = dict(zip(fine, self._together(sql, table.take(fine)), strict=True))
-        for place in raising[:MOST_RAISING]:
-            (found[place],) = self._together(sql, table.slice(place, 1))
-        for place in raising[MOST_RAISING:]:
-            found[place] = ERROR
-        return kind.simpleString(), [found[place] for place in range(table.num_rows)]
-
-    def _together(self, sql, table):
-        from pyspark.errors import PySparkException  # noqa: PLC0415
-
-        try:
-            frame = self.session.createDataFrame(table).selectExpr(f"{sql} AS v")
-            return frame.toArrow()["v"].to_pylist()
-        except PySparkException:
-            return [ERROR] * table.num_rows
+def table_of_values(chance, rows):
+    """A table with some columns of every type: edge values and random ones in any combination."""
+    columns = {}
+    for name, kind in TYPES.items():
+        values = [
+            chance.choice(EDGES[kind]) if chance.random() < 0.7 else random_value(kind, chance)
+            for _ in range(rows)
+        ]
+        columns[name] = pa.array(values, arrow_type(kind))
+    return pa.table(columns)
 
 
-def channel_values(sql, table, kinds):
-    """The same in a channel: the type, and the values."""
-    found = translated(sql, {f"c{place}": kind for place, kind in enumerate(kinds)})
-    return found.type, _channel(found, table)
+def channel_values(sql, table, setting=None):
+    """The type and the values in a channel, `ERROR` where it raises; Uncertified if it is left to Spark."""
+    found = translated(sql, TYPES, *([setting] if setting else []))
+    columns = [name for name in TYPES if f'"{name}"' in found.sql]
+    return found.type, _channel(found, table.select(columns or list(TYPES)[:1]))
 
 
 def _channel(found, table):
@@ -97,19 +109,78 @@ def _channel(found, table):
 
     try:
         values = evaluate(f"SELECT {found.sql} AS v FROM input", table)["v"]
-        kind = arrow_type(found.type)
-        return values.cast(kind if not pa.types.is_timestamp(kind) else values.type).to_pylist()
     except (duckdb.Error, pa.ArrowInvalid):
         if table.num_rows == 1:
             return [ERROR]
-        half = table.num_rows // 2
-        return _channel(found, table.slice(0, half)) + _channel(found, table.slice(half))
+        rows = [table.slice(row, 1) for row in range(table.num_rows)]
+        return [value for row in rows for value in _channel(found, row)]
+    # Later steps build on the type that DuckDB has, so it has to be the one that is claimed.
+    assert _plain_type(values.type) == _plain_type(arrow_type(found.type)), (found, values.type)
+    return listed(values)
+
+
+def listed(values):
+    """Values of a column for Python; times as numbers, since Python's end with the year 9999."""
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
+    if pa.types.is_date(values.type):
+        return values.cast(pa.int32()).to_pylist()
+    return values.to_pylist()
+
+
+def _plain_type(kind):
+    return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
+
+
+def spark_values(frame, texts, raising):
+    """The types and the values of expressions in Spark, in one job.
+
+    A row of which a channel says that an expression raises is left out for this expression. If Spark raises for any
+    other row, the expression is found by halving, and its values are `ERROR`.
+    """
+    schema = frame.selectExpr(*(f"{text} AS v{place}" for place, text in enumerate(texts))).schema
+    types = {text: each.dataType.simpleString() for text, each in zip(texts, schema, strict=True)}
+    values = {}
+    _evaluate(frame, list(texts), raising, values)
+    return types, values
+
+
+def _evaluate(frame, texts, raising, values):
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    columns = [
+        f"CASE WHEN row IN ({', '.join(map(str, raising[text]))}) THEN NULL ELSE {text} END AS v{place}"
+        if raising[text]
+        else f"{text} AS v{place}"
+        for place, text in enumerate(texts)
+    ]
+    try:
+        found = frame.selectExpr("row", *columns).toArrow().sort_by("row")
+    except PySparkException:
+        if len(texts) == 1:
+            values[texts[0]] = [ERROR] * frame.count()
+            return
+        half = len(texts) // 2
+        _evaluate(frame, texts[:half], raising, values)
+        _evaluate(frame, texts[half:], raising, values)
+        return
+    for place, text in enumerate(texts):
+        values[text] = listed(found[f"v{place}"])
+
+
+def raises_in_spark(frame, text, row):
+    """Whether Spark raises for a row."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        frame.where(f"row = {row}").selectExpr(f"{text} AS v").toArrow()
+    except PySparkException:
+        return True
+    return False
 
 
 def plain(value):
     """A value for comparison: NaN equals NaN, and the sign of a zero counts."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else (value, math.copysign(1, value))
-    if isinstance(value, dt.datetime):
-        return value.replace(tzinfo=None)
     return value

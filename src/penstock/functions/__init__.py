@@ -1,12 +1,15 @@
 """The scalar functions and operators that a channel may evaluate, each certified against Spark."""
 
 from penstock.functions import arithmetic, casts, comparison, mathematics, text, times
-from penstock.functions.function import FUNCTIONS, Form, Function
-from penstock.functions.translate import DEFAULT, SqlSetting, Translated, Uncertified, translated
+from penstock.functions.casts import CASTS
+from penstock.functions.function import FUNCTIONS, GROUPS, Form, Function
+from penstock.functions.translation import DEFAULT, SqlSetting, Translated, Uncertified, translated
 
 __all__ = [
+    "CASTS",
     "DEFAULT",
     "FUNCTIONS",
+    "GROUPS",
     "Form",
     "Function",
     "SqlSetting",

@@ -1,24 +1,41 @@
 """Arithmetic and bits: operands are cast to the type of the result, so that both engines compute in it.
 
-Integers overflow with an error in both engines. Of decimals, results of at most 38 digits are certified:
-beyond, Spark gives up digits of the fraction.
+Integers overflow with an error in both engines. Products and quotients of decimals are Spark's: it gives up digits
+of the fraction where a result needs more than 38 digits.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.functions.function import INTEGERS, Form, define, precision_of, same_as_first
+from penstock.functions.function import INTEGERS, Form, define, has_exact_double, precision_of, same_as_first
 
 __all__: list[str] = []
 
 _MOST_DIGITS: Final = 38
 
 
-def _widest(given: Sequence[str]) -> str | None:
-    """Integers to the wider one, any number with a double to double."""
-    if "double" in given:
-        return "double" if all(each in {*INTEGERS, "double"} for each in given) else None
+def _widest(given: Sequence[str]) -> str:
+    """The wider one of integers."""
     return max(given, key=INTEGERS.index)
+
+
+def _floating(given: Sequence[str]) -> str | None:
+    """Any number with a double to double; floats stay floats."""
+    if set(given) == {"float"}:
+        return "float"
+    return "double" if "double" in given and all(map(has_exact_double, given)) else None
+
+
+def _remains(given: Sequence[str]) -> str | None:
+    return _widest(given) if set(given) <= set(INTEGERS) else _floating(given)
+
+
+def _quotient(given: Sequence[str]) -> str | None:
+    """A quotient is a double, except of decimals."""
+    found = all(map(has_exact_double, given)) and (
+        "double" in given or not any(each.startswith("decimal(") for each in given)
+    )
+    return "double" if found else None
 
 
 def _summed(given: Sequence[str]) -> str | None:
@@ -28,104 +45,132 @@ def _summed(given: Sequence[str]) -> str | None:
     return f"decimal({digits},{fraction})" if digits <= _MOST_DIGITS else None
 
 
-def _binary(operator: str) -> Form:
-    return Form(
-        ("real", "real"),
-        _widest,
-        f"(CAST({{0}} AS {{type}}) {operator} CAST({{1}} AS {{type}}))",
-        raises=True,
-    )
+def _short_decimal(given: Sequence[str]) -> str | None:
+    """Spark rounds longer decimals when it changes their sign."""
+    return given[0] if precision_of(given[0])[0] <= 18 else None
 
 
-def _floats(operator: str) -> Form:
-    return Form(("float", "float"), "float", f"({{0}} {operator} {{1}})")
+def _unless_zero(sql: str) -> str:
+    return f"CASE WHEN {{1}} = 0 AND {{0}} IS NOT NULL THEN error('division by zero') ELSE {sql} END"
 
 
-_DECIMAL_SUM = "CAST(CAST({{0}} AS {{type}}) {0} CAST({{1}} AS {{type}}) AS {{type}})"
-_NOT_ZERO = "CASE WHEN {{1}} = 0 AND {{0}} IS NOT NULL THEN error('division by zero') ELSE {0} END"
+_DIVISION: Final = "divisor first"
+_REAL: Final = ("real", "real")
+_WHOLE: Final = ("integer", "integer")
 
-for _name, _operator in (("+", "+"), ("-", "-")):
+for _name in ("+", "-"):
     define(
         "arithmetic",
         _name,
-        _binary(_operator),
-        _floats(_operator),
-        Form(("decimal", "decimal"), _summed, _DECIMAL_SUM.format(_operator), raises=True),
+        Form(_WHOLE, _widest, f"{{0:as}} {_name} {{1:as}}", raises=True),
+        Form(_REAL, _floating, f"{{0:as}} {_name} {{1:as}}"),
+        Form(("decimal", "decimal"), _summed, f"CAST({{0:as}} {_name} {{1:as}} AS {{type}})", raises=True),
+        written=f"{{0}} {_name} {{1}}",
     )
-define("arithmetic", "*", _binary("*"), _floats("*"), note="decimals are multiplied in Spark")
+define(
+    "arithmetic",
+    "*",
+    Form(_WHOLE, _widest, "{0:as} * {1:as}", raises=True),
+    Form(_REAL, _floating, "{0:as} * {1:as}"),
+    written="{0} * {1}",
+)
 define(
     "arithmetic",
     "/",
-    Form(
-        ("real", "real"),
-        "double",
-        _NOT_ZERO.format("CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE)"),
-        raises=True,
-    ),
-    Form(
-        ("float", "float"),
-        "double",
-        _NOT_ZERO.format("CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE)"),
-        raises=True,
-    ),
+    Form(_REAL, _quotient, _unless_zero("{0:as} / {1:as}"), raises=True, order=_DIVISION),
+    written="{0} / {1}",
 )
-_REMAINDER = _NOT_ZERO.format("CAST({0} AS {type}) % CAST({1} AS {type})")
-define("arithmetic", "% mod", Form(("real", "real"), _widest, _REMAINDER, raises=True))
+_REMAINDER = Form(_REAL, _remains, _unless_zero("{0:as} % {1:as}"), raises=True, order=_DIVISION)
+define("arithmetic", "%", _REMAINDER, written="{0} % {1}")
+define("arithmetic", "mod", _REMAINDER)
 define(
     "arithmetic",
     "div",
     Form(
-        ("integer", "integer"),
+        _WHOLE,
         "bigint",
-        _NOT_ZERO.format("CAST({0} AS BIGINT) // CAST({1} AS BIGINT)"),
+        _unless_zero("CAST({0} AS BIGINT) // CAST({1} AS BIGINT)"),
         raises=True,
+        order=_DIVISION,
     ),
+    written="{0} div {1}",
 )
 define(
     "arithmetic",
     "pmod",
     Form(
-        ("integer", "integer"),
+        _WHOLE,
         _widest,
-        _NOT_ZERO.format(
-            "CASE WHEN CAST({0} AS {type}) % CAST({1} AS {type}) < 0 "
-            "THEN (CAST({0} AS {type}) % CAST({1} AS {type}) + CAST({1} AS {type})) "
-            "% CAST({1} AS {type}) "
-            "ELSE CAST({0} AS {type}) % CAST({1} AS {type}) END"
-        ),
+        "({0:as} % {1:as} + {1:as}) % {1:as}",
+        # Other divisors overflow in Spark without an error.
+        literals={1: lambda text: 0 < int(text) < 2**6},
         raises=True,
+        order=_DIVISION,
     ),
+    note="by a positive literal below 64",
 )
-define(
-    "arithmetic",
-    "unary- negative",
-    Form(("integer",), same_as_first, "(-{0})", raises=True),
-    Form(("double",), "double", "(-{0})"),
-    Form(("float",), "float", "(-{0})"),
-    Form(("decimal",), same_as_first, "(-{0})"),
+_NEGATED = (
+    Form(("integer",), same_as_first, "-{0}", raises=True),
+    Form(("double",), "double", "-{0}"),
+    Form(("float",), "float", "-{0}"),
+    Form(("decimal",), _short_decimal, "-{0}"),
 )
-define("arithmetic", "positive", Form(("number",), same_as_first, "{0}"))
+define("arithmetic", "unary-", *_NEGATED, written="- {0}")
+define("arithmetic", "negative", *_NEGATED)
+define("arithmetic", "positive", Form(("real",), same_as_first, "{0}"))
 define(
     "arithmetic",
     "abs",
     Form(("integer",), same_as_first, "abs({0})", raises=True),
     Form(("double",), "double", "abs({0})"),
     Form(("float",), "float", "abs({0})"),
-    Form(("decimal",), same_as_first, "abs({0})"),
+    Form(("decimal",), _short_decimal, "abs({0})"),
 )
 
-for _name, _operator in (("&", "&"), ("|", "|")):
+_ENDS: Final = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
+
+
+def _unless_over(operator: str, kind: str) -> Form:
+    exact = f"(CAST({{0}} AS HUGEINT) {operator} {{1}})"
+    fits = f"{exact} BETWEEN {-_ENDS[kind]} AND {_ENDS[kind] - 1}"
+    return Form((kind, kind), kind, f"CASE WHEN {fits} THEN CAST({exact} AS {{type}}) END")
+
+
+for _name, _operator in (("try_add", "+"), ("try_subtract", "-"), ("try_multiply", "*")):
     define(
-        "bits",
+        "arithmetic",
         _name,
-        Form(
-            ("integer", "integer"), _widest, f"(CAST({{0}} AS {{type}}) {_operator} CAST({{1}} AS {{type}}))"
-        ),
+        *(_unless_over(_operator, kind) for kind in INTEGERS),
+        Form(("double", "double"), "double", f"{{0}} {_operator} {{1}}"),
     )
-define("bits", "^", Form(("integer", "integer"), _widest, "xor(CAST({0} AS {type}), CAST({1} AS {type}))"))
-define("bits", "~", Form(("integer",), same_as_first, "(~{0})"))
+define(
+    "arithmetic",
+    "try_divide",
+    Form(("double", "double"), "double", "CASE WHEN {1} <> 0 THEN {0} / {1} END", order="all"),
+)
+define(
+    "arithmetic",
+    "try_mod",
+    *(Form((kind, kind), kind, "CASE WHEN {1} <> 0 THEN {0} % {1} END", order="all") for kind in INTEGERS),
+)
+
+for _name in ("&", "|"):
+    define(
+        "bits", _name, Form(_WHOLE, _widest, f"{{0:as}} {_name} {{1:as}}"), written=f"{{0}} {_name} {{1}}"
+    )
+define("bits", "^", Form(_WHOLE, _widest, "xor({0:as}, {1:as})"), written="{0} ^ {1}")
+define("bits", "~", Form(("integer",), same_as_first, "~{0}"), written="~ {0}")
 # DuckDB counts the bits of a tinyint as eight, Spark those of the number widened to 64.
 define("bits", "bit_count", Form(("integer",), "int", "CAST(bit_count(CAST({0} AS BIGINT)) AS INTEGER)"))
+define(
+    "bits",
+    "shiftright",
+    *(
+        Form((kind, "int"), kind, "{0} >> {1:as}", literals={1: lambda text: 0 <= int(text) < 32})
+        for kind in ("int", "bigint")
+    ),
+    note="by a literal from 0 to 31",
+)
 define(
     "bits",
     "getbit bit_get",
@@ -133,7 +178,7 @@ define(
         ("bigint", "int"),
         "tinyint",
         "CASE WHEN {1} < 0 OR {1} > 63 THEN error('no such bit') "
-        "ELSE CAST((CAST({0} AS BIGINT) >> CAST({1} AS BIGINT)) & 1 AS TINYINT) END",
+        "ELSE CAST(({0} >> CAST({1} AS BIGINT)) & 1 AS TINYINT) END",
         raises=True,
     ),
 )

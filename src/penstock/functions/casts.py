@@ -4,57 +4,69 @@ A cast to a narrower type raises in ANSI mode where the value does not fit. From
 cuts off the fraction, where DuckDB's own would round.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
-from penstock.functions.function import INTEGERS
+from penstock.functions.function import INTEGERS, has_exact_double
 
-__all__ = ["CASTS", "Cast", "cast_sql"]
+__all__ = ["CASTS", "Cast", "cast_between"]
 
-Cast = tuple[str, bool, bool]
-"""SQL for DuckDB, whether it raises for some values in ANSI mode, whether it depends on the time zone."""
 
+@dataclass(frozen=True)
+class Cast:
+    """DuckDB's SQL of a cast, as in a Form, and what its value depends on."""
+
+    sql: str
+    raises: bool = False
+    zoned: bool = False
+
+
+_PLAIN: Final = "CAST({0} AS {type})"
+_SECONDS: Final = "(epoch_us({0}) - ((epoch_us({0}) % 1000000) + 1000000) % 1000000) // 1000000"
 _ENDS: Final = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
-CASTS: Final[dict[tuple[str, str], Cast]] = {}
-
-for _given in (*INTEGERS, "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz"):
-    CASTS[_given, _given] = ("{0}", False, False)
-for _given in INTEGERS:
-    for _wanted in INTEGERS:
-        if _given != _wanted:
-            _narrower = INTEGERS.index(_wanted) < INTEGERS.index(_given)
-            CASTS[_given, _wanted] = ("CAST({0} AS {type})", _narrower, False)
-    CASTS[_given, "double"] = ("CAST({0} AS DOUBLE)", False, False)
-    CASTS[_given, "string"] = ("CAST({0} AS VARCHAR)", False, False)
-    CASTS[_given, "boolean"] = ("({0} <> 0)", False, False)
-    CASTS["boolean", _given] = ("CAST({0} AS {type})", False, False)
-    _end = _ENDS[_given]
-    CASTS["double", _given] = (
-        f"CASE WHEN isnan({{0}}) OR trunc({{0}}) >= {_end} OR trunc({{0}}) < -{_end} "
-        f"THEN error('out of range') ELSE CAST(trunc({{0}}) AS {{type}}) END",
-        True,
-        False,
-    )
-CASTS["float", "double"] = ("CAST({0} AS DOUBLE)", False, False)
-CASTS["double", "float"] = ("CAST({0} AS FLOAT)", True, False)
-CASTS["boolean", "double"] = ("CAST({0} AS DOUBLE)", False, False)
-CASTS["boolean", "string"] = ("CAST({0} AS VARCHAR)", False, False)
-CASTS["double", "boolean"] = ("({0} <> 0)", False, False)
-CASTS["date", "timestamp"] = ("CAST({0} AS TIMESTAMP)", False, True)
-CASTS["date", "string"] = ("CAST({0} AS VARCHAR)", False, False)
-CASTS["timestamp", "date"] = ("CAST({0} AS DATE)", False, True)
-CASTS["timestamp", "string"] = ("CAST({0} AS VARCHAR)", False, True)
-CASTS["timestamp", "bigint"] = (
-    "((epoch_us({0}) - ((epoch_us({0}) % 1000000) + 1000000) % 1000000) // 1000000)",
-    False,
-    False,
+_TRUNCATED: Final = (
+    "CASE WHEN isnan({{0}}) OR trunc({{0}}) >= {end} OR trunc({{0}}) < -{end} "
+    "THEN error('out of range') ELSE CAST(trunc({{0}}) AS {{type}}) END"
 )
-CASTS["decimal", "double"] = ("CAST({0} AS DOUBLE)", False, False)
-CASTS["decimal", "string"] = ("CAST({0} AS VARCHAR)", False, False)
+
+CASTS: Final[dict[tuple[str, str], Cast]] = {
+    ("float", "double"): Cast(_PLAIN),
+    ("boolean", "double"): Cast(_PLAIN),
+    ("boolean", "float"): Cast(_PLAIN),
+    ("boolean", "string"): Cast(_PLAIN),
+    ("double", "boolean"): Cast("{0} <> 0"),
+    ("float", "boolean"): Cast("{0} <> 0"),
+    ("date", "timestamp"): Cast(_PLAIN, zoned=True),
+    ("date", "timestamp_ntz"): Cast(_PLAIN),
+    ("date", "string"): Cast(_PLAIN),
+    ("timestamp", "date"): Cast(_PLAIN, zoned=True),
+    ("timestamp", "string"): Cast(_PLAIN, zoned=True),
+    ("timestamp", "timestamp_ntz"): Cast("{0}", zoned=True),
+    ("timestamp", "bigint"): Cast(_SECONDS),
+    ("timestamp_ntz", "date"): Cast(_PLAIN),
+    ("timestamp_ntz", "string"): Cast(_PLAIN),
+    ("timestamp_ntz", "timestamp"): Cast("{0}", zoned=True),
+    ("decimal", "double"): Cast(_PLAIN),
+    ("decimal", "string"): Cast(_PLAIN),
+    **{
+        (given, wanted): Cast(_PLAIN, raises=INTEGERS.index(wanted) < INTEGERS.index(given))
+        for given in INTEGERS
+        for wanted in INTEGERS
+        if given != wanted
+    },
+    **{(given, "double"): Cast(_PLAIN) for given in INTEGERS},
+    **{(given, "string"): Cast(_PLAIN) for given in INTEGERS},
+    **{(given, "boolean"): Cast("{0} <> 0") for given in INTEGERS},
+    **{("boolean", wanted): Cast(_PLAIN) for wanted in INTEGERS},
+    **{("double", wanted): Cast(_TRUNCATED.format(end=end), raises=True) for wanted, end in _ENDS.items()},
+}
 
 
-def cast_sql(given: str, wanted: str) -> Cast | None:
+def cast_between(given: str, wanted: str) -> Cast | None:
     """How to cast from one type to another in DuckDB, None if Spark has to."""
     if given == wanted:
-        return "{0}", False, False
+        return Cast("{0}")
     kind = "decimal" if given.startswith("decimal(") else given
+    if kind == "decimal" and wanted == "double" and not has_exact_double(given):
+        return None
     return CASTS.get((kind, wanted))

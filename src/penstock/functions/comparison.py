@@ -1,22 +1,25 @@
 """Comparisons, logic and choices between values.
 
-Numbers of different types are compared in the type that both widen to; a string and a number are not
-certified, since the string would be cast, which raises for most strings.
+Numbers of different types are compared in the type that both widen to. A string and a number are not
+certified: the string would be cast, which raises for most strings.
 """
 
 from collections.abc import Sequence
 
-from penstock.functions.function import INTEGERS, Form, define
+from penstock.functions.function import INTEGERS, Form, define, has_exact_double, same_as_first
 
 __all__: list[str] = []
 
-_REALS = {*INTEGERS, "double"}
+_TWO = ("plain", "plain")
 
 
 def _comparable(given: Sequence[str]) -> str | None:
-    if len(set(given)) == 1 or set(given) <= _REALS:
+    kinds = set(given)
+    if len(kinds) == 1 or kinds <= set(INTEGERS):
         return "boolean"
-    return "boolean" if all(each.startswith("decimal(") for each in given) else None
+    if "double" in kinds:
+        return "boolean" if all(map(has_exact_double, kinds)) else None
+    return "boolean" if all(each in INTEGERS or each.startswith("decimal(") for each in kinds) else None
 
 
 def _shared(given: Sequence[str]) -> str | None:
@@ -26,70 +29,113 @@ def _shared(given: Sequence[str]) -> str | None:
         return kinds.pop()
     if kinds and kinds <= set(INTEGERS):
         return max(kinds, key=INTEGERS.index)
-    return "double" if kinds and kinds <= _REALS else None
+    return "double" if kinds and "double" in kinds and all(map(has_exact_double, kinds)) else None
 
 
-def _second(given: Sequence[str]) -> str | None:
+def _shared_rest(given: Sequence[str]) -> str | None:
     return _shared(given[1:])
 
 
-for _spark, _duck in (("=", "="), ("<>", "<>"), ("<", "<"), ("<=", "<="), (">", ">"), (">=", ">=")):
-    define("comparison", _spark, Form(("plain", "plain"), _comparable, f"({{0}} {_duck} {{1}})"))
-define("comparison", "<=>", Form(("plain", "plain"), _comparable, "({0} IS NOT DISTINCT FROM {1})"))
-define("comparison", "between", Form(("plain", "plain", "plain"), _comparable, "({0} >= {1} AND {0} <= {2})"))
-define("comparison", "in", Form(("plain", "plain*"), _comparable, "({0} IN ({rest}))"))
-define("comparison", "is_null isnull", Form(("any",), "boolean", "({0} IS NULL)"))
-define("comparison", "is_not_null isnotnull", Form(("any",), "boolean", "({0} IS NOT NULL)"))
-define("comparison", "is_true", Form(("boolean",), "boolean", "({0} IS NOT DISTINCT FROM true)"))
-define("comparison", "is_false", Form(("boolean",), "boolean", "({0} IS NOT DISTINCT FROM false)"))
+def _with_int(given: Sequence[str]) -> str:
+    return max((given[0], "int"), key=INTEGERS.index)
+
+
+# A float that meets a double is widened in Spark; DuckDB would narrow the double.
+_WIDE = {"=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+for _name, _duck in _WIDE.items():
+    define("comparison", _name, Form(_TWO, _comparable, f"{{0:with}} {_duck} {{1:with}}"), written=f"{{0}} {_name} {{1}}")
+define(
+    "comparison",
+    "<=>",
+    Form(_TWO, _comparable, "{0:with} IS NOT DISTINCT FROM {1:with}", order="all"),
+    written="{0} <=> {1}",
+)
+define("comparison", "equal_null", Form(_TWO, _comparable, "{0:with} IS NOT DISTINCT FROM {1:with}", order="all"))
+define(
+    "comparison",
+    "between",
+    Form(("plain", "plain", "plain"), _comparable, "{0:with} >= {1:with} AND {0:with} <= {2:with}", order="short"),
+    written="{0} between {1} and {2}",
+)
+define(
+    "comparison",
+    "in",
+    Form(("plain", "plain*"), _comparable, "{0:with} IN ({rest:with})", order="short"),
+    written="{0} in ({rest})",
+)
+define("comparison", "is_null", Form(("any",), "boolean", "{0} IS NULL", order="all"), written="{0} is null")
+define("comparison", "isnull", Form(("any",), "boolean", "{0} IS NULL", order="all"))
+define("comparison", "isnotnull", Form(("any",), "boolean", "{0} IS NOT NULL", order="all"))
+define(
+    "comparison",
+    "is_true",
+    Form(("boolean",), "boolean", "{0} IS NOT DISTINCT FROM true", order="all"),
+    written="{0} is true",
+)
+define(
+    "comparison",
+    "is_false",
+    Form(("boolean",), "boolean", "{0} IS NOT DISTINCT FROM false", order="all"),
+    written="{0} is false",
+)
 define(
     "comparison",
     "isnan",
-    Form(("double",), "boolean", "coalesce(isnan({0}), false)"),
-    Form(("float",), "boolean", "coalesce(isnan({0}), false)"),
+    Form(("double",), "boolean", "coalesce(isnan({0}), false)", order="all"),
+    Form(("float",), "boolean", "coalesce(isnan({0}), false)", order="all"),
 )
 
-define("logic", "and", Form(("boolean", "boolean"), "boolean", "({0} AND {1})"))
-define("logic", "or", Form(("boolean", "boolean"), "boolean", "({0} OR {1})"))
-define("logic", "not", Form(("boolean",), "boolean", "(NOT {0})"))
+_BOTH = ("boolean", "boolean")
+_AND = "CASE WHEN NOT {0} THEN false ELSE {0} AND {1} END"
+_OR = "CASE WHEN {0} THEN true ELSE {0} OR {1} END"
+define(
+    "logic",
+    "and",
+    Form(_BOTH, "boolean", "{0} AND {1}", order="short", guarded=_AND),
+    written="{0} and {1}",
+)
+define(
+    "logic", "or", Form(_BOTH, "boolean", "{0} OR {1}", order="short", guarded=_OR), written="{0} or {1}"
+)
+define("logic", "not", Form(("boolean",), "boolean", "NOT {0}"), written="not {0}")
 
 define(
     "choice",
     "case",
-    Form(("plain*",), _shared, "{all}"),
-    note="each branch in Spark's order; a branch that is not taken raises nothing",
+    Form(("boolean", "plain", "plain"), _shared_rest, "CASE WHEN {0} THEN {1:as} ELSE {2:as} END", order="lazy"),
+    written="case when {0} then {1} else {2} end",
+    note="with any number of branches, and with a value to compare",
 )
 define(
     "choice",
-    "if iff",
-    Form(
-        ("boolean", "plain", "plain"),
-        _second,
-        "CASE WHEN {0} THEN CAST({1} AS {type}) ELSE CAST({2} AS {type}) END",
-    ),
+    "if",
+    Form(("boolean", "plain", "plain"), _shared_rest, "CASE WHEN {0} THEN {1:as} ELSE {2:as} END", order="lazy"),
 )
-define("choice", "coalesce", Form(("plain*",), _shared, "CAST(coalesce({all}) AS {type})"))
-define("choice", "nvl ifnull", Form(("plain", "plain"), _shared, "CAST(coalesce({0}, {1}) AS {type})"))
+define("choice", "coalesce", Form(("plain*",), _shared, "coalesce({all:as})", order="lazy"))
+define("choice", "nvl ifnull", Form(_TWO, _shared, "coalesce({0:as}, {1:as})", order="lazy"))
 define(
     "choice",
     "nvl2",
     Form(
         ("any", "plain", "plain"),
-        _second,
-        "CASE WHEN {0} IS NOT NULL THEN CAST({1} AS {type}) ELSE CAST({2} AS {type}) END",
+        _shared_rest,
+        "CASE WHEN {0} IS NOT NULL THEN {1:as} ELSE {2:as} END",
+        order="lazy",
     ),
 )
-define("choice", "nullif", Form(("plain", "plain"), lambda given: given[0], "nullif({0}, {1})", same=True))
-define("choice", "nullifzero", Form(("integer",), lambda given: given[0], "nullif({0}, 0)"))
+
+
+def _same(given: Sequence[str]) -> str | None:
+    return given[0] if len(set(given)) == 1 else None
+
+
+define("choice", "nullif", Form(_TWO, _same, "nullif({0}, {1})"))
+define("choice", "nullifzero", Form(("integer",), same_as_first, "nullif({0}, 0)"))
+define("choice", "zeroifnull", Form(("integer",), _with_int, "coalesce({0:as}, 0)", order="lazy"))
+define("choice", "greatest", Form(("plain", "plain*"), _shared, "greatest({all:as})", order="all"))
+define("choice", "least", Form(("plain", "plain*"), _shared, "least({all:as})", order="all"))
 define(
     "choice",
-    "zeroifnull",
-    Form(
-        ("integer",),
-        _shared_with_int := (lambda given: max((given[0], "int"), key=INTEGERS.index)),
-        "CAST(coalesce({0}, 0) AS {type})",
-    ),
+    "nanvl",
+    Form(("double", "double"), "double", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END", order="lazy"),
 )
-define("choice", "greatest", Form(("plain", "plain*"), _shared, "greatest({cast})"))
-define("choice", "least", Form(("plain", "plain*"), _shared, "least({cast})"))
-define("choice", "nanvl", Form(("double", "double"), "double", "CASE WHEN isnan({0}) THEN {1} ELSE {0} END"))

@@ -10,10 +10,6 @@ from penstock.functions.function import Form, define, precision_of, same_as_firs
 
 __all__: list[str] = []
 
-_FITS = "CASE WHEN isnan({0}) OR {0} >= 9223372036854775808 OR {0} < -9223372036854775808 "
-_WHOLE = _FITS + "THEN error('not in the range of bigint') ELSE CAST({1} AS BIGINT) END"
-
-
 def _whole_decimal(given: Sequence[str]) -> str:
     """What floor and ceil give of a decimal: all digits before the point, and one more."""
     digits, scale = precision_of(given[0])
@@ -58,7 +54,6 @@ define(
 define(
     "mathematics",
     "power pow",
-    Form(("double", "double"), "double", "({0} * {0})", literals={1: lambda text: float(text) == 2}),
     Form(("double", "int"), "double", "({0} * {0})", literals={1: lambda text: text == "2"}),
     note="squares only: pow(x, 2)",
 )

@@ -1,6 +1,7 @@
 """Functions of text; positions and lengths count code points, as in Spark.
 
-Not here: upper and lower case beyond what tests found equal, regular expressions (Java's are not DuckDB's), formats.
+Not here: upper and lower case (Spark's upper case of ß is SS), regular expressions (Java's are not DuckDB's),
+formats.
 """
 
 from penstock.functions.function import Form, define
@@ -9,9 +10,9 @@ __all__: list[str] = []
 
 _SS = ("string", "string")
 
-define("text", "||", Form(_SS, "string", "({0} || {1})"))
-define("text", "concat", Form(("string*",), "string", "({joined})"))
-define("text", "concat_ws", Form(("string", "string*"), "string", "concat_ws({all})"))
+define("text", "||", Form(_SS, "string", "{0} || {1}", order="all"), written="{0} || {1}")
+define("text", "concat", Form(("string*",), "string", "{joined}", order="all"))
+define("text", "concat_ws", Form(("string", "string*"), "string", "concat_ws({all})", order="all"))
 define(
     "text",
     "length char_length character_length len",
@@ -28,7 +29,6 @@ define("text", "endswith", Form(_SS, "boolean", "suffix({0}, {1})"))
 define("text", "contains", Form(_SS, "boolean", "contains({0}, {1})"))
 define("text", "instr", Form(_SS, "int", "CAST(strpos({0}, {1}) AS INTEGER)"))
 define("text", "locate position", Form(_SS, "int", "CAST(strpos({1}, {0}) AS INTEGER)"))
-define("text", "charindex", Form(_SS, "int", "CAST(strpos({1}, {0}) AS INTEGER)"))
 define(
     "text",
     "replace",
@@ -47,7 +47,7 @@ define(
         "CASE WHEN {1} <= 0 THEN CASE WHEN {0} IS NOT NULL THEN '' END ELSE repeat({0}, {1}) END",
     ),
 )
-define("text", "space", Form(("int",), "string", "repeat(' ', greatest({0}, 0))"))
+define("text", "space", Form(("int",), "string", "CASE WHEN {0} <= 0 THEN '' ELSE repeat(' ', {0}) END"))
 define(
     "text",
     "left",
@@ -66,21 +66,19 @@ define(
         "CASE WHEN {1} <= 0 THEN CASE WHEN {0} IS NOT NULL THEN '' END ELSE right({0}, {1}) END",
     ),
 )
-_TO_END = "CASE WHEN {1} > 0 THEN substring({0}, {1}) WHEN {1} = 0 THEN {0} WHEN CAST({1} AS BIGINT) < -length({0}) THEN {0} ELSE substring({0}, {1}) END"
+_PART = (
+    "CASE WHEN {0} IS NULL OR {1} IS NULL OR {2} IS NULL THEN NULL "
+    "WHEN {2} <= 0 THEN '' "
+    "WHEN {1} >= 0 THEN substring({0}, greatest(CAST({1} AS BIGINT), 1), CAST({2} AS BIGINT)) "
+    "WHEN length({0}) + CAST({1} AS BIGINT) >= 0 "
+    "THEN substring({0}, length({0}) + CAST({1} AS BIGINT) + 1, CAST({2} AS BIGINT)) "
+    "ELSE substring({0}, 1, greatest(length({0}) + CAST({1} AS BIGINT) + CAST({2} AS BIGINT), 0)) END"
+)
 define(
     "text",
     "substring substr",
-    Form(("string", "int"), "string", _TO_END),
-    Form(
-        ("string", "int", "int"),
-        "string",
-        "CASE WHEN {0} IS NULL OR {1} IS NULL OR {2} IS NULL THEN NULL "
-        "WHEN {2} <= 0 THEN '' "
-        "WHEN {1} >= 0 THEN substring({0}, greatest(CAST({1} AS BIGINT), 1), CAST({2} AS BIGINT)) "
-        "WHEN length({0}) + CAST({1} AS BIGINT) >= 0 "
-        "THEN substring({0}, length({0}) + CAST({1} AS BIGINT) + 1, CAST({2} AS BIGINT)) "
-        "ELSE substring({0}, 1, greatest(length({0}) + CAST({1} AS BIGINT) + CAST({2} AS BIGINT), 0)) END",
-    ),
+    Form(("string", "int"), "string", _PART.replace("{2}", "2147483647")),
+    Form(("string", "int", "int"), "string", _PART),
 )
 define(
     "text",
@@ -143,15 +141,24 @@ define(
     "reverse",
     Form(("string",), "string", "array_to_string(list_reverse(regexp_extract_all({0}, '(?s).')), '')"),
 )
-define("text", "lower lcase", Form(("string",), "string", "lower({0})"))
-define("text", "upper ucase", Form(("string",), "string", "upper({0})"))
 define(
     "text",
     "like",
     Form(("string", "string"), "boolean", "({0} LIKE {1})", literals={1: lambda text: "\\" not in text}),
+    written="{0} like {1}",
 )
 define(
     "text",
     "chr char",
     Form(("bigint",), "string", "CASE WHEN {0} < 0 THEN '' ELSE chr(CAST({0} & 255 AS INTEGER)) END"),
+)
+define(
+    "text",
+    "find_in_set",
+    Form(
+        _SS,
+        "int",
+        "CASE WHEN contains({0}, ',') THEN 0 "
+        "ELSE CAST(coalesce(list_position(string_split({1}, ','), {0}), 0) AS INTEGER) END",
+    ),
 )

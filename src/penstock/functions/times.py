@@ -40,23 +40,23 @@ for _name in ("hour", "minute", "second"):
         Form(("timestamp_ntz",), "int", f"CAST({_name}({{0}}) AS INTEGER)"),
     )
 
+for _name, _format in (("monthname", "%b"), ("dayname", "%a")):
+    define(
+        "time",
+        _name,
+        Form(("date",), "string", f"strftime({{0}}, '{_format}')"),
+        Form(_CLOCK, "string", f"strftime({{0}}, '{_format}')", zoned=True),
+    )
 define("time", "unix_micros", Form(_CLOCK, "bigint", "epoch_us({0})"))
 define(
     "time",
     "unix_millis",
-    Form(
-        _CLOCK,
-        "bigint",
-        "CAST(floor_divide_({0}, 1000) AS BIGINT)".replace(
-            "floor_divide_({0}, 1000)", "(epoch_us({0}) - ((epoch_us({0}) % 1000) + 1000) % 1000) // 1000"
-        ),
-    ),
+    Form(_CLOCK, "bigint", "(epoch_us({0}) - ((epoch_us({0}) % 1000) + 1000) % 1000) // 1000"),
 )
-define(
-    "time",
-    "unix_seconds",
-    Form(_CLOCK, "bigint", "(epoch_us({0}) - ((epoch_us({0}) % 1000000) + 1000000) % 1000000) // 1000000"),
+_SECONDS = Form(
+    _CLOCK, "bigint", "(epoch_us({0}) - ((epoch_us({0}) % 1000000) + 1000000) % 1000000) // 1000000"
 )
+define("time", "unix_seconds unix_timestamp to_unix_timestamp", _SECONDS)
 define("time", "timestamp_micros", Form(("bigint",), "timestamp", "make_timestamp({0})"))
 define("time", "timestamp_millis", Form(("bigint",), "timestamp", "make_timestamp({0} * 1000)", raises=True))
 define(
