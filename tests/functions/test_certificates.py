@@ -16,9 +16,8 @@ from functions.values import (
     spark_values,
     table_of_values,
 )
-from sessions import interpreting
-
 from penstock.functions import CASTS, FUNCTIONS, GROUPS, Uncertified
+from sessions import interpreting
 
 SEED = 20261117
 ROWS = 150
@@ -53,7 +52,9 @@ def kinds_of(wanted):
         return ["unit"]
     if wanted == "any":
         return list(EDGES)
-    found = [kind for each in GROUPS.get(wanted, (wanted,)) for kind in (DECIMALS if each == "decimal" else [each])]
+    found = [
+        kind for each in GROUPS.get(wanted, (wanted,)) for kind in (DECIMALS if each == "decimal" else [each])
+    ]
     assert found, wanted
     return found
 
@@ -106,9 +107,9 @@ def test_every_form_has_the_type_the_values_and_the_errors_of_spark(group, frame
     print("seed", SEED)
     chance = random.Random(f"{SEED} {group}")
     functions = [each for each in FUNCTIONS.values() if each.group == group]
-    texts = list(casts()) if group == "cast" else [
-        text for each in functions for text in calls_of(each, chance)
-    ]
+    texts = (
+        list(casts()) if group == "cast" else [text for each in functions for text in calls_of(each, chance)]
+    )
     wrong = differences(texts, *frame_and_table)
     assert not wrong, "\n".join(wrong)
 
@@ -122,7 +123,9 @@ def differences(texts, frame, table, *, certified=True):
         except Uncertified:
             # The types fit, but not their precision; a whole form that never fits is found elsewhere.
             assert not certified or "decimal" in text, text
-    raising = {text: [row for row, value in enumerate(found[1]) if value == ERROR] for text, found in here.items()}
+    raising = {
+        text: [row for row, value in enumerate(found[1]) if value == ERROR] for text, found in here.items()
+    }
     types, values = spark_values(frame, here, raising)
     wrong = []
     for text, (kind, found) in here.items():

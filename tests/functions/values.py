@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 import string
 from decimal import Decimal
 
@@ -57,7 +58,9 @@ _RANGES = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 def random_value(kind, chance):
     """A value of a type: small or of any size."""
     if kind in _RANGES:
-        return chance.choice((chance.randint(-40, 40), chance.randrange(-(2 ** _RANGES[kind]), 2 ** _RANGES[kind])))
+        return chance.choice(
+            (chance.randint(-40, 40), chance.randrange(-(2 ** _RANGES[kind]), 2 ** _RANGES[kind]))
+        )
     if kind == "float":
         return float(chance.randint(-4000, 4000)) / 8
     if kind == "double":
@@ -105,18 +108,46 @@ def channel_values(sql, table, setting=None):
 
 
 def _channel(found, table):
-    import duckdb  # noqa: PLC0415
+    import duckdb
 
     try:
-        values = evaluate(f"SELECT {found.sql} AS v FROM input", table)["v"]
+        return _checked(found, table)
     except (duckdb.Error, pa.ArrowInvalid):
-        if table.num_rows == 1:
-            return [ERROR]
-        rows = [table.slice(row, 1) for row in range(table.num_rows)]
-        return [value for row in rows for value in _channel(found, row)]
+        fine = _without_error(found, table)
+    of_row = dict(zip(fine, _checked(found, table.take(fine)), strict=True))
+    return [of_row.get(row, ERROR) for row in range(table.num_rows)]
+
+
+def _checked(found, table):
+    values = evaluate(f"SELECT {found.sql} AS v FROM input", table)["v"]
     # Later steps build on the type that DuckDB has, so it has to be the one that is claimed.
     assert _plain_type(values.type) == _plain_type(arrow_type(found.type)), (found, values.type)
     return listed(values)
+
+
+def _without_error(found, table):
+    """The rows for which DuckDB raises no error."""
+    import duckdb
+
+    # TRY gives null where its expression raises, and IS NULL is never null. It takes no volatile function such as
+    # error(), so a cast that fails stands in for it.
+    sql = re.sub(r"error\('[^']*'\)", "CAST('x' || row_here AS TINYINT)", found.sql)
+    numbered = table.append_column("row_here", [list(map(str, range(table.num_rows)))])
+    try:
+        tested = evaluate(f"SELECT TRY(({sql}) IS NULL) AS v FROM input", numbered)["v"].to_pylist()
+        return [row for row, null in enumerate(tested) if null is not None]
+    except duckdb.BinderException:
+        return [row for row in range(table.num_rows) if _is_fine(found, table.slice(row, 1))]
+
+
+def _is_fine(found, table):
+    import duckdb
+
+    try:
+        evaluate(f"SELECT {found.sql} AS v FROM input", table)
+    except (duckdb.Error, pa.ArrowInvalid):
+        return False
+    return True
 
 
 def listed(values):
@@ -146,7 +177,7 @@ def spark_values(frame, texts, raising):
 
 
 def _evaluate(frame, texts, raising, values):
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.errors import PySparkException
 
     columns = [
         f"CASE WHEN row IN ({', '.join(map(str, raising[text]))}) THEN NULL ELSE {text} END AS v{place}"
@@ -170,7 +201,7 @@ def _evaluate(frame, texts, raising, values):
 
 def raises_in_spark(frame, text, row):
     """Whether Spark raises for a row."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.errors import PySparkException
 
     try:
         frame.where(f"row = {row}").selectExpr(f"{text} AS v").toArrow()

@@ -59,5 +59,6 @@ def _feed(feed: Feed) -> dict[str, Any]:
         "origin": feed.origin.name if isinstance(feed.origin, Stream) else feed.origin,
         "inside": [str(step) for step in feed.inside],
         "outside": [str(step) for step in feed.outside],
+        **({"why_outside": feed.why_outside} if feed.why_outside else {}),
         "exchanged": feed.exchanged,
     }

@@ -106,7 +106,8 @@ def _feed(feed: Feed) -> str:
     shown = origin_of(feed)
     if feed.outside:
         dealt = ", each step dealt round robin" if feed.exchanged else ""
-        shown += f": {_steps(feed.outside)} (Spark SQL{dealt})"
+        why = f", because {feed.why_outside}" if feed.why_outside else ""
+        shown += f": {_steps(feed.outside)} (Spark SQL{dealt}{why})"
     return shown
 
 

@@ -2,7 +2,8 @@
 
 A stage is one stateful operator with its own channels. Stateless operators have no channels: they run
 on the way, either inside the channels of the stage before them (`inside`, by DuckDB on Arrow) or in front
-of the stage after them (`outside`, by Spark SQL). Unions are not operators here: a port has several
+of the stage after them (`outside`, by Spark SQL). A step runs inside only if every function in it is certified to
+give there what Spark gives; that one and all behind it run outside otherwise. Unions are not operators here: a port has several
 feeds, and the input merger takes them as one.
 
 Neighbours that partition tuples alike are merged: the second runs where its tuples are ([002] §III.F). Each
@@ -12,6 +13,7 @@ merge saves one exchange, that is, one shuffle between stages.
 from dataclasses import dataclass, replace
 
 from penstock.errors import UnknownStrategy
+from penstock.functions import DEFAULT, SqlSetting, Types, Uncertified, passed_or_translated
 from penstock.operators import Filter, Operator, Step
 from penstock.query import STRATEGIES, Derived, Query, Relation, Strategy, Stream
 
@@ -33,7 +35,8 @@ class Feed:
     """Tuples on their way from a stream, or from the stage with that number, to a port or a sink.
 
     `start` is the relation at the origin and `end` the one that arrives. With `exchanged`, every step
-    outside has its own channels, filled round robin, as the operator strategy requires.
+    outside has its own channels, filled round robin, as the operator strategy requires. `why_outside` tells
+    what keeps the first step outside from running inside the channels of its origin.
     """
 
     origin: Stream | int
@@ -42,6 +45,7 @@ class Feed:
     inside: tuple[Step, ...] = ()
     outside: tuple[Step, ...] = ()
     exchanged: bool = False
+    why_outside: str | None = None
 
 
 Port = tuple[Feed, ...]
@@ -74,10 +78,11 @@ class Subqueries:
     stages: tuple[Stage, ...]
     outputs: tuple[Port, ...]
     notes: tuple[str, ...] = ()
+    setting: SqlSetting = DEFAULT
 
 
-def cut(query: Query, strategy: str = "subquery") -> Subqueries:
-    """Cut a query at its stateful operators.
+def cut(query: Query, strategy: str = "subquery", setting: SqlSetting = DEFAULT) -> Subqueries:
+    """Cut a query at its stateful operators; `setting` is what the session says about the meaning of SQL.
 
     With ``subquery`` a stage is a stateful operator with the stateless ones after it, and neighbours that
     partition tuples alike are merged. With ``operator`` every step has its own channels. With ``query`` the
@@ -92,7 +97,7 @@ def cut(query: Query, strategy: str = "subquery") -> Subqueries:
     known = {each: each for each in STRATEGIES}
     if strategy not in known:
         raise UnknownStrategy(strategy, STRATEGIES)
-    subqueries = _cut(query, known[strategy])
+    subqueries = _cut(query, known[strategy], setting)
     return _folded(_merged(subqueries) if strategy == "subquery" else subqueries)
 
 
@@ -104,42 +109,73 @@ def origin_of(feed: Feed) -> str:
 # -- cut -----------------------------------------------------------------------------------------------
 
 
-def _cut(query: Query, strategy: Strategy) -> Subqueries:
+def _cut(query: Query, strategy: Strategy, setting: SqlSetting) -> Subqueries:
     stateful = [each for each in query.relations if isinstance(each, Derived) and each.stateful]
     numbers: dict[Relation, int] = {relation: number for number, relation in enumerate(stateful)}
     stages = tuple(
-        Stage(number, relation, tuple(_feeds(each, numbers, strategy) for each in relation.inputs))
+        Stage(number, relation, tuple(_feeds(each, numbers, strategy, setting) for each in relation.inputs))
         for number, relation in enumerate(stateful)
     )
-    outputs = tuple(_feeds(each, numbers, strategy) for each in query.outputs)
-    return Subqueries(query, strategy, stages, outputs)
+    for relation in stateful:
+        relation.operator.check_setting(relation.inputs, setting)
+    outputs = tuple(_feeds(each, numbers, strategy, setting) for each in query.outputs)
+    return Subqueries(query, strategy, stages, outputs, setting=setting)
 
 
-def _feeds(end: Relation, numbers: dict[Relation, int], strategy: Strategy) -> Port:
+def _feeds(end: Relation, numbers: dict[Relation, int], strategy: Strategy, setting: SqlSetting) -> Port:
     """The input of a relation from streams and stages, one feed for each path through unions."""
-    return tuple(_feed(start, end, steps, numbers, strategy) for start, steps in _ways(end, numbers))
+    return tuple(_feed(way, end, numbers, strategy, setting) for way in _ways(end, numbers))
 
 
-def _ways(end: Relation, numbers: dict[Relation, int]) -> list[tuple[Relation, tuple[Step, ...]]]:
+@dataclass(frozen=True)
+class _Way:
+    """Steps from a relation onwards, and the types of the columns that each gets."""
+
+    start: Relation
+    steps: tuple[Step, ...] = ()
+    given: tuple[Types, ...] = ()
+
+
+def _ways(end: Relation, numbers: dict[Relation, int]) -> list[_Way]:
     if isinstance(end, Stream) or end in numbers:
-        return [(end, ())]
+        return [_Way(end)]
     assert isinstance(end, Derived)
     ways = [way for each in end.inputs for way in _ways(each, numbers)]
     if end.operator.merges:
         return ways
     step = end.operator.as_step()
     assert step is not None, "an operator keeps state, merges its inputs or is a step"
-    return [(start, (*steps, step)) for start, steps in ways]
+    given = _types(end.inputs[0])
+    return [_Way(way.start, (*way.steps, step), (*way.given, given)) for way in ways]
+
+
+def _types(relation: Relation) -> Types:
+    return {each.name: each.type for each in relation.schema.columns}
 
 
 def _feed(
-    start: Relation, end: Relation, steps: tuple[Step, ...], numbers: dict[Relation, int], strategy: Strategy
+    way: _Way, end: Relation, numbers: dict[Relation, int], strategy: Strategy, setting: SqlSetting
 ) -> Feed:
+    start, steps = way.start, way.steps
     if isinstance(start, Stream):
         return Feed(start, start, end, outside=steps, exchanged=strategy == "operator")
     if strategy == "operator":
         return Feed(numbers[start], start, end, outside=steps, exchanged=True)
-    return Feed(numbers[start], start, end, inside=steps)
+    certified, why = _certified(way, setting)
+    return Feed(
+        numbers[start], start, end, inside=steps[:certified], outside=steps[certified:], why_outside=why
+    )
+
+
+def _certified(way: _Way, setting: SqlSetting) -> tuple[int, str | None]:
+    """How many of the steps a channel can evaluate, and why it cannot evaluate the next one."""
+    for place, (step, given) in enumerate(zip(way.steps, way.given, strict=True)):
+        try:
+            if not step.calls:
+                step.in_channel("input", given, setting)
+        except Uncertified as missing:
+            return place, str(missing)
+    return len(way.steps), None
 
 
 # -- merge ---------------------------------------------------------------------------------------------
@@ -155,7 +191,7 @@ def _merged(subqueries: Subqueries) -> Subqueries:
     parted: list[frozenset[str]] = []
     notes = list(subqueries.notes)
     for stage in subqueries.stages:
-        host = _host_of(stage, parted)
+        host = _host_of(stage, parted, subqueries.setting)
         stages.append(replace(stage, host=host))
         if host is None:
             parted.append(stage.operator.partition_columns(stage.relation.inputs))
@@ -177,14 +213,27 @@ def partitioned_by(subqueries: Subqueries, number: int) -> tuple[str, ...]:
     return tuple(min(_carriers(stage, column)) for column in partitioned_by(subqueries, stage.host))
 
 
-def _host_of(stage: Stage, parted: list[frozenset[str]]) -> int | None:
+def _host_of(stage: Stage, parted: list[frozenset[str]], setting: SqlSetting) -> int | None:
     if len(stage.ports) > 1 or len(stage.ports[0]) > 1:
         return None
-    origin = stage.ports[0][0].origin
-    if not isinstance(origin, int) or not parted[origin]:
+    (feed,) = stage.ports[0]
+    origin = feed.origin
+    if not isinstance(origin, int) or not parted[origin] or feed.outside:
         return None
     whole = all(_carriers(stage, column) for column in parted[origin])
-    return origin if whole and stage.operator.shares_channels() else None
+    return origin if whole and _takes_in_place(stage, setting) else None
+
+
+def _takes_in_place(stage: Stage, setting: SqlSetting) -> bool:
+    if not stage.operator.shares_channels():
+        return False
+    given = _types(stage.relation.inputs[0])
+    try:
+        for sql in stage.operator.taken_in_place():
+            passed_or_translated(sql, given, setting)
+    except Uncertified:
+        return False
+    return True
 
 
 def _carriers(stage: Stage, column: str) -> frozenset[str]:

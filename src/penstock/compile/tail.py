@@ -5,8 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.expressions.duck import check, evaluate, translate
+from penstock.expressions.duck import check, evaluate
 from penstock.expressions.schema import TIME
+from penstock.expressions.types import arrow_type, from_arrow
+from penstock.functions import DEFAULT, SqlSetting, Types
 from penstock.operators import Step
 
 __all__ = ["Tail", "compile_tail"]
@@ -28,7 +30,7 @@ class Tail:
         return table.cast(self.schema)
 
 
-def compile_tail(steps: tuple[Step, ...], schema: Any) -> Tail | None:
+def compile_tail(steps: tuple[Step, ...], schema: Any, setting: SqlSetting = DEFAULT) -> Tail | None:
     """The tail of the given steps over results of the given schema; None if there is nothing to do.
 
     The event time is kept if the schema has it. Adjacent SQL steps become one SELECT.
@@ -39,31 +41,31 @@ def compile_tail(steps: tuple[Step, ...], schema: Any) -> Tail | None:
     pending: list[Step] = []
     for step in steps:
         if step.calls:
-            schema = _flush(pieces, pending, schema)
+            schema = _flush(pieces, pending, schema, setting)
             pieces.append(step)
             schema = step.call(schema.empty_table()).schema
         else:
             pending.append(step)
-    schema = _flush(pieces, pending, schema)
+    schema = _flush(pieces, pending, schema, setting)
     return Tail(tuple(pieces), schema)
 
 
-def _flush(pieces: list[str | Step], pending: list[Step], schema: Any) -> Any:
+def _flush(pieces: list[str | Step], pending: list[Step], schema: Any, setting: SqlSetting) -> Any:
     """Turn the pending steps into one SELECT, and return the schema after it."""
     if not pending:
         return schema
     carried = (TIME,) if TIME in schema.names else ()
+    types: Types = {each.name: from_arrow(each.type) for each in schema}
     source = "input"
     for step in pending:
-        source = step.select(source, *carried)
-    written = "; ".join(str(step) for step in pending)
-    sql = translate(f"SELECT * FROM {source}")
+        source, types = step.in_channel(source, types, setting, *carried)
+    sql = f"SELECT * FROM {source}"
     pieces.append(sql)
+    check(sql, schema, "; ".join(str(step) for step in pending))
     pending.clear()
-    return _plain(check(sql, schema, written))
-
-
-def _plain(schema: Any) -> Any:
-    """The types in Penstock's spelling."""
-    plain = {pa.string_view(): pa.string(), pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-    return pa.schema([(each.name, plain.get(each.type, each.type)) for each in schema])
+    return pa.schema(
+        [
+            *((name, arrow_type(kind)) for name, kind in types.items() if kind and name != TIME),
+            *((name, pa.int64()) for name in carried),
+        ]
+    )

@@ -13,6 +13,8 @@ from penstock.expressions import types
 from penstock.expressions.functions import RETURNS, SAME_AS_INPUT
 from penstock.expressions.parsing import Tree, call_name
 from penstock.expressions.schema import Schema
+from penstock.functions.calls import call_of, unit_of
+from penstock.functions.function import FUNCTIONS
 
 __all__ = ["is_nullable", "type_of"]
 
@@ -26,9 +28,9 @@ _BIGINT_END: Final = 2**63
 def type_of(node: Tree, schema: Schema) -> str | None:
     """The normalised type of an expression, None if only Spark can tell."""
     for kind, rule in _RULES:
-        if isinstance(node, kind):
-            return rule(node, schema)
-    return None
+        if isinstance(node, kind) and (found := rule(node, schema)) is not None:
+            return found
+    return _certified(node, schema)
 
 
 def is_nullable(node: Tree, schema: Schema) -> bool:
@@ -47,6 +49,22 @@ def is_nullable(node: Tree, schema: Schema) -> bool:
     ):
         return any(is_nullable(each, schema) for each in node.iter_expressions())
     return True
+
+
+def _certified(node: Tree, schema: Schema) -> str | None:
+    """The type by the table of functions that channels evaluate."""
+    call = call_of(node)
+    function = FUNCTIONS.get(call[0]) if call else None
+    if call is None or function is None:
+        return None
+    given = [
+        "unit" if unit_of(call[0], place, each) else type_of(each, schema)
+        for place, each in enumerate(call[1])
+    ]
+    known = [each for each in given if each is not None]
+    if len(known) < len(given):
+        return None
+    return next((found for form in function.forms if (found := form.result(known)) is not None), None)
 
 
 def _column(node: Tree, schema: Schema) -> str | None:

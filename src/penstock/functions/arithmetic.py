@@ -26,10 +26,6 @@ def _floating(given: Sequence[str]) -> str | None:
     return "double" if "double" in given and all(map(has_exact_double, given)) else None
 
 
-def _remains(given: Sequence[str]) -> str | None:
-    return _widest(given) if set(given) <= set(INTEGERS) else _floating(given)
-
-
 def _quotient(given: Sequence[str]) -> str | None:
     """A quotient is a double, except of decimals."""
     found = all(map(has_exact_double, given)) and (
@@ -80,9 +76,14 @@ define(
     Form(_REAL, _quotient, _unless_zero("{0:as} / {1:as}"), raises=True, order=_DIVISION),
     written="{0} / {1}",
 )
-_REMAINDER = Form(_REAL, _remains, _unless_zero("{0:as} % {1:as}"), raises=True, order=_DIVISION)
-define("arithmetic", "%", _REMAINDER, written="{0} % {1}")
-define("arithmetic", "mod", _REMAINDER)
+# DuckDB finds an overflow in the smallest integer over -1, of which nothing remains.
+_WHOLE_REMAINDER = "CASE WHEN {1} = -1 THEN {0:as} * 0 ELSE {0:as} % {1:as} END"
+_REMAINDERS = (
+    Form(_WHOLE, _widest, _unless_zero(_WHOLE_REMAINDER), raises=True, order=_DIVISION),
+    Form(_REAL, _floating, _unless_zero("{0:as} % {1:as}"), raises=True, order=_DIVISION),
+)
+define("arithmetic", "%", *_REMAINDERS, written="{0} % {1}")
+define("arithmetic", "mod", *_REMAINDERS)
 define(
     "arithmetic",
     "div",
@@ -151,13 +152,14 @@ define(
 define(
     "arithmetic",
     "try_mod",
-    *(Form((kind, kind), kind, "CASE WHEN {1} <> 0 THEN {0} % {1} END", order="all") for kind in INTEGERS),
+    *(
+        Form((kind, kind), kind, f"CASE WHEN {{1}} <> 0 THEN {_WHOLE_REMAINDER} END", order="all")
+        for kind in INTEGERS
+    ),
 )
 
 for _name in ("&", "|"):
-    define(
-        "bits", _name, Form(_WHOLE, _widest, f"{{0:as}} {_name} {{1:as}}"), written=f"{{0}} {_name} {{1}}"
-    )
+    define("bits", _name, Form(_WHOLE, _widest, f"{{0:as}} {_name} {{1:as}}"), written=f"{{0}} {_name} {{1}}")
 define("bits", "^", Form(_WHOLE, _widest, "xor({0:as}, {1:as})"), written="{0} ^ {1}")
 define("bits", "~", Form(("integer",), same_as_first, "~{0}"), written="~ {0}")
 # DuckDB counts the bits of a tinyint as eight, Spark those of the number widened to 64.

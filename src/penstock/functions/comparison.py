@@ -43,18 +43,30 @@ def _with_int(given: Sequence[str]) -> str:
 # A float that meets a double is widened in Spark; DuckDB would narrow the double.
 _WIDE = {"=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 for _name, _duck in _WIDE.items():
-    define("comparison", _name, Form(_TWO, _comparable, f"{{0:with}} {_duck} {{1:with}}"), written=f"{{0}} {_name} {{1}}")
+    define(
+        "comparison",
+        _name,
+        Form(_TWO, _comparable, f"{{0:with}} {_duck} {{1:with}}"),
+        written=f"{{0}} {_name} {{1}}",
+    )
 define(
     "comparison",
     "<=>",
     Form(_TWO, _comparable, "{0:with} IS NOT DISTINCT FROM {1:with}", order="all"),
     written="{0} <=> {1}",
 )
-define("comparison", "equal_null", Form(_TWO, _comparable, "{0:with} IS NOT DISTINCT FROM {1:with}", order="all"))
+define(
+    "comparison", "equal_null", Form(_TWO, _comparable, "{0:with} IS NOT DISTINCT FROM {1:with}", order="all")
+)
 define(
     "comparison",
     "between",
-    Form(("plain", "plain", "plain"), _comparable, "{0:with} >= {1:with} AND {0:with} <= {2:with}", order="short"),
+    Form(
+        ("plain", "plain", "plain"),
+        _comparable,
+        "{0:with} >= {1:with} AND {0:with} <= {2:with}",
+        order="short",
+    ),
     written="{0} between {1} and {2}",
 )
 define(
@@ -94,22 +106,24 @@ define(
     Form(_BOTH, "boolean", "{0} AND {1}", order="short", guarded=_AND),
     written="{0} and {1}",
 )
-define(
-    "logic", "or", Form(_BOTH, "boolean", "{0} OR {1}", order="short", guarded=_OR), written="{0} or {1}"
-)
+define("logic", "or", Form(_BOTH, "boolean", "{0} OR {1}", order="short", guarded=_OR), written="{0} or {1}")
 define("logic", "not", Form(("boolean",), "boolean", "NOT {0}"), written="not {0}")
 
 define(
     "choice",
     "case",
-    Form(("boolean", "plain", "plain"), _shared_rest, "CASE WHEN {0} THEN {1:as} ELSE {2:as} END", order="lazy"),
+    Form(
+        ("boolean", "plain", "plain"), _shared_rest, "CASE WHEN {0} THEN {1:as} ELSE {2:as} END", order="lazy"
+    ),
     written="case when {0} then {1} else {2} end",
     note="with any number of branches, and with a value to compare",
 )
 define(
     "choice",
     "if",
-    Form(("boolean", "plain", "plain"), _shared_rest, "CASE WHEN {0} THEN {1:as} ELSE {2:as} END", order="lazy"),
+    Form(
+        ("boolean", "plain", "plain"), _shared_rest, "CASE WHEN {0} THEN {1:as} ELSE {2:as} END", order="lazy"
+    ),
 )
 define("choice", "coalesce", Form(("plain*",), _shared, "coalesce({all:as})", order="lazy"))
 define("choice", "nvl ifnull", Form(_TWO, _shared, "coalesce({0:as}, {1:as})", order="lazy"))

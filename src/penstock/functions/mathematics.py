@@ -10,6 +10,7 @@ from penstock.functions.function import Form, define, precision_of, same_as_firs
 
 __all__: list[str] = []
 
+
 def _whole_decimal(given: Sequence[str]) -> str:
     """What floor and ceil give of a decimal: all digits before the point, and one more."""
     digits, scale = precision_of(given[0])

@@ -158,7 +158,7 @@ define(
     Form(
         _SS,
         "int",
-        "CASE WHEN contains({0}, ',') THEN 0 "
+        "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN contains({0}, ',') THEN 0 "
         "ELSE CAST(coalesce(list_position(string_split({1}, ','), {0}), 0) AS INTEGER) END",
     ),
 )

@@ -56,7 +56,9 @@ define(
 _SECONDS = Form(
     _CLOCK, "bigint", "(epoch_us({0}) - ((epoch_us({0}) % 1000000) + 1000000) % 1000000) // 1000000"
 )
-define("time", "unix_seconds unix_timestamp to_unix_timestamp", _SECONDS)
+define("time", "unix_seconds", _SECONDS)
+# Towards 1970, not towards the past.
+define("time", "unix_timestamp to_unix_timestamp", Form(_CLOCK, "bigint", "epoch_us({0}) // 1000000"))
 define("time", "timestamp_micros", Form(("bigint",), "timestamp", "make_timestamp({0})"))
 define("time", "timestamp_millis", Form(("bigint",), "timestamp", "make_timestamp({0} * 1000)", raises=True))
 define(

@@ -18,7 +18,20 @@ from penstock.functions.casts import cast_between
 from penstock.functions.function import FUNCTIONS, Form
 from penstock.functions.times import UNITS
 
-__all__ = ["DEFAULT", "SqlSetting", "Translated", "Uncertified", "duck_name", "duck_type", "translated"]
+__all__ = [
+    "DEFAULT",
+    "SqlSetting",
+    "Translated",
+    "Types",
+    "Uncertified",
+    "duck_name",
+    "duck_type",
+    "passed_or_translated",
+    "translated",
+]
+
+Types = Mapping[str, str | None]
+"""Columns in sight and their types; None where only Spark can tell."""
 
 # What Spark's order of evaluation costs is that arguments stand twice; beyond this, Spark takes over.
 _LONGEST: Final = 20_000
@@ -46,11 +59,19 @@ class Translated:
     raises: bool = False
 
 
+@dataclass(frozen=True)
+class Passed:
+    """A column that passes unchanged, of whatever type."""
+
+    sql: str
+    type: str | None
+
+
 class Uncertified(Exception):  # noqa: N818 -- it is an answer, not a fault
     """No certified translation; the message says what is missing."""
 
 
-def translated(sql: str, columns: Mapping[str, str | None], setting: SqlSetting = DEFAULT) -> Translated:
+def translated(sql: str, columns: Types, setting: SqlSetting = DEFAULT) -> Translated:
     """An expression over columns of known types for DuckDB; raise Uncertified where only Spark will do.
 
     >>> translated("`n` / 2", {"n": "bigint"}).type
@@ -64,6 +85,16 @@ def translated(sql: str, columns: Mapping[str, str | None], setting: SqlSetting 
     if found.type == "void":
         raise Uncertified(f"{sql} is a null without a type")
     return found
+
+
+def passed_or_translated(sql: str, columns: Types, setting: SqlSetting = DEFAULT) -> Passed | Translated:
+    """The same, but a column alone may be of any type, known or not: it passes unchanged."""
+    node = parse_scalar(sql)
+    if isinstance(node, exp.Column) and len(node.parts) == 1:
+        for name, kind in columns.items():
+            if name.lower() == node.name.lower():
+                return Passed(duck_name(name), kind)
+    return translated(sql, columns, setting)
 
 
 def duck_type(kind: str) -> str:
@@ -136,9 +167,8 @@ class _Translation:
     def _column(self, node: Tree) -> Translated:
         """A column, or a field of a struct; `l` and `r` are structs of a pair."""
         path = [each.name for each in node.parts] if isinstance(node, exp.Column) else []
-        name, kind = self.columns.get(path[0].lower(), (path[0], None)) if path else ("", None)
-        written = [name]
-        for each in path[1:]:
+        written, kind = self._named(path)
+        for each in path[len(written) :]:
             found = _field(kind, each)
             if found is None:
                 kind = None
@@ -148,6 +178,14 @@ class _Translation:
         if kind is None or not types.is_atomic(kind) or kind == "binary":
             raise Uncertified(f"{render(node)} is {kind or 'of a type that is not known yet'}")
         return Translated(".".join(map(duck_name, written)), kind)
+
+    def _named(self, path: list[str]) -> tuple[list[str], str | None]:
+        """How the column at the start of a path is spelled, and its type; of a pair, `l.x` is a column."""
+        for length in (1, 2):
+            found = self.columns.get(".".join(path[:length]).lower())
+            if found is not None and len(path) >= length:
+                return found[0].split(".", length - 1), found[1]
+        return path, None
 
     def _cast(self, node: exp.Cast) -> Translated:
         given, wanted = self.of(node.this), types.of_node(node.to)
@@ -162,9 +200,7 @@ class _Translation:
         if found is None:
             raise Uncertified(f"{what} has no certified translation")
         self._check(what, raises=found.raises, zoned=found.zoned)
-        return Translated(
-            _filled(found.sql, [given], wanted), wanted, raises=given.raises or found.raises
-        )
+        return Translated(_filled(found.sql, [given], wanted), wanted, raises=given.raises or found.raises)
 
     def _moment(self, given: Translated, wanted: str) -> Translated:
         if not _MOMENTS[wanted].fullmatch(given.literal or ""):
@@ -181,7 +217,9 @@ class _Translation:
         values.append(self.of(node.args.get("default") or exp.Null()))
         kind = FUNCTIONS["coalesce"].forms[0].result([each.type for each in values if each.type != "void"])
         if kind is None or any(each.type != "boolean" for each in conditions):
-            raise Uncertified(f"CASE over {', '.join(each.type for each in values)} has no certified translation")
+            raise Uncertified(
+                f"CASE over {', '.join(each.type for each in values)} has no certified translation"
+            )
         parts = [
             f"WHEN {when.sql} THEN {_as(then, kind)}" for when, then in zip(conditions, values, strict=False)
         ]
@@ -221,7 +259,9 @@ class _Translation:
         if raises and not self.setting.ansi:
             raise Uncertified(f"{what} is certified for ANSI mode, and the session is not in it")
         if zoned and self.setting.zone not in _UTC:
-            raise Uncertified(f"{what} is certified for UTC, and the session's time zone is {self.setting.zone}")
+            raise Uncertified(
+                f"{what} is certified for UTC, and the session's time zone is {self.setting.zone}"
+            )
 
 
 def _applied(name: str, form: Form, arguments: Sequence[Translated], kind: str) -> Translated:
@@ -276,7 +316,11 @@ def _compared_as(given: Sequence[str]) -> str | None:
 
 
 def _as(value: Translated, kind: str) -> str:
-    return value.sql if value.type == kind else f"CAST({value.sql} AS {duck_type(kind)})"
+    if value.type == kind:
+        return value.sql
+    # A number as it was written, not by way of a decimal, so that a join's estimates can read it.
+    number = value.literal is not None and kind == "double"
+    return f"CAST({value.literal if number else value.sql} AS {duck_type(kind)})"
 
 
 def _literals_fit(wanted: Mapping[int, Callable[[str], bool]], arguments: Sequence[Translated]) -> bool:

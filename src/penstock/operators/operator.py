@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from penstock.expressions.conditions import substituted
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Schema, quoted
+from penstock.functions import SqlSetting, Types, translated
 from penstock.operators.names import Named
 from penstock.routing.resources import LLL, Resources
 
@@ -192,6 +193,13 @@ class Operator(ABC):
         """Whether it can run in the channels of the stage before it, on the tuples that are there."""
         return False
 
+    def taken_in_place(self) -> tuple[str, ...]:
+        """The SQL over tuples that a channel evaluates, where the operator shares those of another stage."""
+        return ()
+
+    def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
+        """Raise a QueryError if its channels cannot evaluate what a session of this setting means."""
+
     def why_last(self) -> str | None:
         """Why no operator with state can follow it, as an error for people; None if one can."""
         return None
@@ -239,6 +247,13 @@ class Step(Operator):
         """The step as Spark SQL over what may stand after FROM, in parentheses.
 
         `carried` columns are no columns of the relation; they pass unseen.
+        """
+        raise NotImplementedError(f"{self} calls a function and has no SQL")
+
+    def in_channel(self, source: str, given: Types, setting: SqlSetting, *carried: str) -> tuple[str, Types]:
+        """The step as DuckDB's SQL over what may stand after FROM, and the types of the columns that it gives.
+
+        Raises Uncertified if only Spark can evaluate it.
         """
         raise NotImplementedError(f"{self} calls a function and has no SQL")
 
@@ -297,6 +312,10 @@ class Filter(Step):
     def select(self, source: str, *carried: str) -> str:
         """All columns of the tuples that meet the condition."""
         return f"(SELECT * FROM {source} WHERE {self.condition})"
+
+    def in_channel(self, source: str, given: Types, setting: SqlSetting, *carried: str) -> tuple[str, Types]:
+        """All columns of the tuples that meet the condition."""
+        return f"(SELECT * FROM {source} WHERE {translated(self.condition, given, setting).sql})", given
 
 
 class Derivable(InputRelation, Generic[R, D]):

@@ -9,6 +9,7 @@ import pyarrow as pa
 from penstock.errors import BadMap, BadName, QueryError, WrongType
 from penstock.expressions.scalar import Expression, column, predicate
 from penstock.expressions.schema import TIME, Schema, quoted, schema_of
+from penstock.functions import SqlSetting, Types, duck_name, passed_or_translated
 from penstock.operators.names import Named, named_expressions, schema_of_columns
 from penstock.operators.operator import (
     D,
@@ -120,6 +121,13 @@ class Select(Step):
         """Its columns over the source."""
         columns = [f"{each.sql} AS {quoted(name)}" for name, each in self.columns]
         return f"(SELECT {', '.join([*columns, *carried])} FROM {source})"
+
+    def in_channel(self, source: str, given: Types, setting: SqlSetting, *carried: str) -> tuple[str, Types]:
+        """Its columns over the source."""
+        made = {name: passed_or_translated(each.sql, given, setting) for name, each in self.columns}
+        columns = [f"{each.sql} AS {duck_name(name)}" for name, each in made.items()]
+        types = {name: each.type for name, each in made.items()}
+        return f"(SELECT {', '.join([*columns, *carried])} FROM {source})", types
 
     def __str__(self) -> str:
         return f"select({', '.join(name for name, _ in self.columns)})"

@@ -18,13 +18,14 @@ its name, and neither ever replaces another.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
 from penstock.connect import EpochId
 from penstock.durable import Purpose
 from penstock.errors import CheckpointInUse, DamagedCheckpoint, ForeignCheckpoint
+from penstock.functions import DEFAULT, SqlSetting
 from penstock.query import KEPT_EPOCHS
 from penstock.runtime.ownership import Ownership
 from penstock.runtime.records import EpochPlan, Manifest
@@ -99,6 +100,7 @@ class Checkpoint:
         description: str,
         stages: Sequence[Mapping[str, Any]] = (),
         *,
+        setting: SqlSetting = DEFAULT,
         run: str = "",
         takeover: bool = False,
     ) -> "Checkpoint":
@@ -107,13 +109,20 @@ class Checkpoint:
         `release` gives it back. What earlier owners left unfinished is deleted.
         """
         self._check_query(fingerprint, description)
+        self._check_setting(setting)
         for part in _MADE:
             (self.root / part).make()
         mine = replace(
             self.identified() if not self.id else self,
             ownership=Ownership.take(self.root / "owners", run, takeover=takeover),
         )
-        record = {"format": FORMAT, "id": mine.id, "fingerprint": fingerprint, "query": description}
+        record = {
+            "format": FORMAT,
+            "id": mine.id,
+            "fingerprint": fingerprint,
+            "query": description,
+            "sql": asdict(setting),
+        }
         try:
             mine.settle({**record, "stages": list(stages)})
         except BaseException:
@@ -247,6 +256,18 @@ class Checkpoint:
                 f"checkpoint {self.root.uri} belongs to another query:\n  {owner['query']}\nthis one is\n  "
                 f"{description}\nUse a new checkpoint, or the query it was made for"
             )
+
+    def _check_setting(self, setting: SqlSetting) -> None:
+        """An expression means the same from the first epoch to the last."""
+        given = asdict(setting)
+        made = self.owner().get("sql", given) if self.root.has(_QUERY) else given
+        names = {"ansi": "spark.sql.ansi.enabled", "zone": "spark.sql.session.timeZone"}
+        for key, name in names.items():
+            if made[key] != given[key]:
+                raise ForeignCheckpoint(
+                    f"checkpoint {self.root.uri} was made with {name}={made[key]}, this session has {given[key]}: "
+                    f"expressions would change their meaning; set {name} to {made[key]}, or use a new checkpoint"
+                )
 
     def _compatible(self) -> bool:
         """Whether there is a checkpoint; one of another version, or a folder of other files, is refused."""

@@ -35,7 +35,7 @@ from penstock.runtime.spark.arrivals import together
 from penstock.runtime.spark.clock import clock_frame, steady_time
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
 from penstock.runtime.spark.plans import check_filesystem
-from penstock.runtime.spark.session import spark_session
+from penstock.runtime.spark.session import spark_session, sql_setting
 from penstock.runtime.stage import StageRunner
 from penstock.state.storage import Location
 from penstock.state.view import StageNote
@@ -53,9 +53,10 @@ class SparkEngine:
     def start(self, query: Query, sinks: tuple[Sink, ...], options: RunOptions) -> Run:
         """Check everything that can be checked, then start the first epoch in the background."""
         query = optimise(query).query
-        subqueries = cut(query, options.strategy)
-        options.check_stages(len(subqueries.stages))
+        # What is wrong with the query is told before a session starts, which takes seconds.
+        options.check_stages(len(cut(query, options.strategy).stages))
         spark = options.session or spark_session()
+        subqueries = cut(query, options.strategy, sql_setting(spark))
         root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))
         check_filesystem(spark, root.for_spark)
         folder = replace(Checkpoint(root), kept=options.keep_epochs).identified()
@@ -75,7 +76,12 @@ class SparkEngine:
             _check_takes_back(sinks)
         notes = [_note(runner).to_json() for runner in graph.stages]
         folder = folder.claim(
-            query.fingerprint(), repr(query), notes, run=options.name or "", takeover=options.takeover
+            query.fingerprint(),
+            repr(query),
+            notes,
+            setting=subqueries.setting,
+            run=options.name or "",
+            takeover=options.takeover,
         )
         # Everything from here on is done as the owner, and undone if it fails.
         with ExitStack() as undo:

@@ -72,7 +72,7 @@ class _Building:
         hosted: InPlace | None = None
         if stage.host is not None:
             kernel = kernel.hosted(partitioned_by(self.subqueries, stage.number))
-            hosted = in_place(kernel.exchanges[0], self._fed_by(stage))
+            hosted = in_place(kernel.exchanges[0], self._fed_by(stage), self.subqueries.setting)
         shared = any(each.host == stage.number for each in self.subqueries.stages)
         exchange = SparkExchange(kernel, inputs, alone=self._alone(stage), whole=shared)
         exits = self._ways_out(stage, kernel.schema)
@@ -96,7 +96,7 @@ class _Building:
     def _ways_out(self, stage: Stage, schema: Any) -> tuple[StageOutput, ...]:
         exits: list[StageOutput] = []
         for feed, target, copy in self._consumers(stage.number):
-            tail = compile_tail(feed.inside, schema)
+            tail = compile_tail(feed.inside, schema, self.subqueries.setting)
             found = tail.schema if tail else schema
             if target is not None and target is not self.between:
                 found = pa.schema([found.field(name) for name in feed.end.schema.names])

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.expressions.duck import check, evaluate, translate
+from penstock.expressions.duck import check, evaluate
+from penstock.expressions.types import from_arrow
+from penstock.functions import DEFAULT, SqlSetting, duck_name, passed_or_translated
 from penstock.operators.exchange import TIME, Exchange
 
 __all__ = ["InPlace", "in_place"]
@@ -35,10 +37,13 @@ class InPlace:
         return found.append_column(bucket.name, pa.array(number))
 
 
-def in_place(exchange: Exchange, schema: Any) -> InPlace:
+def in_place(exchange: Exchange, schema: Any, setting: SqlSetting = DEFAULT) -> InPlace:
     """How rows of a schema become rows of an exchange."""
+    types = {each.name: from_arrow(each.type) for each in schema}
     wanted = [each for each in exchange.columns if each.name != TIME]
-    columns = [f'{translate(each.sql)} AS "{each.name}"' for each in wanted]
+    columns = [
+        f"{passed_or_translated(each.sql, types, setting).sql} AS {duck_name(each.name)}" for each in wanted
+    ]
     sql = f"SELECT {', '.join([*columns, TIME])} FROM input"
     check(sql, schema, "; ".join(each.sql for each in wanted))
     return InPlace(sql, exchange)

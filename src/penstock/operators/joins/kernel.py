@@ -4,17 +4,17 @@ Rows of equal keys meet in one channel, rows of a hot key on a grid of channels,
 on a grid of all channels: each pair meets in exactly one channel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.errors import WrongType
-from penstock.expressions.duck import translate
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.exchange import KEY, TIME, Exchange, SqlColumn
+from penstock.operators.joins.condition.meaning import channel_sql
 from penstock.operators.joins.node import Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
 from penstock.operators.joins.spec import END, Condition, Frontiers, JoinSpec, Last, Pair, Side, Within
@@ -159,18 +159,30 @@ def compile_join(operator: Join, time_type: str, left: Describe, right: Describe
     )
     keys = tuple(KEY.format(place) for place in range(len(types)))
     ties = (TIE,) if operator.last is not None else ()
-    condition = operator.condition
     join = JoinSpec(
         Side(TIME, keys, ties, delivered[0]),
         Side(TIME, keys, ties, delivered[1]),
         Within(operator.within) if operator.within is not None else Last(operator.last or 1),
         key_types=tuple(arrow_type(each) for each in types),
         how=operator.how,
-        condition=Condition(translate(condition.sql), condition.left, condition.right) if condition else None,
+        condition=_condition(operator, left, right),
         time=TIME,
         key_names=tuple(key.left for key in operator.keys),
     )
     return JoinKernel(operator, join, sides, pa.field(operator.time, arrow_type(time_type)))
+
+
+def _condition(operator: Join, left: Describe, right: Describe) -> Condition | None:
+    condition = operator.condition
+    if condition is None:
+        return None
+    sql = channel_sql(condition, _types(condition.left, left), _types(condition.right, right))
+    return Condition(sql, condition.left, condition.right)
+
+
+def _types(names: Sequence[str], describe: Describe) -> dict[str, str | None]:
+    found = describe([quoted(name) for name in names])
+    return {name: type_ for name, (type_, _) in zip(names, found, strict=True)}
 
 
 def _key_types(operator: Join, side: int, describe: Describe) -> list[str]:

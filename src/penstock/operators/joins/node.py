@@ -9,8 +9,10 @@ from penstock.expressions.durations import words
 from penstock.expressions.pairs import PairCondition
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Column, Schema, quoted
+from penstock.functions import SqlSetting, Types
+from penstock.operators.joins.condition.meaning import check_known
 from penstock.operators.kernel import Describe
-from penstock.operators.operator import NATIVE, Inputs, Operator, lowered
+from penstock.operators.operator import NATIVE, InputRelation, Inputs, Operator, lowered
 from penstock.routing.resources import LQL, Resources
 
 if TYPE_CHECKING:
@@ -218,6 +220,12 @@ class Join(Operator):
             "follow it; use within=..., or how='inner'"
         )
 
+    def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
+        """The condition is evaluated where pairs meet."""
+        if self.condition is not None:
+            left, right = map(_types_of, inputs)
+            check_known(self.condition, left, right, setting)
+
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "JoinKernel":
         """Rows of both sides, kept while they can match."""
         from penstock.operators.joins.kernel import compile_join  # noqa: PLC0415 -- it needs this class
@@ -289,3 +297,7 @@ def common_type(left: str | None, right: str | None) -> str | None:
         if left in family and right in family:
             return max(left, right, key=family.index)
     return ""
+
+
+def _types_of(relation: InputRelation) -> Types:
+    return {each.name: each.type for each in relation.schema.columns}

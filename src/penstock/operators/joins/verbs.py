@@ -8,6 +8,7 @@ from penstock.expressions import types
 from penstock.expressions.durations import microseconds
 from penstock.expressions.pairs import pair_condition
 from penstock.expressions.schema import Schema
+from penstock.functions import DEFAULT
 from penstock.operators.joins.node import How, Join, JoinKey, common_type
 from penstock.operators.operator import D, Derivable, Duration, InputRelation, R
 
@@ -93,7 +94,7 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
         )
     keys = tuple(_key(one, other, left.schema, right.schema) for one, other in _pairs(on))
     given = _given(left, right, keys, suffixes)
-    return Join(
+    made = Join(
         keys=keys,
         within=None if within is None else microseconds(within),
         last=last,
@@ -103,6 +104,8 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
         right=given[1],
         time=left.time,
     )
+    made.check_setting((left, right), DEFAULT)
+    return made
 
 
 def _pairs(on: On) -> list[tuple[str, str]]:

@@ -120,6 +120,11 @@ class Aggregation(Operator):
         """Whether partials can be formed in a channel; what only Spark SQL can combine, a sketch, cannot."""
         return "rows" in self._kernel().forms
 
+    def taken_in_place(self) -> tuple[str, ...]:
+        """What keys and aggregates read of a tuple."""
+        read = [each.sql for _, each in self.keys]
+        return (*read, *(each.sql for aggregate in self.aggregates for each in aggregate.arguments))
+
     def words(self) -> list[str]:
         """Panes, the two sub-queries, and why they are formed where they are."""
         from penstock.operators.windows.words import window_words  # noqa: PLC0415 -- words need the kernel

@@ -9,7 +9,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "prepare", "settings", "spark_session"]
+from penstock.functions import SqlSetting
+
+__all__ = ["SETTINGS", "prepare", "settings", "spark_session", "sql_setting"]
 
 SETTINGS = {
     # Print only errors on the terminal, from the first line on.
@@ -59,6 +61,14 @@ def spark_session(master: str | None = None, settings: Mapping[str, str] | None 
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     return session
+
+
+def sql_setting(session: SparkSession) -> SqlSetting:
+    """What a session says about the meaning of SQL."""
+    return SqlSetting(
+        ansi=str(session.conf.get("spark.sql.ansi.enabled")).lower() == "true",
+        zone=str(session.conf.get("spark.sql.session.timeZone")),
+    )
 
 
 def prepare(session: SparkSession) -> None:

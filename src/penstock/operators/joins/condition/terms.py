@@ -157,6 +157,10 @@ def _term(node: exp.Expr) -> Term:  # noqa: PLR0911 -- one line for each kind of
         return PairColumn("l" if node.table == "l" else "r", node.name)
     if isinstance(node, exp.Literal) and not node.is_string:
         return Number(float(node.this), node.this.isdigit())
+    if isinstance(node, exp.Cast) and (number := _number(node.this)) is not None:
+        return number
+    if isinstance(node, exp.Case):
+        return _guarded(node)
     if isinstance(node, exp.Neg):
         return Apply("-", (Number(0.0, whole=True), _term(node.this)))
     if type(node) in _BINARY:
@@ -168,6 +172,32 @@ def _term(node: exp.Expr) -> Term:  # noqa: PLR0911 -- one line for each kind of
     if isinstance(node, exp.Pow) and _term(node.expression) == Number(2.0, whole=True):
         return Apply("square", (_as_double(_term(node.this)),))
     return _conversion(node)
+
+
+def _number(node: exp.Expr) -> Number | None:
+    negative = isinstance(node, exp.Neg)
+    literal = node.this if negative else node
+    if not isinstance(literal, exp.Literal) or literal.is_string:
+        return None
+    value = float(literal.this)
+    return Number(-value if negative else value, literal.this.isdigit())
+
+
+def _guarded(node: exp.Case) -> Term:
+    """The value behind a guard of the translation: a null for a null, or an error where a divisor is 0.
+
+    An interval of divisors that holds 0 is unfit for an estimate, so such a pair is left to DuckDB.
+    """
+    first, default = node.args["ifs"][0], node.args.get("default")
+    if len(node.args["ifs"]) != 1 or default is None:
+        raise _Other
+    value = first.args["true"]
+    null = isinstance(value, exp.Cast) and isinstance(value.this, exp.Null)
+    inner = default.unnest()
+    fails = isinstance(value, exp.Anonymous) and value.name.lower() == "error"
+    if null or (fails and isinstance(inner, exp.Div)):
+        return _term(inner)
+    raise _Other
 
 
 def _binary(operator: Operator, one: Term, other: Term) -> Term:

@@ -1,0 +1,37 @@
+"""The condition of a join as a channel evaluates it: certified to mean what it means in Spark, or refused."""
+
+from penstock.errors import BadJoin
+from penstock.expressions.pairs import LEFT, RIGHT, PairCondition
+from penstock.functions import DEFAULT, SqlSetting, Types, Uncertified, translated
+
+__all__ = ["channel_sql", "check_known"]
+
+
+def channel_sql(condition: PairCondition, left: Types, right: Types, setting: SqlSetting = DEFAULT) -> str:
+    """The condition in DuckDB's SQL over the rows ``l`` and ``r``; raise BadJoin if only Spark can evaluate it.
+
+    >>> from penstock.expressions.pairs import pair_condition
+    >>> from penstock.expressions.schema import Schema
+    >>> calls = Schema.parse("x double")
+    >>> channel_sql(pair_condition("l.x < r.x", calls, calls), {"x": "double"}, {"x": "double"})
+    '("l"."x" < "r"."x")'
+    """
+    pair = {f"{LEFT}.{name}": left[name] for name in condition.left}
+    pair |= {f"{RIGHT}.{name}": right[name] for name in condition.right}
+    try:
+        found = translated(condition.sql, pair, setting)
+    except Uncertified as missing:
+        raise BadJoin(
+            f"the condition {condition} cannot be evaluated where pairs meet: {missing}; make what it needs a "
+            "column of its side with select() before the join, or of an inner join filter the pairs with where()"
+        ) from missing
+    if found.type != "boolean":
+        raise BadJoin(f"the condition {condition} is {found.type}; compare it with something")
+    return found.sql
+
+
+def check_known(condition: PairCondition, left: Types, right: Types, setting: SqlSetting) -> None:
+    """Refuse the condition as soon as the types of all its columns are known."""
+    kinds = [left[name] for name in condition.left] + [right[name] for name in condition.right]
+    if None not in kinds:
+        channel_sql(condition, left, right, setting)
