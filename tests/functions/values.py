@@ -100,6 +100,13 @@ def table_of_values(chance, rows):
     return pa.table(columns)
 
 
+def frame_of(spark, table):
+    """The table in Spark, with the number of each row."""
+    numbered = table.append_column("row", [list(range(table.num_rows))])
+    casts = (f"cast({name} as {kind}) as {name}" for name, kind in TYPES.items())
+    return spark.createDataFrame(numbered).selectExpr(*casts, "row").localCheckpoint()
+
+
 def channel_values(sql, table, setting=None):
     """The type and the values in a channel, `ERROR` where it raises; Uncertified if it is left to Spark."""
     found = translated(sql, TYPES, *([setting] if setting else []))
@@ -114,7 +121,7 @@ def _channel(found, table):
         return _checked(found, table)
     except (duckdb.Error, pa.ArrowInvalid):
         fine = _without_error(found, table)
-    of_row = dict(zip(fine, _checked(found, table.take(fine)), strict=True))
+    of_row = dict(zip(fine, _checked(found, table.take(pa.array(fine, pa.int64()))), strict=True))
     return [of_row.get(row, ERROR) for row in range(table.num_rows)]
 
 
@@ -136,7 +143,7 @@ def _without_error(found, table):
     try:
         tested = evaluate(f"SELECT TRY(({sql}) IS NULL) AS v FROM input", numbered)["v"].to_pylist()
         return [row for row, null in enumerate(tested) if null is not None]
-    except duckdb.BinderException:
+    except duckdb.Error:
         return [row for row in range(table.num_rows) if _is_fine(found, table.slice(row, 1))]
 
 

@@ -358,7 +358,7 @@ class EvaluatedPort:
         columns = []
         for each in exchange.columns:
             sql = re.sub(r"xxhash64\(([^()]*)\)", named, each.sql)
-            sql = re.sub(r"shiftrightunsigned\(([^()]*), 1\)", rf"((\1 >> 1) & {2**63 - 1}L)", sql)
+            sql = re.sub(r"shiftrightunsigned\(([^()]*), 1\)", rf"(shiftright(\1, 1) & {2**63 - 1})", sql)
             columns.append(replace(each, sql=sql))
         whole = pa.schema([*schema, *((f"_hash{place}", pa.int64()) for place in range(len(hashed)))])
         exchange = replace(exchange, columns=tuple(columns))

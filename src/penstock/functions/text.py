@@ -35,7 +35,7 @@ define(
     Form(
         ("string", "string", "string"),
         "string",
-        "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END",
+        "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END",
     ),
 )
 define(

@@ -159,6 +159,8 @@ class _Translation:
             return self._cast(node)
         if isinstance(node, exp.Case):
             return self._case(node)
+        if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.expression, exp.Interval):
+            return self._moved(node, node.expression)
         call = call_of(node)
         if call is None:
             raise Uncertified(f"{render(node)} has no certified translation")
@@ -196,6 +198,8 @@ class _Translation:
             if wanted in _MOMENTS:
                 return self._moment(given, wanted)
             raise Uncertified(f"{what} has no certified translation")
+        if given.literal is not None and wanted in {"bigint", "double"} and given.type != "boolean":
+            return Translated(f"CAST({given.literal} AS {duck_type(wanted)})", wanted, given.literal)
         found = cast_between(given.type, wanted)
         if found is None:
             raise Uncertified(f"{what} has no certified translation")
@@ -207,6 +211,18 @@ class _Translation:
             raise Uncertified(f"{given.sql} as {wanted} is read by Spark")
         self._check(f"{wanted} {given.sql}", raises=False, zoned=wanted == "timestamp")
         return Translated(f"CAST({given.sql} AS {duck_type(wanted)})", wanted)
+
+    def _moved(self, node: exp.Add | exp.Sub, by: exp.Interval) -> Translated:
+        """A time plus or minus an interval of a fixed length."""
+        given, unit = self.of(node.this), str(by.args.get("unit") or "").upper().removesuffix("S")
+        text = by.this.name if isinstance(by.this, exp.Literal) else ""
+        if given.type not in {"timestamp", "timestamp_ntz"} or unit not in UNITS or not text.isdigit():
+            raise Uncertified(f"{render(node)} has no certified translation")
+        days = unit in {"DAY", "WEEK"}
+        self._check(render(node), raises=False, zoned=given.type == "timestamp" and days)
+        sign = "+" if isinstance(node, exp.Add) else "-"
+        sql = f"({given.sql} {sign} to_microseconds({int(text) * UNITS[unit]}))"
+        return Translated(sql, given.type, raises=given.raises)
 
     def _case(self, node: exp.Case) -> Translated:
         whens = [(each.this, each.args["true"]) for each in node.args["ifs"]]
