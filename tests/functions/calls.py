@@ -20,7 +20,7 @@ LITERALS = {
 }
 
 
-# Texts of gigabytes, and times that DuckDB does not have, are no part of the certificate: a channel raises there.
+# Texts of gigabytes and times that DuckDB does not have are no part of a certificate: a channel raises there.
 BOUNDED = {
     **dict.fromkeys(("repeat", "space", "lpad", "rpad"), "({0} % 40)"),
     **dict.fromkeys(("date_add", "dateadd", "date_sub", "date_from_unix_date"), "({0} % 700000)"),

@@ -29,8 +29,9 @@ def differences(texts, frame, table, *, certified=True):
                 wrong.append(f"{text} of {given} is {theirs!r} in Spark, {ours!r} in a channel")
                 break
     some = [text for text in here if raising[text]]
-    for text in some[:: max(1, len(some) // MOST_RAISING)]:
-        # A job each, so only some of them.
-        if not raises_in_spark(frame, text, raising[text][0]):
-            wrong.append(f"{text} raises in a channel and not in Spark, row {raising[text][0]}")
-    return wrong
+    # A job each, so only some of them.
+    return wrong + [
+        f"{text} raises in a channel and not in Spark, row {raising[text][0]}"
+        for text in some[:: max(1, len(some) // MOST_RAISING)]
+        if not raises_in_spark(frame, text, raising[text][0])
+    ]

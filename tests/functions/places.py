@@ -1,4 +1,4 @@
-"""An expression in four places of a query: before any stage, behind a window, behind a join, in its condition."""
+"""An expression in four places of a query: before a stage, behind a window, behind a join, in a condition."""
 
 import datetime as dt
 

@@ -37,7 +37,7 @@ def some(interpreted):
 
 @pytest.mark.parametrize("group", sorted({each.group for each in FUNCTIONS.values()} | {"cast"}))
 def test_every_form_has_the_type_the_values_and_the_errors_of_spark(group, many):
-    print("seed", SEED)
+    print("seed", SEED)  # noqa: T201 -- a failure shows it
     chance = random.Random(f"{SEED} {group}")
     functions = [each for each in FUNCTIONS.values() if each.group == group]
     texts = (
@@ -49,7 +49,7 @@ def test_every_form_has_the_type_the_values_and_the_errors_of_spark(group, many)
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(each, marks=pytest.mark.soak) for each in range(1, 18))])
 def test_compositions_have_the_type_the_values_and_the_errors_of_spark(part, some):
-    print("seed", SEED, part)
+    print("seed", SEED, part)  # noqa: T201 -- a failure shows it
     chance = random.Random(f"{SEED} {part}")
     wrong = differences(compositions(300, chance), *some, certified=False)
     assert not wrong, "\n".join(wrong)

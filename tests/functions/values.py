@@ -1,4 +1,4 @@
-"""Edge values and random values of every type, and expressions evaluated by Spark and by a channel's DuckDB."""
+"""Edge values and random values of every type, and expressions evaluated by Spark and in a channel."""
 
 import datetime as dt
 import math
@@ -55,7 +55,7 @@ _LETTERS = string.ascii_letters + string.digits + " ,.%_éßñ日😀"
 _RANGES = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 
 
-def random_value(kind, chance):
+def random_value(kind, chance):  # noqa: PLR0911 -- a line for each kind
     """A value of a type: small or of any size."""
     if kind in _RANGES:
         return chance.choice(
@@ -136,8 +136,8 @@ def _without_error(found, table):
     """The rows for which DuckDB raises no error."""
     import duckdb
 
-    # TRY gives null where its expression raises, and IS NULL is never null. It takes no volatile function such as
-    # error(), so a cast that fails stands in for it.
+    # TRY gives null where its expression raises, and IS NULL is never null. It takes no volatile function
+    # such as error(), so a cast that fails stands in for it.
     sql = re.sub(r"error\('[^']*'\)", "CAST('x' || row_here AS TINYINT)", found.sql)
     numbered = table.append_column("row_here", [list(map(str, range(table.num_rows)))])
     try:
@@ -173,8 +173,8 @@ def _plain_type(kind):
 def spark_values(frame, texts, raising):
     """The types and the values of expressions in Spark, in one job.
 
-    A row of which a channel says that an expression raises is left out for this expression. If Spark raises for any
-    other row, the expression is found by halving, and its values are `ERROR`.
+    A row of which a channel says that an expression raises is left out for this expression. If Spark raises
+    for any other row, the expression is found by halving, and its values are `ERROR`.
     """
     schema = frame.selectExpr(*(f"{text} AS v{place}" for place, text in enumerate(texts))).schema
     types = {text: each.dataType.simpleString() for text, each in zip(texts, schema, strict=True)}

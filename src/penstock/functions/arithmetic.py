@@ -1,7 +1,7 @@
 """Arithmetic and bits: operands are cast to the type of the result, so that both engines compute in it.
 
-Integers overflow with an error in both engines. Products and quotients of decimals are Spark's: it gives up digits
-of the fraction where a result needs more than 38 digits.
+Integers overflow with an error in both engines. Products and quotients of decimals are Spark's: it gives up
+digits of the fraction where a result needs more than 38 digits.
 """
 
 from collections.abc import Sequence

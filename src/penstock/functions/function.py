@@ -1,8 +1,8 @@
 """What a channel may evaluate: functions, with a form for each choice of argument types.
 
-Users write Spark SQL. Inside a channel DuckDB evaluates it, if every function in it has a **form** for the types
-at hand: the type that Spark gives, and SQL for DuckDB that has Spark's value for every argument, nulls, NaN and
-errors included. A test holds every form against Spark. What has no form runs in Spark.
+Users write Spark SQL. Inside a channel DuckDB evaluates it, if every function in it has a **form** for the
+types at hand: the type that Spark gives, and SQL for DuckDB that has Spark's value for every argument, nulls,
+NaN and errors included. A test holds every form against Spark. What has no form runs in Spark.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,9 +62,9 @@ class Form:
 
     - `takes`: the type or group of each argument; the last may end in `*`, for one or more of it.
     - `gives`: the type of the result, as Spark has it.
-    - `sql`: DuckDB's SQL. `{0}` is the first argument and `{0:as}` the same cast to the result's type, which is
-      `{type}`; with `{0:with}` numbers are widened to be compared. `{all}` are all arguments, `{rest}` all but
-      the first, with the same endings.
+    - `sql`: DuckDB's SQL. `{0}` is the first argument and `{0:as}` the same cast to the result's type, which
+      is `{type}`; with `{0:with}` numbers are widened to be compared. `{all}` are all arguments, `{rest}` all
+      but the first, with the same endings.
     - `literals`: places of arguments that must be literals, and which are allowed.
     - `guarded`: SQL that evaluates no more than Spark does, for arguments behind the first that may raise.
     - `raises`: it raises for some values in ANSI mode, so without ANSI mode its meaning is another.

@@ -1,7 +1,7 @@
 """Functions of numbers that have one right value: rounding, roots, counting.
 
-Not here: exponentials, logarithms, powers and angles. Their last bit depends on the library that computes them,
-so two engines give two values; Spark evaluates them.
+Not here: exponentials, logarithms, powers and angles. Their last bit depends on the library that computes
+them, so two engines give two values; Spark evaluates them.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,8 @@ define(
     Form(
         ("double",),
         "double",
-        "CASE WHEN isfinite({0}) AND abs({0}) < 4503599627370496 THEN CASE WHEN {0} < 0 OR ({0} = 0) THEN -round_even(-{0}, 0) ELSE round_even({0}, 0) END ELSE {0} END",
+        "CASE WHEN NOT isfinite({0}) OR abs({0}) >= 4503599627370496 THEN {0} "
+        "WHEN {0} <= 0 THEN -round_even(-{0}, 0) ELSE round_even({0}, 0) END",
     ),
 )
 define(

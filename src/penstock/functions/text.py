@@ -80,24 +80,17 @@ define(
     Form(("string", "int"), "string", _PART.replace("{2}", "2147483647")),
     Form(("string", "int", "int"), "string", _PART),
 )
-define(
-    "text",
-    "lpad",
-    Form(
-        ("string", "int", "string"),
-        "string",
-        "CASE WHEN {1} <= 0 THEN CASE WHEN {0} IS NOT NULL AND {2} IS NOT NULL THEN '' END WHEN {2} = '' THEN left({0}, {1}) ELSE lpad({0}, {1}, {2}) END",
-    ),
-)
-define(
-    "text",
-    "rpad",
-    Form(
-        ("string", "int", "string"),
-        "string",
-        "CASE WHEN {1} <= 0 THEN CASE WHEN {0} IS NOT NULL AND {2} IS NOT NULL THEN '' END WHEN {2} = '' THEN left({0}, {1}) ELSE rpad({0}, {1}, {2}) END",
-    ),
-)
+for _name in ("lpad", "rpad"):
+    define(
+        "text",
+        _name,
+        Form(
+            ("string", "int", "string"),
+            "string",
+            "CASE WHEN {0} IS NULL OR {2} IS NULL THEN NULL WHEN {1} <= 0 THEN '' "
+            f"WHEN {{2}} = '' THEN left({{0}}, {{1}}) ELSE {_name}({{0}}, {{1}}, {{2}}) END",
+        ),
+    )
 define(
     "text",
     "ascii",
@@ -110,19 +103,15 @@ define(
     "sha2",
     Form(("string", "int"), "string", "sha256({0})", literals={1: lambda text: text in {"0", "256"}}),
 )
+_HEX = (
+    "CASE WHEN {0} >= 0 THEN to_hex(CAST({0} AS BIGINT)) "
+    "ELSE to_hex(CAST(CAST({0} AS HUGEINT) + 18446744073709551616 AS UBIGINT)) END"
+)
 define(
     "text",
     "hex",
-    Form(
-        ("bigint",),
-        "string",
-        "CASE WHEN {0} >= 0 THEN to_hex({0}) ELSE to_hex(CAST(CAST({0} AS HUGEINT) + 18446744073709551616 AS UBIGINT)) END",
-    ),
-    Form(
-        ("int",),
-        "string",
-        "CASE WHEN {0} >= 0 THEN to_hex(CAST({0} AS BIGINT)) ELSE to_hex(CAST(CAST({0} AS HUGEINT) + 18446744073709551616 AS UBIGINT)) END",
-    ),
+    Form(("bigint",), "string", _HEX),
+    Form(("int",), "string", _HEX),
     Form(("string",), "string", "hex({0})"),
 )
 define("text", "translate", Form(("string", "string", "string"), "string", "translate({0}, {1}, {2})"))
@@ -132,7 +121,9 @@ define(
     Form(
         ("string", "string", "int"),
         "string",
-        "CASE WHEN {2} = 0 THEN error('split_part counts from 1') WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END ELSE split_part({0}, {1}, {2}) END",
+        "CASE WHEN {2} = 0 THEN error('split_part counts from 1') "
+        "WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END "
+        "ELSE split_part({0}, {1}, {2}) END",
         raises=True,
     ),
 )

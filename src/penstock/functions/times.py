@@ -1,7 +1,7 @@
 """Dates and timestamps, in UTC where a clock on the wall is read off.
 
-DuckDB gets timestamps without a zone, as the time in UTC. In a session of another zone, forms that are `zoned` are
-not certified, and Spark evaluates them.
+DuckDB gets timestamps without a zone, as the time in UTC. In a session of another zone, forms that are `zoned`
+are not certified, and Spark evaluates them.
 """
 
 from penstock.functions.function import Form, define
@@ -121,7 +121,10 @@ _TRUNCATED = {
     "SECOND",
     "MILLISECOND",
 }
-_DUCK_UNITS = "CASE upper({0}) WHEN 'YYYY' THEN 'year' WHEN 'YY' THEN 'year' WHEN 'MM' THEN 'month' WHEN 'MON' THEN 'month' WHEN 'DD' THEN 'day' ELSE lower({0}) END"
+_DUCK_UNITS = (
+    "CASE upper({0}) WHEN 'YYYY' THEN 'year' WHEN 'YY' THEN 'year' WHEN 'MM' THEN 'month' "
+    "WHEN 'MON' THEN 'month' WHEN 'DD' THEN 'day' ELSE lower({0}) END"
+)
 define(
     "time",
     "date_trunc",

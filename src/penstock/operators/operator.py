@@ -199,6 +199,7 @@ class Operator(ABC):
 
     def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
         """Raise a QueryError if its channels cannot evaluate what a session of this setting means."""
+        return
 
     def why_last(self) -> str | None:
         """Why no operator with state can follow it, as an error for people; None if one can."""
@@ -251,7 +252,7 @@ class Step(Operator):
         raise NotImplementedError(f"{self} calls a function and has no SQL")
 
     def in_channel(self, source: str, given: Types, setting: SqlSetting, *carried: str) -> tuple[str, Types]:
-        """The step as DuckDB's SQL over what may stand after FROM, and the types of the columns that it gives.
+        """The step as DuckDB's SQL over what may stand after FROM, and the types of the columns it gives.
 
         Raises Uncertified if only Spark can evaluate it.
         """

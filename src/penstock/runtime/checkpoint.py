@@ -94,7 +94,7 @@ class Checkpoint:
         known = self.owner()["id"] if self._compatible() else uuid4().hex[:16]
         return replace(self, id=known)
 
-    def claim(
+    def claim(  # noqa: PLR0913 -- the record of a query, and how it is taken
         self,
         fingerprint: str,
         description: str,
@@ -265,8 +265,9 @@ class Checkpoint:
         for key, name in names.items():
             if made[key] != given[key]:
                 raise ForeignCheckpoint(
-                    f"checkpoint {self.root.uri} was made with {name}={made[key]}, this session has {given[key]}: "
-                    f"expressions would change their meaning; set {name} to {made[key]}, or use a new checkpoint"
+                    f"checkpoint {self.root.uri} was made with {name}={made[key]}, this session has "
+                    f"{given[key]}: expressions would change their meaning; set {name} to {made[key]}, "
+                    "or use a new checkpoint"
                 )
 
     def _compatible(self) -> bool:

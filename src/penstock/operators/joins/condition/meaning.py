@@ -8,7 +8,7 @@ __all__ = ["channel_sql", "check_known"]
 
 
 def channel_sql(condition: PairCondition, left: Types, right: Types, setting: SqlSetting = DEFAULT) -> str:
-    """The condition in DuckDB's SQL over the rows ``l`` and ``r``; raise BadJoin if only Spark can evaluate it.
+    """The condition in DuckDB's SQL over the rows ``l`` and ``r``; BadJoin if only Spark can evaluate it.
 
     >>> from penstock.expressions.pairs import pair_condition
     >>> from penstock.expressions.schema import Schema
@@ -22,8 +22,8 @@ def channel_sql(condition: PairCondition, left: Types, right: Types, setting: Sq
         found = translated(condition.sql, pair, setting)
     except Uncertified as missing:
         raise BadJoin(
-            f"the condition {condition} cannot be evaluated where pairs meet: {missing}; make what it needs a "
-            "column of its side with select() before the join, or of an inner join filter the pairs with where()"
+            f"the condition {condition} cannot be evaluated where pairs meet: {missing}; make what it needs "
+            "a column with select() before the join, or filter the pairs of an inner join with where()"
         ) from missing
     if found.type != "boolean":
         raise BadJoin(f"the condition {condition} is {found.type}; compare it with something")
