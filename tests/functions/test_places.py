@@ -8,13 +8,23 @@ import penstock as ps
 from functions.calls import calls_of, casts
 from functions.compositions import compositions
 from functions.places import Values, as_column, collected, guarded
-from functions.values import ERROR, channel_values, frame_of, listed, plain, spark_values, table_of_values
+from functions.values import (
+    ERROR,
+    TYPES,
+    channel_values,
+    frame_of,
+    listed,
+    plain,
+    spark_values,
+    table_of_values,
+)
 from penstock.expressions.types import from_arrow
-from penstock.functions import FUNCTIONS, Uncertified
+from penstock.functions import FUNCTIONS, Uncertified, translated
 from sessions import interpreting
 
 SEED = 20261118
 ROWS = 24
+MOST_CONJUNCTS = 100
 ROW_IN, L_ROW_IN = "case when row in", "case when l.row in"
 # Not certified: Spark evaluates them before the next exchange or over results; a condition refuses them.
 ONLY_SPARK = """
@@ -133,13 +143,25 @@ def test_a_condition_gives_what_spark_gives(part, given, interpreted):
     print("seed", SEED)  # noqa: T201 -- a failure shows it
     chance = random.Random(f"{SEED} {part}")
     texts = _texts(chance) if part == "functions" else compositions(60, chance)
-    judged = _judged(list(dict.fromkeys(texts)), *given)
-    expected = {name: as_column(values, kind) for name, (_, kind, values) in judged.items()}
-    text = " and ".join(
-        f"({text.replace(ROW_IN, L_ROW_IN)}) <=> {name}" for name, (text, _, _) in judged.items()
-    )
-    found = collected(Values(given[0]).condition(text, expected), interpreted)
-    assert found["row"].to_pylist() == list(range(ROWS))
+    # The translation of values that may raise in IN or BETWEEN is left to Spark, and so refused here.
+    judged = _judged([each for each in dict.fromkeys(texts) if _is_certified(each)], *given)
+    names = list(judged)
+    for first in range(0, len(names), MOST_CONJUNCTS):
+        some = {name: judged[name] for name in names[first : first + MOST_CONJUNCTS]}
+        expected = {name: as_column(values, kind) for name, (_, kind, values) in some.items()}
+        text = " and ".join(
+            f"({text.replace(ROW_IN, L_ROW_IN)}) <=> {name}" for name, (text, _, _) in some.items()
+        )
+        found = collected(Values(given[0]).condition(text, expected), interpreted)
+        assert found["row"].to_pylist() == list(range(ROWS)), text
+
+
+def _is_certified(text):
+    try:
+        translated(text, TYPES)
+    except Uncertified:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("text", [each.strip() for each in ONLY_SPARK.splitlines()])

@@ -2,9 +2,9 @@
 
 A stage is one stateful operator with its own channels. Stateless operators have no channels: they run
 on the way, either inside the channels of the stage before them (`inside`, by DuckDB on Arrow) or in front
-of the stage after them (`outside`, by Spark SQL). A step runs inside only if every function in it is certified
-to give there what Spark gives; otherwise it and all behind it run outside. Unions are not operators here: a
-port has several feeds, and the input merger takes them as one.
+of the stage after them (`outside`, by Spark SQL). A step runs inside only if every function in it is
+certified to give there what Spark gives; otherwise it and all behind it run outside. Unions are not operators
+here: a port has several feeds, and the input merger takes them as one.
 
 Neighbours that partition tuples alike are merged: the second runs where its tuples are ([002] §III.F). Each
 merge saves one exchange, that is, one shuffle between stages.

@@ -13,7 +13,6 @@ from penstock.errors import BadSchema
 
 __all__ = [
     "arrow_type",
-    "fields_of",
     "from_arrow",
     "is_atomic",
     "is_floating",
@@ -119,16 +118,6 @@ def from_arrow(kind: pa.DataType) -> str:
         if fits(kind):
             return name
     raise BadSchema(f"Arrow type {kind} has no SQL type; {_known()}")
-
-
-@lru_cache(maxsize=1024)
-def fields_of(struct: str) -> dict[str, tuple[str, str]]:
-    """The fields of a struct by their names in lower case: how each is spelled, and its type.
-
-    >>> fields_of("struct<City:string,at:struct<x:double>>")
-    {'city': ('City', 'string'), 'at': ('at', 'struct<x:double>')}
-    """
-    return {each.name.lower(): (each.name, of_node(each.kind)) for each in _parse(struct).expressions}
 
 
 def is_atomic(sql_type: str) -> bool:

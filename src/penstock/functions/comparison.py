@@ -98,15 +98,13 @@ define(
 )
 
 _BOTH = ("boolean", "boolean")
-_AND = "CASE WHEN NOT {0} THEN false ELSE {0} AND {1} END"
-_OR = "CASE WHEN {0} THEN true ELSE {0} OR {1} END"
 define(
     "logic",
     "and",
-    Form(_BOTH, "boolean", "{0} AND {1}", order="short", guarded=_AND),
+    Form(_BOTH, "boolean", "{0} AND {1}", order="short"),
     written="{0} and {1}",
 )
-define("logic", "or", Form(_BOTH, "boolean", "{0} OR {1}", order="short", guarded=_OR), written="{0} or {1}")
+define("logic", "or", Form(_BOTH, "boolean", "{0} OR {1}", order="short"), written="{0} or {1}")
 define("logic", "not", Form(("boolean",), "boolean", "NOT {0}"), written="not {0}")
 
 define(

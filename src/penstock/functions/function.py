@@ -52,7 +52,7 @@ Order = Literal["strict", "divisor first", "all", "lazy", "short"]
 - ``divisor first``: the same, but the second before the first.
 - ``all``: every one.
 - ``lazy``: those behind the first only if they are needed, and DuckDB does the same.
-- ``short``: those behind the first only if they are needed, where DuckDB evaluates all; see `Form.guarded`.
+- ``short``: those behind the first only if they are needed, where DuckDB evaluates all; they may not raise.
 """
 
 
@@ -66,7 +66,6 @@ class Form:
       is `{type}`; with `{0:with}` numbers are widened to be compared. `{all}` are all arguments, `{rest}` all
       but the first, with the same endings.
     - `literals`: places of arguments that must be literals, and which are allowed.
-    - `guarded`: SQL that evaluates no more than Spark does, for arguments behind the first that may raise.
     - `raises`: it raises for some values in ANSI mode, so without ANSI mode its meaning is another.
     - `zoned`: its value depends on the session's time zone; the SQL is for UTC.
     """
@@ -78,7 +77,6 @@ class Form:
     raises: bool = False
     zoned: bool = False
     order: Order = "strict"
-    guarded: str | None = None
 
     def result(self, given: Sequence[str]) -> str | None:
         """The type of the result for these types of arguments, None if the form is not for them."""

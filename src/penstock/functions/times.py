@@ -1,7 +1,7 @@
 """Dates and timestamps, in UTC where a clock on the wall is read off.
 
-DuckDB gets timestamps without a zone, as the time in UTC. In a session of another zone, forms that are `zoned`
-are not certified, and Spark evaluates them.
+DuckDB gets timestamps without a zone, as the time in UTC. In a session of another zone, `zoned` forms are
+not certified, and Spark evaluates them.
 """
 
 from penstock.functions.function import Form, define

@@ -159,6 +159,8 @@ class _Translation:
             return self._cast(node)
         if isinstance(node, exp.Case):
             return self._case(node)
+        if isinstance(node, (exp.And, exp.Or)):
+            return self._connected(node)
         if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.expression, exp.Interval):
             return self._moved(node, node.expression)
         call = call_of(node)
@@ -167,17 +169,13 @@ class _Translation:
         return self._call(*call)
 
     def _column(self, node: Tree) -> Translated:
-        """A column, or a field of a struct; `l` and `r` are structs of a pair."""
+        """A column; fields of structs are left to Spark.
+
+        DuckDB casts a field also for rows that a CASE leaves out, and then raises for them.
+        """
         path = [each.name for each in node.parts] if isinstance(node, exp.Column) else []
         written, kind = self._named(path)
-        for each in path[len(written) :]:
-            found = _field(kind, each)
-            if found is None:
-                kind = None
-                break
-            written.append(found[0])
-            kind = found[1]
-        if kind is None or not types.is_atomic(kind) or kind == "binary":
+        if kind is None or len(written) < len(path) or not types.is_atomic(kind) or kind == "binary":
             raise Uncertified(f"{render(node)} is {kind or 'of a type that is not known yet'}")
         return Translated(".".join(map(duck_name, written)), kind)
 
@@ -211,6 +209,22 @@ class _Translation:
             raise Uncertified(f"{given.sql} as {wanted} is read by Spark")
         self._check(f"{wanted} {given.sql}", raises=False, zoned=wanted == "timestamp")
         return Translated(f"CAST({given.sql} AS {duck_type(wanted)})", wanted)
+
+    def _connected(self, node: exp.And | exp.Or) -> Translated:
+        """A chain of AND or of OR: a part is not evaluated if one before it decides."""
+        parts = [self.of(each) for each in _chain(node)]
+        wrong = [each.type for each in parts if each.type not in {"boolean", "void"}]
+        if wrong:
+            raise Uncertified(f"{wrong[0]} as a condition has no certified translation")
+        word, decides = ("AND", "false") if isinstance(node, exp.And) else ("OR", "true")
+        sql = f"({f' {word} '.join(each.sql for each in parts)})"
+        raises = any(each.raises for each in parts)
+        if any(each.raises for each in parts[1:]):
+            decided = "NOT " if decides == "false" else ""
+            last = max(place for place, each in enumerate(parts) if each.raises)
+            whens = " ".join(f"WHEN {decided}{each.sql} THEN {decides}" for each in parts[:last])
+            sql = f"(CASE {whens} ELSE {sql} END)"
+        return Translated(sql, "boolean", raises=raises)
 
     def _moved(self, node: exp.Add | exp.Sub, by: exp.Interval) -> Translated:
         """A time plus or minus an interval of a fixed length."""
@@ -285,9 +299,7 @@ def _applied(name: str, form: Form, arguments: Sequence[Translated], kind: str) 
     order = [arguments[1], arguments[0]] if form.order == "divisor first" else list(arguments)
     late = [place for place, each in enumerate(order) if place and each.raises]
     if late and form.order == "short":
-        if form.guarded is None:
-            raise Uncertified(f"{name}() over values that may raise has no certified translation")
-        return Translated(_filled(form.guarded, arguments, kind), kind, raises=True)
+        raise Uncertified(f"{name}() over values that may raise has no certified translation")
     sql = _filled(form.sql, arguments, kind)
     if late and form.order in {"strict", "divisor first"}:
         before = [f"{each.sql} IS NULL" for each in order[: late[-1]] if each.literal is None]
@@ -339,16 +351,18 @@ def _as(value: Translated, kind: str) -> str:
     return f"CAST({value.literal if number else value.sql} AS {duck_type(kind)})"
 
 
+def _chain(node: Tree) -> list[Tree]:
+    """The parts of a chain of one connector, from the left; only the left side is taken apart."""
+    kind, parts, rest = type(node), [], node
+    while type(rest) is kind:
+        parts.append(rest.expression)
+        rest = rest.this
+    return [rest, *reversed(parts)]
+
+
 def _literals_fit(wanted: Mapping[int, Callable[[str], bool]], arguments: Sequence[Translated]) -> bool:
     texts = {place: arguments[place].literal for place in wanted}
     return all(text is not None and wanted[place](text) for place, text in texts.items())
-
-
-def _field(kind: str | None, name: str) -> tuple[str, str] | None:
-    """Spelling and type of a field of a struct."""
-    if kind is None or not kind.startswith("struct<"):
-        return None
-    return types.fields_of(kind).get(name.lower())
 
 
 def _literal(node: Tree, *, negative: bool = False) -> Translated:

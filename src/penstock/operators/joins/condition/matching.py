@@ -160,13 +160,16 @@ class Decider:
 
     def true_of(self, left: Rows, right: Rows) -> Rows:
         """The places of the pairs of these rows for which the condition is true."""
-        columns = {_ROW: pa.array(np.arange(len(left)))}
+        # Side by side, not as structs: DuckDB casts a field of a struct also for rows that a CASE leaves out.
         for name, table, rows in (("l", self._left, left), ("r", self._right, right)):
-            if table.num_columns:
-                # A struct named l makes l.x a column of the left row.
-                columns[name] = table.take(pa.array(rows)).to_struct_array()
-        self._engine.register("_ps_pairs", pa.table(columns))
-        found = self._engine.sql(f"SELECT {_ROW} FROM _ps_pairs WHERE {self._sql}").to_arrow_table()
+            taken = table.take(pa.array(rows)) if table.num_columns else pa.table({})
+            number = pa.array(np.arange(len(rows)))
+            self._engine.register(
+                f"_ps_{name}", pa.table([number, *taken.columns], names=[_ROW, *taken.column_names])
+            )
+        found = self._engine.sql(
+            f"SELECT l.{_ROW} FROM _ps_l AS l POSITIONAL JOIN _ps_r AS r WHERE {self._sql}"
+        ).to_arrow_table()
         places: Rows = found[_ROW].to_numpy()
         return places
 
