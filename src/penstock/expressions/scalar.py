@@ -15,6 +15,7 @@ from penstock.expressions.functions import (
 )
 from penstock.expressions.inference import is_nullable, type_of
 from penstock.expressions.macros import expand
+from penstock.expressions.mismatches import check_operands
 from penstock.expressions.parsing import Tree, call_name, dotted, parse_scalar, render
 from penstock.expressions.schema import Schema, quoted
 
@@ -74,6 +75,7 @@ def of_tree(tree: Tree, schema: Schema) -> Expression:
     for node in tree.walk():
         refuse(node)
     named = expand(tree.copy()).transform(lambda node: _resolved(node, schema))
+    check_operands(named, schema)
     read = dict.fromkeys(_root(each) for each in named.find_all(exp.Column, bfs=False))
     return Expression(render(named), type_of(named, schema), is_nullable(named, schema), tuple(read))
 

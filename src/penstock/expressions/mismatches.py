@@ -1,0 +1,79 @@
+"""Operands whose types do not go together, refused when the query is built.
+
+Spark would cast a string to the type of the other side, and a run would end at the first text that is no
+number. Who means that writes the cast.
+"""
+
+import re
+from typing import Final
+
+from sqlglot import exp
+
+from penstock.errors import WrongType
+from penstock.expressions import types
+from penstock.expressions.inference import type_of
+from penstock.expressions.parsing import Tree, render
+from penstock.expressions.schema import Schema
+
+__all__ = ["check_operands"]
+
+_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
+_COMPARISONS: Final = (
+    exp.EQ,
+    exp.NEQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.NullSafeEQ,
+    exp.Between,
+    exp.In,
+)
+_NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_TIME: Final = re.compile(r"\s*([+-]?\d|epoch|now|today|tomorrow|yesterday).*", re.IGNORECASE)
+
+
+def check_operands(tree: Tree, schema: Schema) -> None:
+    """Raise WrongType for the first operator of the tree whose operands cannot go together."""
+    for node in tree.walk():
+        if isinstance(node, (*_ARITHMETIC, *_COMPARISONS)):
+            _check(node, schema)
+
+
+def _check(node: Tree, schema: Schema) -> None:
+    found = [node.this, *node.expressions, *(node.args.get(key) for key in ("expression", "low", "high"))]
+    operands = [(each, type_of(each, schema)) for each in found if isinstance(each, exp.Expr)]
+    families = {_family(kind) for _, kind in operands if kind is not None} - {None}
+    for each, kind in operands:
+        if kind == "string":
+            _check_text(node, each, families, [kind for _, kind in operands if kind])
+    if len(families - {"text"}) > 1 and not (
+        isinstance(node, _ARITHMETIC) and families == {"time", "number"}
+    ):
+        shown = " and ".join(dict.fromkeys(kind for _, kind in operands if kind))
+        raise WrongType(f"{render(node)} puts together {shown}; cast one of them")
+
+
+def _check_text(node: Tree, text: Tree, families: set[str | None], kinds: list[str]) -> None:
+    literal = text.name if isinstance(text, exp.Literal) else None
+    for family, pattern in (("number", _NUMBER), ("time", _TIME)):
+        if family not in families or (literal is not None and pattern.fullmatch(literal)):
+            continue
+        if literal is None and family == "time":
+            continue
+        wanted = next(kind for kind in kinds if _family(kind) == family)
+        cast = f"cast({render(text)} as {wanted})" if literal is None else f"a {wanted}"
+        raise WrongType(f"{render(node)} puts together string and {wanted}; write {cast}")
+
+
+def _family(kind: str) -> str | None:
+    """Types that Spark casts to each other without a chance of failure."""
+    if types.is_numeric(kind):
+        return "number"
+    return {
+        "string": "text",
+        "boolean": "truth",
+        "date": "time",
+        "timestamp": "time",
+        "timestamp_ntz": "time",
+    }.get(kind)
