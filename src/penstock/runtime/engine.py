@@ -23,6 +23,7 @@ from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
+from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
 from penstock.runtime.rescale.policies import guarded
@@ -55,6 +56,7 @@ class SparkEngine:
         query = optimise(query).query
         subqueries = cut(query, options.strategy)
         options.check_stages(len(subqueries.stages))
+        check_places(query.streams, sinks, Location.of(options.checkpoint) if options.checkpoint else None)
         spark = options.session or spark_session()
         root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))
         check_filesystem(spark, root.for_spark)
