@@ -42,7 +42,7 @@ def test_results_are_not_among_the_data(places, sink):
 
 
 def test_results_are_not_in_the_checkpoint(places):
-    with pytest.raises(BadPath, match="is in the checkpoint .* whose files come and go"):
+    with pytest.raises(BadPath, match=r"is in the checkpoint .* whose files come and go"):
         stream(places / "in").start(ps.parquet(places / "checkpoint" / "out"), places / "checkpoint")
 
 

@@ -34,6 +34,7 @@ from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
 from penstock.runtime.spark.clock import clock_frame, steady_time
+from penstock.runtime.spark.failures import hushed
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
 from penstock.runtime.spark.plans import check_filesystem
 from penstock.runtime.spark.session import spark_session
@@ -51,6 +52,7 @@ class SparkEngine:
         """The plan of a query."""
         return explain(query, form, strategy, channels)
 
+    @hushed()
     def start(self, query: Query, sinks: tuple[Sink, ...], options: RunOptions) -> Run:
         """Check everything that can be checked, then start the first epoch in the background."""
         query = optimise(query).query

@@ -26,7 +26,7 @@ from pyspark.logger import PySparkLogger
 from penstock import errors
 from penstock.errors import PenstockError, RunError
 
-__all__ = ["Failing", "raised", "translated"]
+__all__ = ["Failing", "hushed", "one_line", "raised", "translated"]
 
 # The last line of a worker's traceback, which Spark passes on as text.
 _RAISED: Final = re.compile(r"penstock\.errors\.(\w+): (.+?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL)
@@ -63,6 +63,15 @@ _AGAIN: Final = "correct the cause, then start again with the same checkpoint"
 _quiet = threading.local()
 
 
+class _Hush(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        del record
+        return not getattr(_quiet, "now", False)
+
+
+_HUSH: Final = _Hush()
+
+
 @dataclass(frozen=True)
 class Failing:
     """What is under way, for the sentence: an epoch, and a stage or an output of it."""
@@ -77,16 +86,27 @@ class Failing:
 @contextmanager
 def translated(place: Failing | None = None) -> Iterator[None]:
     """Raise a sentence about what failed in place of Spark's wrappers of it."""
-    before = getattr(_quiet, "now", False)
-    _hush()
-    _quiet.now = True
     try:
-        yield
+        with hushed():
+            yield
     except PenstockError:
         raise
     except Exception as error:  # noqa: BLE001 -- whatever it is, a person reads it
         found = raised(error, place)
         raise found from found.__cause__
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Let PySpark not log errors of this thread, which it does with their Java stack traces."""
+    before = getattr(_quiet, "now", False)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logger = PySparkLogger.getLogger(name)
+        if _HUSH not in logger.filters:
+            logger.addFilter(_HUSH)
+    _quiet.now = True
+    try:
+        yield
     finally:
         _quiet.now = before
 
@@ -101,10 +121,11 @@ def raised(error: BaseException, place: Failing | None = None) -> PenstockError:
         java = _java(error)
         if isinstance(error, Py4JJavaError):
             # PySpark's exception for it: its text is a message, not a stack trace.
-            cause = convert_exception(error.java_exception)
+            with hushed():
+                cause = convert_exception(error.java_exception)
         kind, sentence = _sentence(cause, java)
     except (Py4JError, OSError):  # the JVM cannot be asked
-        kind, sentence = RunError, _advised(f"Spark's JVM has ended: {_one_line(str(error))}")
+        kind, sentence = RunError, _advised(f"Spark's JVM has ended: {one_line(str(error))}")
     found = kind(f"{prefix}: {sentence}")
     found.__cause__ = cause
     return found
@@ -118,7 +139,7 @@ def _sentence(error: BaseException, java: Any) -> tuple[type[PenstockError], str
     if known is not None and kind is not None:
         return kind, known.group(2).strip()
     if java is None:
-        return RunError, _advised(f"{type(error).__name__}: {_one_line(text)}" if text else repr(error))
+        return RunError, _advised(f"{type(error).__name__}: {one_line(text)}" if text else repr(error))
     if "Traceback (most recent call last)" in text:
         return RunError, _advised(_python(text))
     return RunError, _advised(*_spark(java))
@@ -141,9 +162,9 @@ def _python(text: str) -> str:
             more = re.split(r"\n\s*\n|\n\s+at ", "\n".join(lines[place:]))[0]
             message = more.partition(": ")[2]
             if "duckdb" in found["module"]:
-                return f"DuckDB: {_one_line(message)}"
-            return f"{found['name']}: {_one_line(message)}" if message else found["name"]
-    return _one_line(text)
+                return f"DuckDB: {one_line(message)}"
+            return f"{found['name']}: {one_line(message)}" if message else found["name"]
+    return one_line(text)
 
 
 def _spark(java: Any) -> tuple[str, str]:
@@ -153,15 +174,15 @@ def _spark(java: Any) -> tuple[str, str]:
     told = [place for place, each in enumerate(texts) if _condition(each) and not _wraps(each)]
     if not told:
         kind = chain[-1].getClass().getSimpleName()
-        return f"{kind}: {_one_line(texts[-1])}".removeprefix("SparkException: "), ""
+        return f"{kind}: {one_line(texts[-1])}".removeprefix("SparkException: "), ""
     place = told[-1]
     condition, fragment = _condition(texts[place]), _fragment(chain[place])
     # What is wrong with a file stands below the error that names it.
     below = (
-        f" ({_one_line(texts[-1])})" if condition == "FAILED_READ_FILE.NO_HINT" and chain[place + 1 :] else ""
+        f" ({one_line(texts[-1])})" if condition == "FAILED_READ_FILE.NO_HINT" and chain[place + 1 :] else ""
     )
     about = f"{fragment}: " if fragment else ""
-    return f"{about}[{condition}] {_one_line(texts[place])}{below}", _VALUE if fragment else ""
+    return f"{about}[{condition}] {one_line(texts[place])}{below}", _VALUE if fragment else ""
 
 
 def _chain(java: Any) -> Iterator[Any]:
@@ -186,12 +207,17 @@ def _fragment(java: Any) -> str:
     """The expression that a throwable of Spark says it was evaluating, or nothing."""
     try:
         contexts = java.getQueryContext()
-        return _one_line(contexts[0].fragment()) if len(contexts) else ""
+        return one_line(contexts[0].fragment()) if len(contexts) else ""
     except (Py4JError, TypeError):  # not every throwable has a context, nor every context a text
         return ""
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    r"""A message of Spark without its condition, its codes, and the place in the text of a query.
+
+    >>> one_line("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 1) ==\na / b")
+    'Division by zero'
+    """
     text = _CONDITION.sub("", text)
     for each in _NOISE:
         text = each.sub("", text)
@@ -202,21 +228,3 @@ def _one_line(text: str) -> str:
 def _advised(text: str, hint: str = "") -> str:
     advice = next((words for mark, words in _ADVICE if mark in text), hint or _AGAIN)
     return f"{text}; {advice}"
-
-
-class _Hush(logging.Filter):
-    """PySpark logs errors with their Java stack trace when it makes them; a run says them itself."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        del record
-        return not getattr(_quiet, "now", False)
-
-
-_HUSH: Final = _Hush()
-
-
-def _hush() -> None:
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logger = PySparkLogger.getLogger(name)
-        if _HUSH not in logger.filters:
-            logger.addFilter(_HUSH)
