@@ -88,6 +88,13 @@ def test_a_channel_that_raises(spark):
     assert "map(test_a_channel_that_raises.<locals>.breaks) raised ValueError: no such thing" in text
 
 
+def test_an_expression_behind_a_window(spark):
+    query = tuples().group_by("k").window("1 hour").agg(x=ps.max("n")).select("k", y="x * 2")
+    text = failure(query, spark)
+    assert text.startswith("epoch 0, ")
+    assert "verflow" in text
+
+
 def test_a_worker_that_dies(spark):
     def dies(batch):
         os._exit(3)
