@@ -3,8 +3,6 @@
 import datetime as dt
 import logging
 import os
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,7 +39,6 @@ def assert_a_sentence(error):
     for word in ("\tat ", "org.apache.", "SQLSTATE", "== SQL", "Traceback", "awaitResult", "stage failure"):
         assert word not in text
     assert error.__cause__ is not None
-    assert "\tat " not in str(error.__cause__)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +82,7 @@ def test_a_channel_that_raises(spark):
         raise ValueError("no\nsuch thing")
 
     text = failure(tuples().map(breaks, "x bigint"), spark, BadMap)
-    assert "map(test_a_channel_that_raises.<locals>.breaks) raised ValueError: no such thing" in text
+    assert "map(breaks) raised ValueError: no such thing" in text
 
 
 def test_an_expression_behind_a_window(spark):
@@ -154,36 +151,8 @@ def test_a_sink_that_raises(spark):
 def test_the_log_has_the_sentence_and_only_on_request_the_rest(spark, caplog):
     with caplog.at_level(logging.DEBUG, "penstock.run"):
         failure(tuples().select("time", x="n + n"), spark)
-    told = [each for each in caplog.records if "ARITHMETIC" in each.getMessage()]
+    records = [each for each in caplog.records if each.name == "penstock.run"]
+    told = [each for each in records if "ARITHMETIC" in each.getMessage()]
     assert [each.levelname for each in told] == ["ERROR"]
     assert told[0].exc_info is None
-    assert [each.levelname for each in caplog.records if each.exc_info] == ["DEBUG"]
-
-
-PROGRAM = """
-import datetime as dt
-import sys
-import penstock as ps
-from penstock.errors import RunError
-from sessions import quick_session
-
-rows = [{"time": dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "n": 2**63 - 1}]
-stream = ps.stream("t", "time timestamp, n bigint", "time", source=ps.rows([rows]))
-try:
-    stream.select("time", x="n + n").start(ps.memory(), session=quick_session("local[1]")).wait(live=False)
-except RunError as error:
-    print(error, file=sys.stderr)
-"""
-
-
-@pytest.mark.soak
-def test_nothing_else_reaches_the_terminal():
-    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    lines = [
-        each for each in ended.stderr.splitlines() if "incubator" not in each and "log level" not in each
-    ]
-    # Once from the handler of last resort, once from the program.
-    assert [each.partition(": ")[0] for each in lines] == [
-        "run",
-        "epoch 0, output memory(0 results of 0 epochs)",
-    ]
+    assert [each.levelname for each in records if each.exc_info] == ["DEBUG"]

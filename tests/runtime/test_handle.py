@@ -58,7 +58,7 @@ def test_a_failure_is_logged_as_an_error(spark, caplog):
         run.wait()
     (line,) = lines(caplog, "ERROR")
     function = "test_a_failure_is_logged_as_an_error.<locals>.fail"
-    assert line.startswith(f"run: epoch 0, output each({function}): ValueError: the disk is full; ")
+    assert line.startswith(f"run: epoch 1, output each({function}): ValueError: the disk is full; ")
     assert repr(run).startswith("Run without a name: failed, ")
 
 

@@ -65,8 +65,9 @@ _quiet = threading.local()
 
 class _Hush(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        del record
-        return not getattr(_quiet, "now", False)
+        # Py4J logs what an epoch raised after the thread has left it; the run raises the same.
+        own = record.exc_info is not None and isinstance(record.exc_info[1], PenstockError)
+        return not (own or getattr(_quiet, "now", False))
 
 
 _HUSH: Final = _Hush()
@@ -101,9 +102,8 @@ def hushed() -> Iterator[None]:
     """Let PySpark not log errors of this thread, which it does with their Java stack traces."""
     before = getattr(_quiet, "now", False)
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logger = PySparkLogger.getLogger(name)
-        if _HUSH not in logger.filters:
-            logger.addFilter(_HUSH)
+        PySparkLogger.getLogger(name).addFilter(_HUSH)
+    logging.getLogger("py4j.clientserver").addFilter(_HUSH)
     _quiet.now = True
     try:
         yield
