@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 
 PACKAGES := --editable ".[delta,demo,s3]" --editable ./lab --group dev
 
-.PHONY: demo test check bench soak clean constraints
+.PHONY: demo test check bench soak functions clean constraints
 
 demo: $(READY)
 	$(BIN)/penstock demo
@@ -36,6 +36,10 @@ bench: $(READY)
 
 soak: $(READY)
 	$(BIN)/pytest -m soak -s
+
+# The functions that Spark knows, for a new version of Spark.
+functions: $(READY)
+	$(BIN)/python tests/expressions/spark_registry.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

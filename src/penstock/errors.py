@@ -63,6 +63,7 @@ __all__ = [
     "UnknownColumn",
     "UnknownEpoch",
     "UnknownForm",
+    "UnknownFunction",
     "UnknownInlet",
     "UnknownKey",
     "UnknownStage",
@@ -111,6 +112,21 @@ class WrongType(QueryError):
 
 class BadExpression(QueryError):
     """An expression or a statement does not parse, or is not allowed in this place."""
+
+
+class UnknownFunction(BadExpression):
+    """An expression calls a function that Spark does not have."""
+
+    @classmethod
+    def among(cls, name: str, known: Iterable[str]) -> Self:
+        """The error for one name, with the nearest known names.
+
+        >>> print(UnknownFunction.among("lenght", ["length", "left", "upper"]))
+        no function lenght(); did you mean length()? A function of your own goes into map()
+        """
+        near = [f"{each}()" for each in get_close_matches(name.lower(), sorted(known), cutoff=0.7)]
+        hint = f"did you mean {' or '.join(near)}?" if near else "the functions are those of Spark SQL."
+        return cls(f"no function {name}(); {hint} A function of your own goes into map()")
 
 
 class BadSchema(QueryError):

@@ -37,7 +37,9 @@ def test_sql_merges_are_normalised():
     assert SPREAD.merge == (("lo", "min"), ("hi", "max"))
 
 
-@pytest.mark.parametrize(("argument", "kind"), [("n", "int"), ("x", "double"), ("unheard_of(n)", None)])
+@pytest.mark.parametrize(
+    ("argument", "kind"), [("n", "int"), ("x", "double"), ("try_element_at(map('a', n), 'a')", None)]
+)
 def test_sql_result_type_follows_the_argument(argument, kind):
     assert resolve("a", SPREAD(argument), SCHEMA).type == kind
 

@@ -57,7 +57,8 @@ def test_a_failure_is_logged_as_an_error(spark, caplog):
     with pytest.raises(RunError):
         run.wait()
     (line,) = lines(caplog, "ERROR")
-    assert line == "run: the run failed: the disk is full"
+    function = "test_a_failure_is_logged_as_an_error.<locals>.fail"
+    assert line.startswith(f"run: epoch 1, output each({function}): ValueError: the disk is full; ")
     assert repr(run).startswith("Run without a name: failed, ")
 
 

@@ -76,6 +76,11 @@ class Source(ABC):
         """A streaming DataFrame with the columns of the schema, by name; other columns are ignored."""
 
     @property
+    def folder(self) -> str | None:
+        """The path or URI of a folder of which it reads all files: a run puts none of its own there."""
+        return None
+
+    @property
     def reads_files(self) -> bool:
         """Whether `read` gives the tuples of an epoch; the DataFrame of `open` then only says which files."""
         return False

@@ -18,31 +18,36 @@ __all__ = [
 # Spark's aggregates, whether a query can use them or not; the registry of aggregates adds its own names.
 _AGGREGATES: Final = set(
     """
-    any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bit_and bit_or
-    bit_xor bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set corr count
-    count_if count_min_sketch covar_pop covar_samp every first first_value grouping
-    grouping_id hll_sketch_agg hll_union_agg histogram_numeric kurtosis last last_value listagg max
-    max_by mean median min min_by mode percentile percentile_approx percentile_cont percentile_disc
-    regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
-    regr_syy skewness some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum
-    var_pop var_samp variance
+    any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
+    approx_top_k_combine array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg
+    bitmap_or_agg bool_and bool_or collect_list collect_set collect_union corr count count_if
+    count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id hll_sketch_agg
+    hll_union_agg histogram_numeric kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float
+    kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value listagg
+    max max_by mean measure median min min_by mode percentile percentile_approx percentile_cont
+    percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
+    regr_syy schema_of_variant_agg skewness some std stddev stddev_pop stddev_samp string_agg sum
+    theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum
+    tuple_intersection_agg_double tuple_intersection_agg_integer tuple_sketch_agg_double
+    tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer var_pop var_samp variance
+    vector_avg vector_sum
     """.split()
 )
 WINDOW_ONLY: Final = frozenset(
-    "cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number".split()
+    "counter_diff cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number".split()
 )
 GENERATORS: Final = frozenset(
     """
-    explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack
-    variant_explode variant_explode_outer
+    explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer session_window
+    stack variant_explode variant_explode_outer window window_time
     """.split()
 )
 # A replayed epoch must give what its first attempt gave; these ask the clock, a generator or the machine.
 UNREPEATABLE: Final = frozenset(
     """
-    catalog curdate current_catalog current_database current_date current_datetime current_role
-    current_schema current_time current_timestamp current_timezone current_user getdate
-    input_file_block_length input_file_block_start input_file_name java_method localtimestamp
+    catalog curdate current_catalog current_database current_date current_datetime current_path
+    current_role current_schema current_time current_timestamp current_timezone current_user getdate
+    input_file_block_length input_file_block_start input_file_name java_method localtime localtimestamp
     monotonically_increasing_id now rand randn random randstr reflect session_user shuffle
     spark_partition_id try_reflect uniform user uuid version
     """.split()

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock.errors import BadExpression, UnknownColumn, WrongType
+from penstock.errors import BadExpression, UnknownColumn, UnknownFunction, WrongType
 from penstock.expressions.functions import (
     GENERATORS,
     TAKES_UNIT,
@@ -14,10 +14,11 @@ from penstock.expressions.functions import (
     is_aggregate_name,
 )
 from penstock.expressions.inference import is_nullable, type_of
-from penstock.expressions.macros import expand
+from penstock.expressions.macros import MACROS, expand
 from penstock.expressions.mismatches import check_operands
 from penstock.expressions.parsing import Tree, call_name, dotted, parse_scalar, render
 from penstock.expressions.schema import Schema, quoted
+from penstock.expressions.spark_functions import check_call
 
 __all__ = ["Expression", "SqlColumn", "column", "is_unit", "of_tree", "predicate", "refuse", "scalar"]
 
@@ -105,6 +106,17 @@ def refuse(node: Tree) -> None:
         )
     if isinstance(node, exp.Tuple) and not isinstance(node.parent, exp.In):
         raise BadExpression(f"{render(node)} is more than one value; write struct(..) for a struct")
+    _refuse_unknown(node, name)
+
+
+def _refuse_unknown(node: Tree, name: str) -> None:
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
+        raise UnknownFunction(
+            f"{render(node)}: functions of a catalog are not supported; use those of Spark SQL, by their "
+            "name alone, or map() for a function of your own"
+        )
+    if isinstance(node, exp.Anonymous) and name not in MACROS:
+        check_call(name, len(node.expressions), frozenset(MACROS))
 
 
 def _resolved(node: Tree, schema: Schema) -> Tree:

@@ -23,6 +23,7 @@ from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
+from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
 from penstock.runtime.rescale.policies import guarded
@@ -33,6 +34,7 @@ from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
 from penstock.runtime.spark.clock import clock_frame, steady_time
+from penstock.runtime.spark.failures import hushed
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
 from penstock.runtime.spark.plans import check_filesystem
 from penstock.runtime.spark.session import spark_session, sql_setting
@@ -50,11 +52,13 @@ class SparkEngine:
         """The plan of a query."""
         return explain(query, form, strategy, channels)
 
+    @hushed()
     def start(self, query: Query, sinks: tuple[Sink, ...], options: RunOptions) -> Run:
         """Check everything that can be checked, then start the first epoch in the background."""
         query = optimise(query).query
-        # What is wrong with the query is told before a session starts, which takes seconds.
+        # What is wrong is told before a session starts, which takes seconds.
         options.check_stages(len(cut(query, options.strategy).stages))
+        check_places(query.streams, sinks, Location.of(options.checkpoint) if options.checkpoint else None)
         spark = options.session or spark_session()
         subqueries = cut(query, options.strategy, sql_setting(spark))
         root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))

@@ -31,6 +31,7 @@ from penstock.runtime.set_aside import SetAside
 from penstock.runtime.spark.arrivals import Arrivals
 from penstock.runtime.spark.channels import run_channels
 from penstock.runtime.spark.exchange import MapSide
+from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import REJECT
 from penstock.runtime.spark.session import settings
 from penstock.runtime.stage import ChannelTask, Receipt, StageRunner, hosted_by
@@ -77,9 +78,11 @@ class Epoch:
         """Run every stage, deliver, and return what is left behind."""
         for runner in self.works.graph.stages:
             if runner.stage.host is None:
-                self._run_group(runner)
+                with translated(Failing(self.epoch_id.epoch, _stages(runner, self.works.graph))):
+                    self._run_group(runner)
         results = self._deliver()
-        aside = self._set_aside()
+        with translated(Failing(self.epoch_id.epoch, "late tuples and rejects")):
+            aside = self._set_aside()
         self.phases.ends("deliver")
         counts = replace(aside, rows=self._rows(aside), results=results)
         return Manifest(
@@ -275,10 +278,11 @@ class Epoch:
         widest = max((each.channels for each in self.plan.stages), default=1)
         for outlet in self.works.graph.outlets:
             files = [each for way in outlet.exits for each in self.outputs.get(way, [])]
-            for each in outlet.written:
-                files += written(outlet, each, self.intake, widest)
-            outputs = [output for _, output in files]
-            outlet.delivery.deliver(self.epoch_id, outputs)
+            with translated(Failing(self.epoch_id.epoch, f"output {outlet.delivery.sink!r}")):
+                for each in outlet.written:
+                    files += written(outlet, each, self.intake, widest)
+                outputs = [output for _, output in files]
+                outlet.delivery.deliver(self.epoch_id, outputs)
             self.delivered.append((outlet.delivery, outputs))
             results += sum(output.rows for output in outputs)
         return results
@@ -305,6 +309,12 @@ class Epoch:
             aside = SetAside(self.works.missed[stage], columns)
             late += aside.write(self.epoch_id, rows)
         return Counts(late=late, rejected=rejected)
+
+
+def _stages(runner: StageRunner, graph: Graph) -> str:
+    """A stage and those in its channels, for people."""
+    members = [runner, *hosted_by(graph.stages, runner.number)]
+    return " and ".join(f"stage {each.number} ({each.stage.operator})" for each in members)
 
 
 def _onward(before: tuple[int | None, ...], now: tuple[int | None, ...]) -> tuple[int | None, ...]:

@@ -30,7 +30,7 @@ from penstock.runtime.records import Manifest
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
 from penstock.runtime.sources import bounded
-from penstock.runtime.spark.failures import translated
+from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import marked
 from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.runtime.spark.session import prepare
@@ -91,7 +91,7 @@ class Epochs:
         """Run one micro-batch of Structured Streaming; `query` is the streaming query that runs it."""
         epoch_id = EpochId(epoch)
         last = self.last
-        with self._owned():
+        with self._owned(epoch):
             if self._first:
                 self._check_continuity(epoch_id)
                 self._first = False
@@ -120,14 +120,14 @@ class Epochs:
         # A separate session: the settings of epochs must not change the user's.
         session = self.session.newSession()
         prepare(session)
-        with self._owned():
+        with self._owned(last.epoch_id.epoch):
             self._happen(EpochId(last.epoch_id.epoch, drain=True), Offered(session), last.plan.offsets)
 
     @contextmanager
-    def _owned(self) -> Iterator[None]:
+    def _owned(self, epoch: int) -> Iterator[None]:
         """Raise what went wrong; if another run has taken over, that is the reason for anything else."""
         try:
-            with translated():
+            with translated(Failing(epoch)):
                 yield
         except Exception as error:
             try:

@@ -16,7 +16,6 @@ from typing import Any, Self
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import PenstockError, RunError
 from penstock.query import PartitioningName
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.observation import Decision, StageChannels
@@ -223,7 +222,8 @@ class Run:
         finally:
             self._close_sinks()
             if self._error is not None:
-                _log.error("%s: %s", self._name or "run", self._error, exc_info=self._error)
+                _log.error("%s: %s", self._name or "run", self._error)
+                _log.debug("%s: how it failed", self._name or "run", exc_info=self._error)
             self._done.set()
 
     def _close_sinks(self) -> None:
@@ -235,14 +235,9 @@ class Run:
 
     def _failed(self, error: BaseException) -> None:
         """Prefer the error of the epoch over Spark's wrapper of it."""
-        cause = self._error or raised(error)
         if self._error is None and self._stopping.is_set():
             return
-        if isinstance(cause, PenstockError):
-            self._error = cause
-        else:
-            self._error = RunError(f"the run failed: {cause}")
-            self._error.__cause__ = cause
+        self._error = raised(self._error or error)
 
 
 class Rescaled:

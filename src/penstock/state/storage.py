@@ -73,6 +73,13 @@ class Location:
             return None
         return "file" if found == fs.FileType.File else "folder"
 
+    def check_folder(self) -> None:
+        """Raise `BadPath` if it cannot be a folder because a file of this machine is there, or above it."""
+        if self.local:
+            for each in (Path(self.path), *Path(self.path).parents):
+                if each.is_file():
+                    raise BadPath(f"{self.uri} cannot be a folder: {each} is a file; give another path")
+
     def walk(self, wanted: Callable[[str], bool]) -> Iterator[str]:
         """The paths of the files in it and in its folders, as far as their names are wanted."""
         for info in sorted(self.files.get_file_info(fs.FileSelector(self.path)), key=lambda info: info.path):
@@ -85,6 +92,7 @@ class Location:
     def make(self, step: Purpose = Purpose.CHECKPOINT) -> None:
         """Create the folder and its parents, durably."""
         if self.local:
+            self.check_folder()
             durable.make_folder(self.path, step)
         else:
             self.files.create_dir(self.path, recursive=True)

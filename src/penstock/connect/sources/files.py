@@ -72,6 +72,11 @@ class FilesSource(Source):
         return self.bytes_per_epoch is None or taken.bytes < self.bytes_per_epoch // 2
 
     @property
+    def folder(self) -> str | None:
+        """Its path, unless that is a pattern."""
+        return None if self._pattern else self.path
+
+    @property
     def reads_files(self) -> bool:
         """True for CSV with a header: Spark's stream would take columns by their places."""
         return self.format == "csv" and self._option("header").lower() == "true"

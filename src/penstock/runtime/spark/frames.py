@@ -22,6 +22,7 @@ from penstock.expressions.schema import quoted
 from penstock.operators import Step
 from penstock.operators.kernel import Describe
 from penstock.query import Stream
+from penstock.runtime.spark.failures import one_line
 
 __all__ = [
     "FILE",
@@ -145,7 +146,7 @@ def describe(empty: DataFrame) -> Describe:
             fields = empty.selectExpr(*expressions).schema.fields if expressions else []
         except AnalysisException as error:
             raise BadExpression(
-                f"Spark cannot evaluate {'; '.join(expressions)}: {error.getMessage()}"
+                f"Spark cannot evaluate {'; '.join(expressions)}: {one_line(error.getMessage())}"
             ) from error
         return [(field.dataType.simpleString(), field.nullable) for field in fields]
 
@@ -160,7 +161,7 @@ def _flushed(frame: DataFrame, pending: list[Step]) -> DataFrame:
     try:
         return sql_over(frame, text)
     except AnalysisException as error:
-        raise BadExpression(f"Spark cannot evaluate {text}: {error.getMessage()}") from error
+        raise BadExpression(f"Spark cannot evaluate {text}: {one_line(error.getMessage())}") from error
 
 
 def _called(frame: DataFrame, step: Step) -> DataFrame:
