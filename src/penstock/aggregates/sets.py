@@ -2,7 +2,8 @@
 
 A channel numbers all values that it works on together once, so a set is a run of ascending numbers. Merging
 any number of pairs of sets is one sort of numbers, whatever the values are. A pane holds each value of a key
-once; the sets of windows exist only while these are closed.
+once. The sets of windows exist only while these are closed: n windows that close at once take 4 bytes for each
+member of about 3 n sets.
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,8 @@ class _SetPool:
 
     def __init__(self, codes: Array, lengths: Array, kinds: int) -> None:
         self._bits = np.int64(max(1, int(kinds).bit_length()))
-        self._codes, self._used = codes, len(codes)
+        # Sets of many overlapping windows are in memory together, so half the bytes matter.
+        self._codes, self._used = codes.astype(np.int32), len(codes)
         self._lengths, self._starts = lengths, np.cumsum(lengths) - lengths
 
     def gathered(self, sets: Array) -> tuple[Array, Array]:
@@ -77,7 +79,7 @@ class _SetPool:
         needed = self._used + len(codes)
         if needed > len(self._codes):
             # Twice the room each time, so that many small merges copy every code a few times only.
-            grown = np.empty(max(needed, 2 * len(self._codes)), np.int64)
+            grown = np.empty(max(needed, 2 * len(self._codes)), np.int32)
             grown[: self._used] = self._codes[: self._used]
             self._codes = grown
         self._codes[self._used : needed] = codes
