@@ -2,8 +2,8 @@
 
 A channel numbers all values that it works on together once, so a set is a run of ascending numbers. Merging
 any number of pairs of sets is one sort of numbers, whatever the values are. A pane holds each value of a key
-once. The sets of windows exist only while these are closed: n windows that close at once take 4 bytes for each
-member of about 3 n sets.
+once. The sets of windows exist only while these are closed: n windows that close at once take 4 bytes for
+each member of about 3 n sets.
 """
 
 from collections.abc import Sequence
