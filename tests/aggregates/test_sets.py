@@ -5,7 +5,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+import penstock.query as ps
 from penstock.aggregates.sets import Sets, numbered
+from penstock.operators.windows.kernel import compile_windows
 
 VALUES = st.lists(st.lists(st.sampled_from([0.0, -0.0, math.nan, 1.5, math.inf]), max_size=5), max_size=8)
 
@@ -55,3 +57,20 @@ def test_nested_values_are_equal_where_their_members_are():
 def test_slices_are_numbered_by_what_they_hold():
     column = pa.array([["a"], ["b", "c"], ["a"], ["b", "c"]])
     assert numbered(column.slice(1))[0].tolist() == [0, 1, 0]
+
+
+def test_sets_that_spark_collected_are_merged_with_those_of_segments():
+    stream = ps.stream("s", "time timestamp, k string, n int", time="time")
+    query = stream.group_by("k").window("10 seconds").agg(kinds=ps.count_distinct("n"))
+    kernel = compile_windows(query.operator, "timestamp")
+    keys, panes, sets = ["a", "b"], [0, 0], [[1, 2], [3]]
+    spelled = pa.list_(pa.field("element", pa.int32(), nullable=False))
+    columns = [pa.array(keys), pa.array(panes), pa.array([2, 1]), pa.array(sets, spelled)]
+    sent = pa.Table.from_arrays(columns, names=kernel.partials.names)
+    (received,) = kernel._received(sent, "combined")
+    assert received.schema == kernel.partials
+    stored = pa.Table.from_pylist(
+        [dict(zip(kernel.partials.names, ("a", 0, 1, [2, 5]), strict=True))], kernel.partials
+    )
+    found = kernel.combined([received, stored], 1)
+    assert [sorted(each) for each in found[kernel.partials.names[-1]].to_pylist()] == [[1, 2, 5], [3]]
