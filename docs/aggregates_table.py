@@ -12,7 +12,7 @@ _BEGIN, _END = "<!-- table: from the registry -->", "<!-- end of table -->"
 def table() -> str:
     """One row for each aggregate, in the order of their names."""
     rows = [_row(DEFINITIONS[name]) for name in sorted(DEFINITIONS)]
-    heads = "| call | in SQL | arguments | result | value |\n| --- | --- | --- | --- | --- |"
+    heads = "| call | in SQL | arguments | result type | value |\n| --- | --- | --- | --- | --- |"
     return "\n".join([heads, *rows])
 
 
@@ -26,16 +26,17 @@ def page(text: str) -> str:
 def _row(definition: type[Definition]) -> str:
     parameters = inspect.signature(definition.construct).parameters.values()
     shown = [
-        each.name if each.default is each.empty else f"{each.name}={each.default}" for each in parameters
+        str(each).partition(":")[0] if each.default is each.empty else f"{each.name}={each.default}"
+        for each in parameters
     ]
-    arguments = ", ".join(each.words for each in definition.takes)
-    result = definition.gives + (f" ({definition.differs})" if definition.differs else "")
+    arguments = ", ".join(each.words for each in definition.takes) + (", …" if definition.variadic else "")
+    value = definition.agreement.value + (f": {definition.detail}" if definition.detail else "")
     cells = [
         f"`{definition.name}({', '.join(shown)})`",
         ", ".join(f"`{each}`" for each in definition.sql_names),
         arguments,
-        result,
-        f"about: {definition.error}" if definition.error else "exact",
+        definition.gives,
+        value,
     ]
     return f"| {' | '.join(cells)} |"
 

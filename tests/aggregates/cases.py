@@ -21,6 +21,12 @@ from penstock.expressions.types import arrow_type
 UTC = dt.UTC
 # Floats have few digits, so that sums in different orders differ by rounding only.
 FLOATS = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-3, -2.5, 7.0, 1e12]
+TIMES = [
+    dt.datetime(1, 1, 1),  # noqa: DTZ001
+    dt.datetime(1900, 1, 1),  # noqa: DTZ001
+    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),  # noqa: DTZ001
+    dt.datetime(2024, 2, 29, 1, 2, 3, 4),  # noqa: DTZ001
+]
 VALUES: dict[str, list[Any]] = {
     "boolean": [True, False],
     "tinyint": [-128, 127, 0, 5],
@@ -29,18 +35,28 @@ VALUES: dict[str, list[Any]] = {
     "bigint": [-(2**63), 2**63 - 1, 0, 5, -7],
     "float": FLOATS,
     "double": [*FLOATS, 5e-324, 0.1],
+    "decimal(5,0)": [Decimal(99999), Decimal(-99999), Decimal(0), Decimal(7)],
     "decimal(12,3)": [Decimal("999999999.999"), Decimal("-0.001"), Decimal("0.000"), Decimal("17.250")],
     "decimal(38,10)": [Decimal(10) ** 20, -(Decimal(10) ** 20), Decimal("0.0000000001")],
-    "string": ["", "a", "b", "Ünï", "🜁", "a" * 30],
+    "decimal(38,38)": [Decimal("0.12345678901234567890123456789012345678"), Decimal("-1E-38"), Decimal(0)],
+    "string": ["", "a", "b", "Ünï", "🜁", "\uffee", " ", "a" * 30],
     "binary": [b"", b"\x00", b"\xff", b"a"],
     "date": [dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(9999, 12, 31)],
-    "timestamp": [dt.datetime(1900, 1, 1, tzinfo=UTC), dt.datetime(2024, 2, 29, 1, 2, 3, 4, tzinfo=UTC)],
-    "timestamp_ntz": [dt.datetime(1900, 1, 1), dt.datetime(2024, 2, 29, 1, 2, 3, 4)],  # noqa: DTZ001
-    "array<int>": [[], [1], [1, None]],
+    "timestamp": [each.replace(tzinfo=UTC) for each in TIMES],
+    "timestamp_ntz": TIMES,
+    "array<int>": [[], [1], [1, None], [None]],
+    "array<double>": [[], [0.0], [-0.0], [math.nan, 1.5], [None]],
+    "struct<x:string,y:float>": [{"x": "", "y": 0.0}, {"x": "", "y": -0.0}, {"x": None, "y": None}],
+    "map<string,int>": [[], [("a", 1)], [("a", None)]],
 }
 RANDOM = {
     "tinyint": st.integers(-128, 127),
+    "int": st.integers(-(2**31), 2**31 - 1),
     "bigint": st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**40), 2**40)),
+    "decimal(5,0)": st.integers(-99_999, 99_999).map(Decimal),
+    "date": st.dates(),
+    "timestamp_ntz": st.datetimes(),
+    "binary": st.binary(max_size=3),
     "double": st.integers(-10_000, 10_000).map(lambda n: n / 8),
     "decimal(12,3)": st.decimals(-(10**8), 10**8, places=3),
     "string": st.text(max_size=3).filter(lambda text: text.isprintable()),
@@ -135,6 +151,8 @@ def cases() -> list[Case]:
     for definition in DEFINITIONS.values():
         count = len(definition.takes)
         combinations = [(each,) for each in VALUES] if count == 1 else pairs()
+        if definition.variadic:
+            combinations += pairs()
         for options, types in itertools.product(definition.examples, combinations):
             case = Case(definition.construct(*map(column_of, types, "ab"), **options), types)
             try:
@@ -161,10 +179,10 @@ def table_of(rows: list[dict[str, Any]], names: dict[str, str]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def same(one: Any, other: Any, scale: float = 0.0) -> bool:
-    """Whether two results are equal but for the rounding of sums of values up to a scale."""
+def same(one: Any, other: Any, scale: float | None = None) -> bool:
+    """Whether two results are equal; with a scale, up to the rounding of sums of values up to it."""
     if isinstance(one, float) and isinstance(other, float):
-        if math.isfinite(one) and math.isfinite(other):
+        if scale is not None and math.isfinite(one) and math.isfinite(other):
             return math.isclose(one, other, rel_tol=1e-7, abs_tol=1e-9 * max(1.0, scale))
         return one == other or (math.isnan(one) and math.isnan(other))
     if isinstance(one, list) and isinstance(other, list):
@@ -175,4 +193,5 @@ def same(one: Any, other: Any, scale: float = 0.0) -> bool:
 def scale_of(columns: list[list[Any]]) -> float:
     """The square of the largest number among values, by which the rounding of a variance goes."""
     numbers = [float(v) for column in columns for v in column if isinstance(v, (int, float, Decimal))]
-    return max((abs(n) for n in numbers if math.isfinite(n)), default=0.0) ** 2
+    largest = max((abs(n) for n in numbers if math.isfinite(n)), default=0.0)
+    return largest * largest

@@ -1,10 +1,10 @@
 """What every aggregate of the registry promises, over every type that it takes.
 
 A new aggregate is covered as soon as it is registered: `cases` finds it, its options and its types.
+`test_spark.py` holds its values and types against Spark's.
 """
 
 import io
-import random
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from aggregates.cases import VALUES, Case, cases, column_of, same, scale_of, table_of, values
+from aggregates.cases import Case, cases, same, scale_of, table_of, values
 from penstock.aggregates import __all__ as exported
 from penstock.aggregates.aggregate import DEFINITIONS
 from penstock.aggregates.sql_calls import aggregate_of
@@ -117,120 +117,3 @@ def test_every_sql_name_gives_the_aggregate(name, sql_name):
     numbers = [1] * definition.numbers.get(sql_name, (0, 0))[0]
     found = aggregate_of(parse_scalar(f"{sql_name}({', '.join(map(str, columns + numbers))})"), {})
     assert found == definition.construct(*columns, *numbers)
-
-
-# Spark: one query for what a batch gives, one for what the map side combines, over all cases together.
-
-FEW = random.Random(7)
-
-
-def spark_rows():
-    """Ordinary values, nulls, specials, one row, equal rows, and each extreme by itself."""
-    types = {
-        type_: strategy for case in CASES for type_, strategy in zip(case.types, case.types, strict=True)
-    }
-
-    def row(group, choose):
-        held = {column_of(type_, argument): choose(type_) for type_ in types for argument in "ab"}
-        return {"g": group, "pane": FEW.randrange(3), TIME: FEW.randrange(5), **held}
-
-    def ordinary(type_):
-        pool = [v for v in VALUES[type_] if not isinstance(v, float) or abs(v) < 1e9]
-        pool = [v for v in pool if type_ != "bigint" or abs(v) < 2**40]
-        return FEW.choice([None, *pool])
-
-    def special(type_):
-        return FEW.choice([None, *VALUES[type_]]) if type_ in {"float", "double"} else ordinary(type_)
-
-    rows = [row(0, ordinary) for _ in range(40)] + [row(1, special) for _ in range(12)]
-    rows += [row(2, lambda _type: None) for _ in range(3)] + [row(3, ordinary)]
-    rows += [row(4, lambda type_: VALUES[type_][-1]) for _ in range(5)]
-    rows += [
-        row(5 + place, lambda type_, place=place: VALUES[type_][place % len(VALUES[type_])])
-        for place in range(5)
-    ]
-    return rows, {column_of(type_, argument): type_ for type_ in types for argument in "ab"}
-
-
-@pytest.fixture(scope="module")
-def batch(spark):
-    """The raw rows, what Spark gives over whole groups with its types, and what its map side combines."""
-    rows, names = spark_rows()
-    table = table_of(rows, names)
-    places = pa.table({"g": [row["g"] for row in rows], "pane": [row["pane"] for row in rows]})
-    for name in places.column_names:
-        table = table.append_column(name, places[name])
-    # Without a schema, times without a zone would come to have one.
-    schema = ", ".join([f"{TIME} bigint", *(f"{n} {t}" for n, t in names.items()), "g bigint", "pane bigint"])
-    spark.createDataFrame(table, schema).createOrReplaceTempView("contract")
-    exact = {
-        f"r{place}": text
-        for place, case in enumerate(CASES)
-        if (
-            text := case.definition.spark_sql([f"`{each}`" for each in case.aggregate.arguments], f"`{TIME}`")
-        )
-    }
-    chosen = ", ".join(f"{text} AS {name}" for name, text in exact.items())
-    results = spark.sql(f"SELECT g, {chosen} FROM contract GROUP BY g ORDER BY g")
-    combined = ", ".join(
-        f"{text} AS c{place}_{name}"
-        for place, case in enumerate(CASES)
-        for partial in case.lowered.partials
-        for name, text in zip(partial.wire, partial.combine, strict=True)
-    )
-    partials = spark.sql(f"SELECT g, pane, {combined} FROM contract GROUP BY g, pane")
-    types = {field.name: field.dataType.simpleString() for field in results.schema}
-    return table, results.toArrow(), types, partials.toArrow()
-
-
-def received(case, partials):
-    """The partials of a case as the map side delivers them, in no particular order."""
-    order = list(range(partials.num_rows))
-    FEW.shuffle(order)
-    shuffled = partials.take(pa.array(order))
-    prefix = f"c{CASES.index(case)}_"
-    names = [name for name in shuffled.column_names if name.startswith(prefix)]
-    own = shuffled.select(names).rename_columns([name.removeprefix(prefix) for name in names])
-    columns = [
-        [column.cast(type_) for column, type_ in zip(partial.received(own), partial.kind.types, strict=True)]
-        for partial in case.lowered.partials
-    ]
-    return columns, shuffled["g"].to_numpy()
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_it_equals_a_batch_query_of_spark(case, batch):
-    table, results, _, partials = batch
-    lowered, count = case.lowered, results.num_rows
-    groups = table["g"].to_numpy()
-    columns, home = received(case, partials)
-    found = {"map": lowered.finished(lowered.merged(columns, home, count))}
-    if case.liftable:
-        found["channel"] = lowered.finished(lowered.formed(table, groups, count))
-    given_values = [table[name].to_pylist() for name in case.aggregate.arguments]
-    name = f"r{CASES.index(case)}"
-    for where, each in found.items():
-        for group in range(count):
-            inside = [
-                [v for v, g in zip(column, groups, strict=True) if g == group] for column in given_values
-            ]
-            if name in results.column_names:
-                expected = results[name][group].as_py()
-                assert same(each[group], expected, scale_of(inside)), (
-                    where,
-                    group,
-                    each[group],
-                    expected,
-                    inside,
-                )
-            else:
-                off = case.definition.measured_error(each[group], inside)
-                assert off <= case.definition.error_bound, (where, group, each[group], inside)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_its_type_is_that_of_spark_or_documented(case, batch):
-    _, _, types, _ = batch
-    name = f"r{CASES.index(case)}"
-    if not case.definition.differs and name in types:
-        assert case.resolved.type == types[name]

@@ -24,6 +24,8 @@ WANTED = {
     "spread": (ps.var_pop("x"), "var_pop(x)"),
     "deviation": (ps.stddev_pop("n"), "stddev_pop(n)"),
     "related": (ps.corr("n", "x"), "corr(x, n)"),
+    "kinds": (ps.count_distinct("n"), "count(DISTINCT n)"),
+    "pairs": (ps.count_distinct("n", "x"), "count(DISTINCT (n, x)) FILTER (n IS NOT NULL AND x IS NOT NULL)"),
 }
 LISTS = {
     "all": (ps.array_agg("n"), "coalesce(list(n ORDER BY time, n) FILTER (n IS NOT NULL), [])"),
@@ -85,7 +87,7 @@ def plain(value):
 def test_runs_equal_a_batch_engine(spark, tmp_path, chosen):
     compared = {name: pair for name, pair in chosen.items() if pair}
     # A sketch can be formed by Spark only, so that array_agg() gets its rows in lists.
-    sketch = {"sketch": ps.count_distinct("n")} if "sketch" in chosen else {}
+    sketch = {"sketch": ps.approx_count_distinct("n")} if "sketch" in chosen else {}
     found = run({name: call for name, (call, _) in compared.items()} | sketch, str(tmp_path))
     wanted = expected(compared)
     assert found.keys() == wanted.keys()

@@ -92,6 +92,23 @@ def test_sql_refuses(change, error, reason):
         ps.sql_aggregate(**parts)
 
 
+def test_sql_is_finished_by_a_step_behind_the_windows():
+    stream = ps.stream("s", "time timestamp, k string, x double", time="time")
+    results = stream.group_by("k").window("1 hour").agg(wide=SPREAD("x + 1"), n=ps.count())
+    assert results.schema.names == ("window_start", "window_end", "k", "wide", "n")
+    assert str(results.operator) == "select(window_start, window_end, k, wide, n)"
+    assert dict(results.operator.columns)["wide"].sql == "`_wide_hi` - `_wide_lo`"
+    (windows,) = results.inputs
+    assert [each.name for each in windows.operator.aggregates] == ["_wide_lo", "_wide_hi", "n"]
+    assert str(windows.operator.aggregates[1]) == "MAX((`x` + 1))"
+
+
+def test_sql_partials_take_no_name_of_another_column():
+    stream = ps.stream("s", "time timestamp, x double", time="time")
+    results = stream.window("1 hour").agg(wide=SPREAD("x"), _wide_lo=ps.count())
+    assert dict(results.operator.columns)["wide"].sql == "`_wide_hi` - `__wide_lo`"
+
+
 def test_arrow_resolves():
     found = resolve("a", Longest("x", "n"), SCHEMA)
     assert (str(found), found.type) == ("Longest(`x`, `n`)", "bigint")

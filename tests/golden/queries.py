@@ -98,15 +98,18 @@ def _windows():
             latest=ps.last("callee"),
         ),
         "window_sketches": hour.agg(
-            callees=ps.count_distinct("callee"),
+            callees=ps.approx_count_distinct("callee"),
             median=ps.quantile("seconds", 0.5),
             often=ps.top_k("callee", 3),
+        ),
+        "window_distinct": hour.agg(
+            callees=ps.count_distinct("callee"), lines=ps.count_distinct("callee", "x")
         ),
         "window_sql_aggregate": hour.agg(power=mean_square("x - y"), n=ps.count()),
         "window_arrow_aggregate": hour.agg(spread=Spread("x"), mean=ps.avg("x")),
         "window_arrow_whole": hour.agg(spread=Whole("x")),
         "window_one_group": CALLS.window("90 seconds", slide="1 minute").agg(
-            n=ps.count(), callees=ps.count_distinct("callee", 10)
+            n=ps.count(), callees=ps.approx_count_distinct("callee", 0.04)
         ),
         "window_one_group_arrow": CALLS.window("1 minute").agg(spread=Spread("x")),
         "window_tumbling_offset": CALLS.where("seconds > 0")
@@ -157,7 +160,7 @@ def _joins():
         .agg(n=ps.count(), mean=ps.avg("x")),
         "window_sketch_behind_join": pairs.group_by("caller")
         .window("1 hour")
-        .agg(reasons=ps.count_distinct("reason")),
+        .agg(reasons=ps.approx_count_distinct("reason")),
         "window_behind_outer_join": CALLS.join(SUSPECTS, "caller", within="1 hour", how="left")
         .group_by("caller")
         .window("1 hour")

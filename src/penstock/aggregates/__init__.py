@@ -8,6 +8,7 @@ engine, the documentation and the shared tests find it here.
 from typing import TYPE_CHECKING
 
 from penstock.aggregates.aggregate import DEFINITIONS as _DEFINITIONS
+from penstock.aggregates.approx_count_distinct import approx_count_distinct as approx_count_distinct
 from penstock.aggregates.array_agg import array_agg as array_agg
 from penstock.aggregates.arrow_aggregate import ArrowAggregate as ArrowAggregate
 from penstock.aggregates.avg import avg as avg

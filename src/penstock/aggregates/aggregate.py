@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from sqlglot import exp
@@ -31,6 +32,7 @@ __all__ = [
     "PLAIN",
     "Aggregate",
     "AggregateLike",
+    "Agreement",
     "Definition",
     "Parameter",
     "ResolvedAggregate",
@@ -90,21 +92,33 @@ class AggregateLike(ABC):
         """The call."""
 
 
+class Agreement(Enum):
+    """How a result compares with that of Spark's batch query over the same group; a test holds it."""
+
+    EXACT = "exactly Spark's"
+    ROUNDED = "Spark's; a double is rounded in another order"
+    CHOSEN = "one that Spark may give"
+    ESTIMATE = "an estimate"
+
+
 class Definition(ABC):
     """One aggregate function with its options, which are the fields of a frozen data class.
 
     `sql_names` are its names in SQL, the first one Spark's if Spark has it. `numbers` says of an SQL name how
-    many numbers may follow the expressions, at least and at most. `gives` and `error` are for the docs;
-    `differs` says where the result type is not Spark's. `examples` are options for the shared tests.
+    many numbers may follow the expressions, at least and at most. With `variadic` the last of the arguments
+    that it `takes` may stand several times. The type of a result is always Spark's; of its value `agreement`
+    says how it compares, and `detail` which one is chosen or how large the error is. `gives` is for the docs.
+    `examples` are options for the shared tests.
     """
 
     name: ClassVar[str]
     sql_names: ClassVar[tuple[str, ...]] = ()
     numbers: ClassVar[Mapping[str, tuple[int, int]]] = {}
     takes: ClassVar[tuple[Parameter, ...]] = (PLAIN,)
+    variadic: ClassVar[bool] = False
     gives: ClassVar[str] = ""
-    error: ClassVar[str] = ""
-    differs: ClassVar[str] = ""
+    agreement: ClassVar[Agreement]
+    detail: ClassVar[str] = ""
     never_null: ClassVar[bool] = False
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     construct: ClassVar[Callable[..., Aggregate]]
@@ -117,9 +131,13 @@ class Definition(ABC):
     def lower(self, arguments: Sequence[Expression], pane: "PaneColumns") -> "Lowered":
         """How the value is finished from partials, which are added to the pane, and its Arrow type."""
 
-    def spark_sql(self, arguments: Sequence[str], time: str) -> str | None:  # noqa: ARG002 -- for subclasses
-        """The Spark aggregate over a whole group that gives the same value; None for an approximation."""
+    def spark_sql(self, arguments: Sequence[str], time: str) -> str:  # noqa: ARG002 -- for subclasses
+        """The Spark aggregate over a whole group that gives the same type and, unless it estimates, value."""
         return f"{self.sql_names[0]}({', '.join(arguments)})"
+
+    def estimates(self, columns: Sequence[Sequence[Any]]) -> bool:  # noqa: ARG002 -- for subclasses
+        """Whether the result over these values is an estimate of its own, not the value that Spark gives."""
+        return self.agreement is Agreement.ESTIMATE
 
     def measured_error(self, found: Any, columns: Sequence[Sequence[Any]]) -> float:
         """How far an approximate result over these values is off, in the unit of `error_bound`."""
@@ -137,7 +155,8 @@ class Definition(ABC):
 
     def check(self, arguments: Sequence[Expression], written: Sequence[str]) -> None:
         """Raise WrongType for an argument that the aggregate cannot take."""
-        for parameter, given, text in zip(self.takes, arguments, written, strict=False):
+        more = self.takes[-1:] * len(arguments) if self.variadic else ()
+        for parameter, given, text in zip((*self.takes, *more), arguments, written, strict=False):
             if given.type is not None and not parameter.accepts(given.type):
                 raise WrongType(
                     f"{self.name}() needs {parameter.words}, got {text} {given.type}; {parameter.hint}"

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.aggregates.aggregate import Aggregate, Definition, check_whole, defined_by
+from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, check_whole, defined_by
 from penstock.aggregates.kinds import dense_rank
 from penstock.aggregates.merges import Array
 from penstock.aggregates.partials import Accumulated, Lowered, PaneColumns, arrow_of
@@ -31,6 +31,8 @@ class ArrayAggDefinition(Definition):
     sql_names = ("array_agg", "collect_list")
     numbers = {"array_agg": (0, 1)}  # noqa: RUF012 -- a ClassVar of the base
     gives = "an array of the argument's type"
+    agreement = Agreement.CHOSEN
+    detail = "in the order of event time, of equal times in that of values; the first `limit` of them"
     never_null = True
     examples = ({}, {"limit": 3})
 

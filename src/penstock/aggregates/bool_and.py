@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from penstock.aggregates.aggregate import BOOLEAN, Aggregate, Definition, defined_by
+from penstock.aggregates.aggregate import BOOLEAN, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import Operation
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken
 from penstock.expressions.scalar import Expression
@@ -22,6 +22,7 @@ class BoolAndDefinition(Definition):
     sql_names: ClassVar[tuple[str, ...]] = ("bool_and", "every")
     takes = (BOOLEAN,)
     gives = "boolean"
+    agreement = Agreement.EXACT
     operation: ClassVar[Operation] = "bool_and"
 
     def result_type(self, _given: Sequence[str | None]) -> str:

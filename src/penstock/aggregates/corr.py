@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.aggregates.aggregate import NUMBER, Aggregate, Definition, defined_by
+from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import Loaded
-from penstock.aggregates.merges import Array, Lanes, Merge, scattered_sum
+from penstock.aggregates.merges import Array, Lanes, Merge, scattered_sum, weighted_mean
 from penstock.aggregates.partials import Lift, Lowered, PaneColumns, cast_as_spark
 from penstock.expressions.scalar import Expression
 
@@ -25,6 +25,7 @@ class CorrDefinition(Definition):
     sql_names = ("corr",)
     takes = (NUMBER, NUMBER)
     gives = "double"
+    agreement = Agreement.ROUNDED
 
     def result_type(self, _given: Sequence[str | None]) -> str:
         """A double over every number."""
@@ -98,9 +99,7 @@ class _JointMerge:
 
         with np.errstate(invalid="ignore", over="ignore"):
             pairs = total(count)
-            centres = [
-                np.divide(total(count * mean), pairs, out=np.zeros(cells), where=pairs > 0) for mean in (x, y)
-            ]
+            centres = [weighted_mean(cells, at, count, mean, pairs) for mean in (x, y)]
             far, wide = x - centres[0][at], y - centres[1][at]
             products = ((xx, far, far), (yy, wide, wide), (xy, far, wide))
             return (pairs, *centres, *(total(held + count * one * two) for held, one, two in products))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.aggregates.aggregate import ANYTHING, Aggregate, Definition, check_count, defined_by
+from penstock.aggregates.aggregate import ANYTHING, Aggregate, Agreement, Definition, check_count, defined_by
 from penstock.aggregates.count_distinct import count_distinct
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken
 from penstock.expressions.parsing import Tree, render
@@ -17,12 +17,13 @@ __all__ = ["count"]
 
 @dataclass(frozen=True, slots=True)
 class CountDefinition(Definition):
-    """Counts tuples; in SQL also count(*) and, by a sketch, count(DISTINCT x)."""
+    """Counts tuples; in SQL also count(*), and count(DISTINCT x, …), which is `count_distinct`."""
 
     name = "count"
     sql_names = ("count",)
     takes = (ANYTHING,)
     gives = "bigint"
+    agreement = Agreement.EXACT
     never_null = True
 
     def result_type(self, _given: Sequence[str | None]) -> str:
@@ -39,8 +40,7 @@ class CountDefinition(Definition):
         if not arguments or isinstance(arguments[0], exp.Star):
             return count()
         if isinstance(arguments[0], exp.Distinct):
-            check_count(name, arguments[0].expressions, 1, 1)
-            return count_distinct(render(arguments[0].expressions[0]))
+            return count_distinct(*map(render, arguments[0].expressions))
         check_count(name, arguments, 1, 1)
         return count(render(arguments[0]))
 

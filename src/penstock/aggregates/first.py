@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
-from penstock.aggregates.aggregate import Aggregate, Definition, defined_by
+from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import ExtremeRow
 from penstock.aggregates.partials import Inputs, Lowered, PaneColumns, Taken, arrow_of
 from penstock.expressions.scalar import Expression
@@ -21,6 +21,8 @@ class FirstDefinition(Definition):
     name = "first"
     sql_names = ("first", "first_value")
     gives = "the argument's type"
+    agreement = Agreement.CHOSEN
+    detail = "that of the least event time, of several the least; nulls are skipped"
     extreme: ClassVar[Literal["min", "max"]] = "min"
 
     def result_type(self, given: Sequence[str | None]) -> str | None:

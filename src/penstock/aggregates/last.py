@@ -14,6 +14,7 @@ class LastDefinition(FirstDefinition):
 
     name = "last"
     sql_names = ("last", "last_value")
+    detail = "that of the greatest event time, of several the greatest; nulls are skipped"
     extreme = "max"
 
 

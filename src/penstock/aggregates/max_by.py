@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from penstock.aggregates.aggregate import PLAIN, Aggregate, Definition, defined_by
+from penstock.aggregates.aggregate import PLAIN, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import ExtremeRow
 from penstock.aggregates.partials import Inputs, Lowered, PaneColumns, Taken, arrow_of
 from penstock.expressions.scalar import Expression
@@ -24,6 +24,8 @@ class MaxByDefinition(Definition):
     sql_names = ("max_by",)
     takes = (PLAIN, PLAIN)
     gives = "the first argument's type"
+    agreement = Agreement.CHOSEN
+    detail = "of several the greatest"
     extreme: ClassVar[Literal["min", "max"]] = "max"
 
     def result_type(self, given: Sequence[str | None]) -> str | None:

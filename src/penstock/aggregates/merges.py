@@ -23,6 +23,7 @@ __all__ = [
     "group",
     "scattered_sum",
     "take",
+    "weighted_mean",
 ]
 
 Array = NDArray[Any]
@@ -154,6 +155,18 @@ def scattered_sum(cells: int, at: Array, values: Array) -> Array:
     """The sum of the values of each cell, in doubles."""
     # Of no rows numpy makes integers.
     return np.bincount(at, weights=values, minlength=cells).astype(np.float64, copy=False)
+
+
+def weighted_mean(cells: int, at: Array, weights: Array, values: Array, total: Array) -> Array:
+    """The mean of the values of each cell; `total` is the weight of each.
+
+    It is taken of distances from one value of the cell, so the mean of equal values is exactly that value.
+    """
+    held = weights > 0
+    origin = np.zeros(cells)
+    origin[at[held]] = values[held]
+    apart = scattered_sum(cells, at, np.where(held, weights * (values - origin[at]), 0.0))
+    return origin + np.divide(apart, total, out=np.zeros(cells), where=total > 0)
 
 
 def take(lanes: Lanes, at: Array) -> Lanes:

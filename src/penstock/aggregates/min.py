@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from penstock.aggregates.aggregate import Aggregate, Definition, defined_by
+from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken, arrow_of
 from penstock.expressions.scalar import Expression
 
@@ -18,6 +18,7 @@ class MinDefinition(Definition):
     name = "min"
     sql_names = ("min",)
     gives = "the argument's type"
+    agreement = Agreement.EXACT
     extreme: ClassVar[Literal["min", "max"]] = "min"
 
     def result_type(self, given: Sequence[str | None]) -> str | None:

@@ -14,6 +14,7 @@ class MinByDefinition(MaxByDefinition):
 
     name = "min_by"
     sql_names = ("min_by",)
+    detail = "of several the least; null is less than every value"
     extreme = "min"
 
 

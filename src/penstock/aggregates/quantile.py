@@ -1,18 +1,22 @@
-"""About the value below which a fraction of the values lies: KLL sketches of doubles."""
+"""About the value that a fraction of the values is not above: KLL sketches of doubles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any, Final
 
 import pyarrow as pa
 
-from penstock.aggregates.aggregate import NUMBER, Aggregate, Definition, check_whole, defined_by
-from penstock.aggregates.partials import Lowered, PaneColumns
+from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, check_whole, defined_by
+from penstock.aggregates.partials import Lowered, PaneColumns, arrow_of
 from penstock.aggregates.pools import Sketch, datasketches
 from penstock.errors import BadAggregate
 from penstock.expressions.scalar import Expression
 
 __all__ = ["Kll", "quantile"]
+
+_DOUBLE: Final = 15  # digits of a decimal that a double keeps
+_WIDE: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +31,20 @@ class QuantileDefinition(Definition):
         "quantile": (1, 2),
     }
     takes = (NUMBER,)
-    gives = "double"
-    error = "rank error 2.3 / k^0.9, 1.3 % by default; NaN is left out"
-    differs = "a double, where Spark gives the argument's type"
+    gives = "the argument's type"
+    agreement = Agreement.ESTIMATE
+    detail = (
+        "exact up to `k` values of a group; beyond, the rank is off by about 2.3 / k^0.9, 1.3 % by default. "
+        "Of a decimal 15 digits count. NaN is left out, which Spark takes for the largest value"
+    )
     examples = ({"q": 0.5}, {"q": 0.0}, {"q": 1.0}, {"q": 0.9, "k": 400})
 
     q: float
     k: int
 
-    def result_type(self, _given: Sequence[str | None]) -> str:
-        """A double over every number."""
-        return "double"
+    def result_type(self, given: Sequence[str | None]) -> str | None:
+        """The type of the value."""
+        return given[0]
 
     def lower(self, arguments: Sequence[Expression], pane: PaneColumns) -> Lowered:
         """One sketch for each pane; quantiles of one value share it."""
@@ -45,17 +52,24 @@ class QuantileDefinition(Definition):
         kind = Kll(self.k)
         sketch = f"kll_sketch_agg_double(cast({value.sql} AS double), {self.k})"
         partial = pane.partial(kind, (sketch,), None)
-        return Quantile(partial.name, kind, self.q), pa.float64()
+        return Quantile(partial.name, kind, self.q, arrow_of(value)), arrow_of(value)
 
-    def spark_sql(self, _arguments: Sequence[str], _time: str) -> None:
-        """Spark's estimate is another one."""
-        return
+    def spark_sql(self, arguments: Sequence[str], _time: str) -> str:
+        """The same value up to `k` values, if none is NaN; another estimate beyond."""
+        return f"percentile_approx({arguments[0]}, {self.q})"
+
+    def estimates(self, columns: Sequence[Sequence[Any]]) -> bool:
+        """Beyond `k` values, beside NaN, and of decimals that no double holds."""
+        values = [value for value in columns[0] if value is not None]
+        finer = any(isinstance(each, Decimal) and len(each.as_tuple().digits) > _DOUBLE for each in values)
+        return len(values) > self.k or finer or any(value != value for value in values)  # noqa: PLR0124 -- NaN
 
     def measured_error(self, found: Any, columns: Sequence[Sequence[Any]]) -> float:
         """How far the ranks that the found value has are from the one that was asked for."""
         values = [float(value) for value in columns[0] if value is not None and value == value]  # noqa: PLR0124 -- NaN
         if not values or found is None:
             return 0.0 if not values and found is None else float("inf")
+        found = float(found)
         below = len([value for value in values if value < found]) / len(values)
         upto = len([value for value in values if value <= found]) / len(values)
         return max(below - self.q, self.q - upto, 0.0)
@@ -95,21 +109,38 @@ class Quantile:
     column: str
     kind: Kll
     rank: float
+    type: Any
 
     def __call__(self, columns: Mapping[str, Any]) -> Any:
         """Null where no value was seen."""
-        return pa.array([self._one(data) for data in columns[self.column].to_pylist()], pa.float64())
+        return pa.array([self._one(data) for data in columns[self.column].to_pylist()], self.type)
 
-    def _one(self, data: bytes | None) -> float | None:
+    def _one(self, data: bytes | None) -> Any:
         sketch = self.kind.parse(data) if data else None
-        return None if sketch is None or sketch.is_empty() else float(sketch.get_quantile(self.rank))
+        if sketch is None or sketch.is_empty():
+            return None
+        # The least value that so many values are not above, as in Spark.
+        return _typed(float(sketch.get_quantile(self.rank, True)), self.type)
+
+
+def _typed(value: float, type_: Any) -> Any:
+    """The double as a value of the argument's type, of which it came."""
+    if pa.types.is_decimal(type_):
+        return _WIDE.quantize(Decimal(repr(value)), Decimal(1).scaleb(-type_.scale))
+    if pa.types.is_integer(type_):
+        # The double of the largest bigint is one too large.
+        return min(int(value), 2**63 - 1)
+    return value
 
 
 @defined_by(QuantileDefinition)
 def quantile(expression: str, q: float, k: int = 200) -> Aggregate:
-    """About the value below which the fraction q of the values lies, as a double.
+    """About the least value that is not below the fraction q of the values: an approximation.
 
-    A KLL sketch of size k; its error is one of rank, about 1.3 % for the default. NaN is left out.
+    Up to k values of a group it is the value of Spark's percentile_approx(). Beyond, it is the value of a
+    rank that is off by about 2.3 / k^0.9 of all values, 1.3 % for the default: ``quantile(x, 0.95)`` may
+    give what is exactly the 0.937 quantile. Values are kept as doubles, 15 digits of a decimal; NaN is
+    left out. A KLL sketch.
 
     >>> str(quantile("speed", 0.95))
     'quantile(speed, q=0.95, k=200)'

@@ -1,6 +1,6 @@
 """Aggregates that users define in Spark SQL: partial columns, a merge for each, and the result from them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,17 +9,16 @@ from sqlglot import exp
 
 from penstock.aggregates.aggregate import DEFINITIONS, Aggregate, Definition, is_name
 from penstock.aggregates.kinds import Fold
-from penstock.aggregates.partials import Lowered, PaneColumns
+from penstock.aggregates.partials import Lowered, PaneColumns, Taken
 from penstock.errors import BadAggregate, WrongType
 from penstock.expressions import types
-from penstock.expressions.duck import check, evaluate, translate
 from penstock.expressions.functions import is_aggregate_name
 from penstock.expressions.macros import expand
 from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
 from penstock.expressions.scalar import Expression, of_tree, refuse, scalar
 from penstock.expressions.schema import Column, Schema
 
-__all__ = ["MERGES", "SqlAggregate", "sql_aggregate"]
+__all__ = ["MERGES", "SqlAggregate", "sql_aggregate", "taken_apart"]
 
 MERGES: Final = ("sum", "min", "max", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or")
 
@@ -70,38 +69,93 @@ class SqlAggregate(Definition):
         partial = Schema(tuple(Column(name, _partial_type(text, inputs)) for name, text in self.partial))
         return scalar(self.finish, partial).type
 
-    def lower(self, arguments: Sequence[Expression], pane: PaneColumns) -> Lowered:
-        """Spark forms the partials and tells their types; DuckDB evaluates the finish in the channel."""
-        partial_sql = self.partial_sql(tuple(arguments))
-        described = pane.describe(list(partial_sql.values())) if pane.describe else []
-        kinds = [types.arrow_type(each) for each in described] or [pa.null()] * len(partial_sql)
-        schema = pa.schema(zip(partial_sql, kinds, strict=True))
-        names = {}
-        for name, sql in partial_sql.items():
-            operation: Any = dict(self.merge)[name]
-            names[name] = pane.partial(Fold(operation, schema.field(name).type), (sql,), None).name
-        finish = Evaluated(translate(self.finish), names)
-        if not described:
-            return finish, pa.null()
-        return finish, check(finish.select, schema, self.finish).field("value").type
+    def lower(self, _arguments: Sequence[Expression], _pane: PaneColumns) -> Lowered:
+        """Nothing is kept of the whole: `taken_apart` makes aggregates of its partials."""
+        raise NotImplementedError(f"{self.name}() is taken apart before it is lowered")
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """An SQL expression over partial columns."""
+@dataclass(frozen=True, slots=True)
+class SqlPartial(Definition):
+    """One partial column of an aggregate in SQL, an aggregate by itself."""
 
-    sql: str
-    columns: Mapping[str, str]
+    name = "sql_partial"
 
-    def __call__(self, columns: Mapping[str, Any]) -> Any:
-        """Evaluated by DuckDB."""
-        table = pa.table({name: columns[source] for name, source in self.columns.items()})
-        return evaluate(self.select, table)["value"].combine_chunks()
+    whole: SqlAggregate
+    column: str
 
     @property
-    def select(self) -> str:
-        """The statement to evaluate."""
-        return f"SELECT {self.sql} AS value FROM input"
+    def options(self) -> tuple[tuple[str, object], ...]:
+        """None: the whole is the definition."""
+        return ()
+
+    def check(self, arguments: Sequence[Expression], written: Sequence[str]) -> None:
+        """As the whole."""
+        self.whole.check(arguments, written)
+
+    def meaning(self) -> object:
+        """The whole without its finish, which is a step behind the windows."""
+        return [self.whole.inputs, dict(self.whole.partial)[self.column], dict(self.whole.merge)[self.column]]
+
+    def shown(self, arguments: Sequence[object]) -> str:
+        """As the Spark SQL that forms it."""
+        return _with_texts(dict(self.whole.partial)[self.column], self.whole.inputs, map(str, arguments))
+
+    def result_type(self, given: Sequence[str | None]) -> str | None:
+        """What is known of Spark's type."""
+        inputs = zip(self.whole.inputs, given, strict=True)
+        schema = Schema(tuple(Column(name, type_) for name, type_ in inputs))
+        return _partial_type(dict(self.whole.partial)[self.column], schema)
+
+    def lower(self, arguments: Sequence[Expression], pane: PaneColumns) -> Lowered:
+        """Spark forms the partial and tells its type."""
+        sql = self.whole.partial_sql(tuple(arguments))[self.column]
+        type_ = types.arrow_type(pane.describe([sql])[0]) if pane.describe else pa.null()
+        operation: Any = dict(self.whole.merge)[self.column]
+        return Taken(pane.partial(Fold(operation, type_), (sql,), None).name), type_
+
+
+def taken_apart(aggregates: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Aggregates with those in SQL replaced by their partials, and how these are finished, by name.
+
+    The finish is an expression over results like any other, so it has one meaning wherever it is evaluated.
+    """
+    parts: dict[str, Any] = {}
+    finishes = {}
+    for name, each in aggregates.items():
+        if not isinstance(each, Aggregate) or not isinstance(each.definition, SqlAggregate):
+            parts[name] = each
+            continue
+        whole = each.definition
+        hidden = {column: _free(f"_{name}_{column}", {*aggregates, *parts}) for column, _ in whole.partial}
+        for column, under in hidden.items():
+            parts[under] = Aggregate(SqlPartial(whole, column), each.arguments)
+        finishes[name] = _with_texts(whole.finish, hidden, (f"`{under}`" for under in hidden.values()))
+    return parts, finishes
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or with more underscores one that is not taken."""
+    known = {each.lower() for each in taken}
+    while name.lower() in known:
+        name = f"_{name}"
+    return name
+
+
+def _with_texts(text: str, names: Iterable[str], texts: Iterable[str]) -> str:
+    """An expression with other expressions in the place of some columns."""
+    wanted = {name.lower(): parse_scalar(each) for name, each in zip(names, texts, strict=True)}
+
+    def replaced(node: Tree) -> Tree:
+        found = wanted.get(node.name.lower()) if isinstance(node, exp.Column) else None
+        return (
+            node
+            if found is None
+            else exp.paren(found.copy())
+            if not isinstance(found, exp.Column)
+            else found.copy()
+        )
+
+    return render(parse_scalar(text).transform(replaced))
 
 
 def sql_aggregate(
@@ -110,7 +164,8 @@ def sql_aggregate(
     """Define an aggregate in Spark SQL.
 
     ``partial`` gives aggregate expressions over the inputs, ``merge`` says for each of them how two
-    partials become one, ``finish`` is a scalar expression over the merged partials.
+    partials become one, ``finish`` is a scalar expression over the merged partials. It is evaluated like
+    every other expression over the results of windows.
 
     >>> spread = sql_aggregate(
     ...     partial={"lo": "min(x)", "hi": "max(x)"}, merge={"lo": "min", "hi": "max"}, finish="hi - lo"

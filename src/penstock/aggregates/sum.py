@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.aggregates.aggregate import NUMBER, Aggregate, Definition, defined_by
+from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken, arrow_of
 from penstock.expressions import types
 from penstock.expressions.scalar import Expression
@@ -23,6 +23,7 @@ class SumDefinition(Definition):
     sql_names = ("sum",)
     takes = (NUMBER,)
     gives = "bigint for integers, double for floating point, ten digits wider for decimals"
+    agreement = Agreement.ROUNDED
 
     def result_type(self, given: Sequence[str | None]) -> str | None:
         """Spark's type of a sum."""

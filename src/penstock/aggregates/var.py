@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.aggregates.aggregate import NUMBER, Aggregate, Definition, defined_by
+from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import Loaded
-from penstock.aggregates.merges import Array, Lanes, Merge, scattered_sum
+from penstock.aggregates.merges import Array, Lanes, Merge, scattered_sum, weighted_mean
 from penstock.aggregates.partials import Finish, Lift, Lowered, PaneColumns, cast_as_spark
 from penstock.expressions.scalar import Expression
 
@@ -25,6 +25,7 @@ class VarDefinition(Definition):
     sql_names: ClassVar[tuple[str, ...]] = ("var_samp", "var", "variance")
     takes = (NUMBER,)
     gives = "double"
+    agreement = Agreement.ROUNDED
 
     def result_type(self, _given: Sequence[str | None]) -> str:
         """A double over every number."""
@@ -34,9 +35,11 @@ class VarDefinition(Definition):
         """All variances and deviations of a value share one partial."""
         (value,) = arguments
         double = f"cast({value.sql} AS double)"
+        # The mean of equal values is that value and not a rounded one, or merged panes would deviate.
+        mean = f"CASE WHEN var_pop({double}) = 0 THEN min({double}) ELSE avg({double}) END"
         combine = (
             f"cast(count({value.sql}) AS double)",
-            f"coalesce(avg({double}), 0D)",
+            f"coalesce({mean}, 0D)",
             f"coalesce(var_pop({double}) * count({value.sql}), 0D)",
         )
         partial = pane.partial(Moments(), combine, _OfOneValue(pane.input(value)))
@@ -101,8 +104,7 @@ class _MomentsMerge:
         # Infinite values have no variance: NaN comes out, as in Spark, and needs no warning.
         with np.errstate(invalid="ignore", over="ignore"):
             total = scattered_sum(cells, at, count)
-            weighted = scattered_sum(cells, at, count * mean)
-            centre = np.divide(weighted, total, out=np.zeros(cells), where=total > 0)
+            centre = weighted_mean(cells, at, count, mean, total)
             apart = mean - centre[at]
             spread = scattered_sum(cells, at, squares + count * apart * apart)
         return (total, centre, spread)

@@ -242,7 +242,9 @@ class WindowKernel(Kernel):
                 rows = rows.drop_columns(list(partial.wire))
                 for name, column in zip(partial.columns, columns, strict=True):
                     rows = rows.append_column(name, column)
-        return [rows]
+        # Spark names the members of a list, and says that none is null, other than segments do.
+        known = {field.name: field for field in self.partials}
+        return [rows.cast(pa.schema([known.get(field.name, field) for field in rows.schema]))]
 
     def _formed(self, block: PaneBlock, opens: int | None) -> Any:
         """The partials that were formed in this channel, of panes that an open window still needs."""

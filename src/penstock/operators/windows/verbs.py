@@ -1,14 +1,17 @@
 """The verbs window, group_by and agg: what a user gives, checked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, cast
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
+from penstock.aggregates.sql_aggregate import taken_apart
 from penstock.errors import BadAggregate, BadName
 from penstock.expressions.durations import microseconds, signed_microseconds
+from penstock.expressions.scalar import column, scalar
 from penstock.operators.names import Named, check_names, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, InputRelation, R
+from penstock.operators.steps import Select
 from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Window
 
 __all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "window_of"]
@@ -53,7 +56,10 @@ class Windowed(Generic[R, D]):
 
         The event time of a result is the start of its window.
         """
-        return self.relation.derive(_aggregation_of(self.relation, self.keys, self.window, aggregates))
+        _check(self.keys, aggregates)
+        parts, finishes = taken_apart(aggregates)
+        results = self.relation.derive(_aggregation_of(self.relation, self.keys, self.window, parts))
+        return _finished(results, self.keys, list(aggregates), finishes) if finishes else results
 
     def __repr__(self) -> str:
         return f"{self.relation!r}{shown_keys(self.keys)}.window({self.window})"
@@ -75,8 +81,26 @@ def _aggregation_of(
     window: Window,
     aggregates: Mapping[str, Aggregate | AggregateLike],
 ) -> Aggregation:
-    if not aggregates:
-        raise BadAggregate("agg() needs at least one aggregate, such as reports=ps.count()")
-    check_names([WINDOW_START, WINDOW_END, *(name for name, _ in keys), *aggregates])
+    check_names(_names(keys, aggregates))
     found = tuple(resolve(name, each, relation.schema) for name, each in aggregates.items())
     return Aggregation(keys, window, found)
+
+
+def _check(keys: Named, aggregates: Iterable[str]) -> None:
+    if not aggregates:
+        raise BadAggregate("agg() needs at least one aggregate, such as reports=ps.count()")
+    check_names(_names(keys, aggregates))
+
+
+def _names(keys: Named, aggregates: Iterable[str]) -> list[str]:
+    return [WINDOW_START, WINDOW_END, *(name for name, _ in keys), *aggregates]
+
+
+def _finished(results: D, keys: Named, aggregates: list[str], finishes: Mapping[str, str]) -> D:
+    """The results with the partials of aggregates in SQL made into their values."""
+    schema = results.schema
+    columns = tuple(
+        (name, scalar(finishes[name], schema) if name in finishes else column(name, schema))
+        for name in _names(keys, aggregates)
+    )
+    return cast("Derivable[InputRelation, D]", results).derive(Select(columns))

@@ -43,8 +43,8 @@ def sql(text: str, /, *streams: Stream, **definitions: UserAggregate | Relation)
     ``FROM calls [RANGE size SLIDE slide OFFSET offset]`` aggregates over windows. Without SLIDE they do
     not overlap. window_start and window_end always come first in the results. ``a JOIN b ON … WITHIN
     1 HOUR`` and ``… LAST 100 ROWS`` join. ``definitions`` names user-defined aggregates and relations that
-    were made elsewhere. count(DISTINCT x), approx_count_distinct(x), quantile(x, q) and top_k(x, k) are
-    approximate, with the errors that their methods state.
+    were made elsewhere. approx_count_distinct(x), quantile(x, q), percentile_approx(x, q) and top_k(x, k) are
+    approximate, with the errors that their methods state; count(DISTINCT x) is exact.
 
     >>> from penstock.query.stream import stream
     >>> reports = stream("reports", "time timestamp, vehicle string, speed double", time="time")
