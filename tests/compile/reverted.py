@@ -15,7 +15,7 @@ from graphs.graph import (
     sides,
 )
 from penstock import query as ps
-from penstock.expressions.duck import translate
+from transpiled import translate
 
 SUFFIXES = ("__l", "__r")
 

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.expressions.conditions import conjunction, conjuncts, is_total, substituted
-from penstock.expressions.duck import evaluate, translate
+from penstock.expressions.duck import evaluate
 from penstock.query import Schema, predicate
+from transpiled import translate
 
 COLUMNS = "k string, n bigint, i int, d double, f float, m decimal(9,2), b boolean"
 SCHEMA = Schema.parse(COLUMNS)
@@ -32,7 +33,7 @@ TOTAL = (
 
 @pytest.mark.parametrize(
     "text",
-    ["60 / i > 3", "k > '3' or i > '3'", "f = 1.1", "cast(k as int) > 1", "i + 1 > 3", "k like 'a%'", "length(k) > 1"],
+    ["60 / i > 3", "i > '3'", "f = 1.1", "cast(k as int) > 1", "i + 1 > 3", "k like 'a%'", "length(k) > 1"],
 )
 def test_what_may_raise_or_differs_between_engines_is_not_total(text):
     assert not is_total(predicate(text, SCHEMA), SCHEMA)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import cloudpickle
 
-from penstock.expressions.duck import evaluate, translate
+from penstock.expressions.duck import evaluate
 from penstock.operators.exchange import HASH, TIME
 from penstock.operators.kernel import Seen
 from penstock.routing import (
@@ -39,6 +39,7 @@ from penstock.runtime.spark.forming import _BUSY, _FORMER
 from penstock.runtime.stage import ChannelTask, Receipt
 from penstock.runtime.stage_outputs import StageOutput
 from penstock.state import Departure, Location, MoveTask, MovingStage, StateLayout, gathered
+from transpiled import translate
 
 NOTHING = np.zeros(0, np.uint64)
 

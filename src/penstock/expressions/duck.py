@@ -1,7 +1,6 @@
-"""Scalar SQL over results inside a channel: DuckDB evaluates Spark SQL text on Arrow.
+"""SQL over results inside a channel: DuckDB evaluates it on Arrow.
 
-The text is in Spark's dialect like all other text, and sqlglot translates it. HAVING, the projection
-of results and the finish of SQL aggregates therefore need no way back through the JVM.
+Conditions and projections of results whose functions are certified need no way back through the JVM.
 """
 
 import atexit
@@ -10,22 +9,12 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
 
 from penstock.errors import BadExpression
 
-__all__ = ["check", "cursor", "evaluate", "translate"]
+__all__ = ["check", "cursor", "evaluate"]
 
 _ZONED, _PLAIN = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
-
-
-def translate(spark_sql: str) -> str:
-    """Spark SQL to DuckDB SQL.
-
-    >>> translate("`hi` - `lo`")
-    '"hi" - "lo"'
-    """
-    return sqlglot.transpile(spark_sql, read="spark", write="duckdb")[0]
 
 
 def evaluate(sql: str, table: Any) -> Any:

@@ -1,0 +1,8 @@
+"""Spark SQL for DuckDB as sqlglot writes it: near enough for oracles over plain values, not for the product."""
+
+import sqlglot
+
+
+def translate(spark_sql):
+    """The text in DuckDB's dialect."""
+    return sqlglot.transpile(spark_sql, read="spark", write="duckdb")[0]
