@@ -1,4 +1,4 @@
-"""Spark SQL for DuckDB as sqlglot writes it: near enough for oracles over plain values, not for the product."""
+"""Spark SQL for DuckDB as sqlglot writes it: near enough for oracles over plain values only."""
 
 import sqlglot
 

@@ -97,7 +97,7 @@ class Epochs:
                 self._first = False
             if last is not None and last.epoch_id >= epoch_id:
                 return
-            prepare(frame.sparkSession)
+            prepare(frame.sparkSession, self.works.graph.setting)
             digest = self.offsets.settle(epoch)
             arrivals = self.works.arrivals
             offered = Offered(
@@ -119,7 +119,7 @@ class Epochs:
             return
         # A separate session: the settings of epochs must not change the user's.
         session = self.session.newSession()
-        prepare(session)
+        prepare(session, self.works.graph.setting)
         with self._owned(last.epoch_id.epoch):
             self._happen(EpochId(last.epoch_id.epoch, drain=True), Offered(session), last.plan.offsets)
 

@@ -18,6 +18,7 @@ from penstock.compile import (
 )
 from penstock.connect.results import ResultFormat
 from penstock.errors import BadJoin, WrongType
+from penstock.functions import SqlSetting
 from penstock.query import Relation, Stream
 from penstock.runtime.delivering import OpenSink, QueryOutput, Written
 from penstock.runtime.epoch_input import PortInput
@@ -37,6 +38,7 @@ class Graph:
     stages: tuple[StageRunner, ...]
     outlets: tuple[QueryOutput, ...]
     handed: dict[tuple[int, int], StructType]
+    setting: SqlSetting
 
 
 def build(
@@ -47,7 +49,7 @@ def build(
     for stage in subqueries.stages:
         building.add(stage)
     outlets = tuple(building.outlet(place) for place in range(len(subqueries.outputs)))
-    return Graph(tuple(building.runners), outlets, building.handed)
+    return Graph(tuple(building.runners), outlets, building.handed, subqueries.setting)
 
 
 @dataclass

@@ -53,6 +53,7 @@ _MEMORY: Final = (
 )
 _ADVICE: Final = (
     ("FAILED_READ_FILE", _FILE),
+    ("EOFException", f"a Python worker crashed or was killed, often for want of memory: {_MEMORY}"),
     ("Python worker exited", f"it crashed or was killed, often for want of memory: {_MEMORY}"),
     ("OutOfMemoryError", _MEMORY),
     ("ExecutorLostFailure", _MEMORY),

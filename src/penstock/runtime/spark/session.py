@@ -13,6 +13,8 @@ from penstock.functions import SqlSetting
 
 __all__ = ["SETTINGS", "prepare", "settings", "spark_session", "sql_setting"]
 
+_ANSI, _ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
+
 SETTINGS = {
     # Print only errors on the terminal, from the first line on.
     "spark.driver.extraJavaOptions": (
@@ -66,14 +68,18 @@ def spark_session(master: str | None = None, settings: Mapping[str, str] | None 
 def sql_setting(session: SparkSession) -> SqlSetting:
     """What a session says about the meaning of SQL."""
     return SqlSetting(
-        ansi=str(session.conf.get("spark.sql.ansi.enabled")).lower() == "true",
-        zone=str(session.conf.get("spark.sql.session.timeZone")),
+        ansi=str(session.conf.get(_ANSI)).lower() == "true",
+        zone=str(session.conf.get(_ZONE)),
     )
 
 
-def prepare(session: SparkSession) -> None:
-    """Settings of the session in which epochs run; the user's own session does not change."""
-    for name, value in _PER_EPOCH.items():
+def prepare(session: SparkSession, setting: SqlSetting) -> None:
+    """Settings of the session in which epochs run; the user's own session does not change.
+
+    What SQL means is fixed when the run starts, whatever becomes of the user's session.
+    """
+    meaning = {_ANSI: str(setting.ansi).lower(), _ZONE: setting.zone}
+    for name, value in (_PER_EPOCH | meaning).items():
         session.conf.set(name, value)
 
 
