@@ -394,7 +394,8 @@ class GateState:
         for append in reversed(event.appends):
             stream = self._leave_memory(append)
             stream.lost(append)
-            actions.append(self._let_wait(append.call, stream, LATER, full))
+            waiting = sorted({append.call, *stream.listeners})
+            actions += [self._let_wait(call, stream, LATER, full) for call in waiting]
             actions += self._settle(stream)
         return actions
 
