@@ -279,6 +279,8 @@ class SimulatedReader:
         self.world, self.name = world, name
         self.offset, self.planned, self.error = Offsets(), None, None
         self.got = {}
+        self.excused = bool(world.wiped)
+        """Whether a disk was lost that it had not read from: nobody can know what was there."""
         self.restart()
 
     def restart(self):
@@ -438,7 +440,7 @@ class IngestSimulation:
         gate.crash(0)
         self.wiped.setdefault(gate.name, []).append(gate.disk.log)
         for reader in self.readers:
-            reader.excused = getattr(reader, "excused", False) or gate.name not in reader.offset.logs
+            reader.excused = reader.excused or gate.name not in reader.offset.logs
         self.logs += 1
         gate.disk = Disk(f"log-{self.logs}")
         gate.start()
@@ -658,7 +660,7 @@ class IngestSimulation:
                 continue
             read_before = [gate for gate, logs in self.wiped.items() if reader.offset.logs.get(gate) in logs]
             assert not read_before, f"{reader.name} did not notice that {read_before} lost their disks"
-            if getattr(reader, "excused", False):
+            if reader.excused:
                 continue
             for stream, rows in self.acknowledged.items():
                 if stream in reader.offset.waiting or stream not in reader.offset.asdict():

@@ -11,7 +11,8 @@ import typer
 __all__ = ["gate"]
 
 _MIB = 1 << 20
-# From malloc.h of glibc: larger pieces are mapped one by one; a heap with more free memory at its end shrinks.
+# From malloc.h of glibc: larger pieces are mapped one by one; a heap with more free memory at its end than
+# this shrinks.
 _M_MMAP_THRESHOLD = -3
 _M_TRIM_THRESHOLD = -1
 
