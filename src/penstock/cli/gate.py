@@ -91,7 +91,7 @@ def gate(  # noqa: PLR0913 -- the options of a command
     The gate prints one line when it is ready; its log goes to standard error. On SIGTERM or Ctrl-C it accepts
     no more rows, makes everything durable, sends clients to the controller if there is one, and exits.
 
-    Example: [bold]penstock gate --folder /var/lib/penstock/gate-1 --address 127.0.0.1:7400[/]
+    Example: penstock gate --folder /var/lib/penstock/gate-1 --address 127.0.0.1:7400
     """
     _bound_memory(memory_mib)
     _keep_memory()
