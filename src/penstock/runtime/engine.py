@@ -183,8 +183,11 @@ class _Aside:
         folders: dict[str | int, Location] = {
             each.name: _own(rejects, each.name, self.streams) for each in self.streams
         }
-        if self.options.on_error == "set aside":
-            folders |= {number: rejects / f"stage-{number}" for number in range(stages)}
+        for number in range(stages):
+            folder = rejects / f"stage-{number}"
+            # An earlier run may have refused rows of an epoch that it did not commit.
+            if self.options.on_error == "set aside" or folder.names():
+                folders[number] = folder
         return {
             origin: SetAside(self._open(folder, "rejects"), _REJECTED) for origin, folder in folders.items()
         }
