@@ -23,8 +23,9 @@ from oracle import fetched
 from penstock_lab.bench.cluster import standalone_cluster
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
-# In the order of epochs; a worker that is lost does not come back.
-FAULTS = ("other executor", "own executor", "process", "straggler", "mapping process", "worker")
+# Those of each epoch; a worker that is lost does not come back, so it is the last.
+FAULTS = (("process",), ("other executor",), ("own executor",), ("straggler", "mapping process"))
+LAST = "worker"
 SETTINGS = {
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
@@ -120,9 +121,11 @@ def mapped(folder):
 
 
 def faults(rounds):
-    """The faults of all epochs; the loss of a worker is the last of them."""
-    *repeated, last = FAULTS
-    return ["", *(f"{each} in {number}" for number in range(rounds) for each in repeated), last]
+    """The faults of all epochs."""
+    return [
+        *([f"{each} in {number}" for each in epoch] for number in range(rounds) for epoch in FAULTS),
+        [LAST],
+    ]
 
 
 def disturbed(session, folder, rounds, *, quiet):
@@ -132,12 +135,12 @@ def disturbed(session, folder, rounds, *, quiet):
             {
                 "time": START + dt.timedelta(minutes=minute, seconds=n),
                 "key": n % 7,
-                "fault": fault if n == 3 else "",
+                "fault": struck[n] if n < len(struck) else "",
                 "text": "x" if n == 17 else str(minute),
             }
             for n in range(60)
         ]
-        for minute, fault in enumerate(faults(rounds))
+        for minute, struck in enumerate(faults(rounds))
     ]
     points = "" if quiet else str(folder / "points")
     stream = ps.stream(

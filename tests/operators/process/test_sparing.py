@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -90,6 +90,7 @@ def touching(keys, shapes):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=40)
 @given(keys=KEYS, frontier=st.integers(0, 90), ended=st.booleans())
 def test_a_refused_row_leaves_no_trace(form, keys, frontier, ended):
     """Defect 27: results, states and timers are those of the rows without the poison."""
