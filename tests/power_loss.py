@@ -6,6 +6,8 @@ What may be lost follows POSIX, not one file system:
 - A name that was created, changed or deleted since its folder was last synced may have its old or its new
   meaning. A rename happens whole or not at all. Changes of one name happen in their order.
 - Folders themselves are not recorded: they are taken to exist.
+- Spark's own writes are not recorded. Its offsets are there, unsynced, before the first sync of them; those
+  syncs run at the same time, so that of a folder may be recorded before those of its files.
 """
 
 import json
@@ -14,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 BLOCK = 4096
+OFFSETS, PLAN = "offsets", "plan"
 
 
 @dataclass
@@ -89,9 +92,15 @@ class PowerLoss:
 
     def _names(self, at, chance):
         """The names after a loss, with the content of each."""
-        seen, lasting, pending = {}, {}, []
+        seen, lasting, pending, together = {}, {}, [], set()
         for each in self.operations[:at]:
+            if each["step"] == OFFSETS and each["operation"] == "sync folder":
+                together.add(str(Path(each["path"])))
+            elif each["step"] == PLAN:
+                together.clear()
             self._follow(each, seen, lasting, pending)
+            if each["step"] == OFFSETS and each["operation"] == "sync":
+                _there_before(each["path"], together, lasting, pending)
         if chance.random() < 0.5:
             kept = pending[: chance.randint(0, len(pending))]
         else:
@@ -132,6 +141,14 @@ class PowerLoss:
                 change.apply(lasting)
             gone = {change.loses for change in done if change.gets}
             pending[:] = [change for change in pending if change.folder != folder and change.gets not in gone]
+
+
+def _there_before(path, together, lasting, pending):
+    """A file of Spark's whose folder was synced a moment ago was there by then, so its name lasts."""
+    if str(Path(path).parent) in together:
+        for change in [each for each in pending if each.gets == path]:
+            change.apply(lasting)
+            pending.remove(change)
 
 
 def losses(power, seed, count):
