@@ -1,5 +1,6 @@
 """A second run where there may be one only, and runs that go back: on one checkpoint, and on one sink."""
 
+import json
 import time
 
 import pytest
@@ -107,6 +108,18 @@ def test_a_run_goes_back_to_a_kept_epoch(tmp_path):
         windows().start(ps.each(print), checkpoint=state, from_epoch=1)
     with pytest.raises(BadOption, match="give one of them"):
         windows().start(sink, checkpoint=state, from_epoch=1, takeover=True)
+
+
+@pytest.mark.parametrize("left", [None, b"", b'{"id":"0d1'])
+def test_a_run_goes_on_without_the_metadata_that_spark_never_synced(tmp_path, left):
+    """Defect 13: after a loss of power Spark refuses its own offsets."""
+    sink, state = ps.parquet(tmp_path / "out"), tmp_path / "state"
+    windows(2).start(sink, checkpoint=state).wait()
+    metadata = state / "spark" / "metadata"
+    metadata.unlink() if left is None else metadata.write_bytes(left)
+    windows(2).start(sink, checkpoint=state).wait()
+    assert json.loads(metadata.read_text())["id"]
+    assert sum(row[-1] for row in results(tmp_path / "out")) == 2 * 20
 
 
 class Broken:

@@ -35,6 +35,7 @@ from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
 from penstock.runtime.spark.clock import clock_frame, steady_time
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
+from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.runtime.spark.plans import check_filesystem
 from penstock.runtime.spark.session import spark_session
 from penstock.runtime.stage import StageRunner
@@ -146,6 +147,7 @@ def _begins(folder: Checkpoint, from_epoch: int | None) -> Begins:
     # Before anything is deleted: if the newest epoch is damaged, an older one may be needed.
     latest = folder.latest()
     folder.collect(orphans=True)
+    SparkOffsets(folder.spark).restore_metadata()
     last = None if latest is None else latest.epoch_id
     return Begins(last, back=went_back(folder, last), owner=folder.ownership.number)
 

@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
@@ -31,6 +32,7 @@ __all__ = ["SourceNote", "SparkOffsets", "log_offset"]
 # The version of the format, and a line with the time of planning and Spark's settings.
 _HEADER_LINES = 2
 _NO_OFFSET = "-"
+_METADATA = "metadata"
 _SHOWN = 3
 _threads = ThreadPoolExecutor(8, thread_name_prefix="penstock-sync")
 
@@ -64,6 +66,21 @@ class SparkOffsets:
         # Together they wait for one or two writes of the disk's journal, one by one for six.
         list(_threads.map(lambda sync: sync(), new))
         return self.digest(epoch)
+
+    def restore_metadata(self) -> None:
+        """Write Spark's file of metadata anew if a loss of power has taken or cut it.
+
+        Spark never syncs it, and refuses offsets without it. All that it has is an id of the streaming query,
+        for people and listeners; any id will do.
+        """
+        if not (self.folder / "offsets").names():
+            return
+        known = self.folder.has(_METADATA) and _object(self.folder.read(_METADATA).decode(errors="replace"))
+        if known and known.get("id"):
+            return
+        # Hadoop would compare the new bytes with the checksum of the old ones.
+        self.folder.delete(f".{_METADATA}.crc", Purpose.OFFSETS)
+        self.folder.write(_METADATA, json.dumps({"id": str(uuid4())}).encode(), Purpose.OFFSETS)
 
     def digest(self, epoch: int) -> str:
         """The digest of what an epoch reads, equal however often Spark plans the same offsets."""
