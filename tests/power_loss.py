@@ -11,18 +11,21 @@ What may be lost follows POSIX, not one file system:
 """
 
 import json
+import os
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
 BLOCK = 4096
+_LONG_AGO = 1_700_000_000
 OFFSETS, PLAN = "offsets", "plan"
 
 
 @dataclass
 class Content:
-    """The bytes of a file: as they were last synced, and every state since."""
+    """The bytes of a file: as they were last synced, and every state since; `made` is when it came to be."""
 
+    made: int = 0
     synced: bytes = b""
     later: list = field(default_factory=list)
 
@@ -74,7 +77,7 @@ class PowerLoss:
 
     def __init__(self, record, root):
         lines = (Path(record) / "operations").read_text().splitlines()
-        self.operations = [json.loads(line) for line in lines]
+        self.operations = [{**json.loads(line), "number": number} for number, line in enumerate(lines)]
         self._bytes, self._root = Path(record) / "bytes", Path(root)
 
     def disk(self, at, chance, to):
@@ -84,6 +87,8 @@ class PowerLoss:
                 path = Path(to) / Path(name).relative_to(self._root)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content.after_loss(chance))
+                # Spark reads files in the order of their times.
+                os.utime(path, (_LONG_AGO + content.made,) * 2)
 
     def notes(self, at, step):
         """The notes of a step that was reached among the first `at` operations."""
@@ -119,7 +124,7 @@ class PowerLoss:
         operation, path, to = each["operation"], each["path"], each.get("to", "")
         if operation in {"write", "sync", "cut"}:
             if path not in seen:
-                seen[path] = Content()
+                seen[path] = Content(each["number"])
                 pending.append(NameChange(seen[path], gets=path))
             content = (self._bytes / each["bytes"]).read_bytes()
             if operation == "sync":
