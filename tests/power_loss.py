@@ -6,20 +6,26 @@ What may be lost follows POSIX, not one file system:
 - A name that was created, changed or deleted since its folder was last synced may have its old or its new
   meaning. A rename happens whole or not at all. Changes of one name happen in their order.
 - Folders themselves are not recorded: they are taken to exist.
+- Spark's own writes are not recorded. Its offsets are there, unsynced, before the first sync of them; those
+  syncs run at the same time, so that of a folder may be recorded before those of its files.
 """
 
 import json
+import os
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
 BLOCK = 4096
+_LONG_AGO = 1_700_000_000
+OFFSETS, PLAN = "offsets", "plan"
 
 
 @dataclass
 class Content:
-    """The bytes of a file: as they were last synced, and every state since."""
+    """The bytes of a file: as they were last synced, and every state since; `made` is when it came to be."""
 
+    made: int = 0
     synced: bytes = b""
     later: list = field(default_factory=list)
 
@@ -71,7 +77,7 @@ class PowerLoss:
 
     def __init__(self, record, root):
         lines = (Path(record) / "operations").read_text().splitlines()
-        self.operations = [json.loads(line) for line in lines]
+        self.operations = [{**json.loads(line), "number": number} for number, line in enumerate(lines)]
         self._bytes, self._root = Path(record) / "bytes", Path(root)
 
     def disk(self, at, chance, to):
@@ -81,6 +87,8 @@ class PowerLoss:
                 path = Path(to) / Path(name).relative_to(self._root)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content.after_loss(chance))
+                # Spark reads files in the order of their times.
+                os.utime(path, (_LONG_AGO + content.made,) * 2)
 
     def notes(self, at, step):
         """The notes of a step that was reached among the first `at` operations."""
@@ -89,9 +97,15 @@ class PowerLoss:
 
     def _names(self, at, chance):
         """The names after a loss, with the content of each."""
-        seen, lasting, pending = {}, {}, []
+        seen, lasting, pending, together = {}, {}, [], set()
         for each in self.operations[:at]:
+            if each["step"] == OFFSETS and each["operation"] == "sync folder":
+                together.add(str(Path(each["path"])))
+            elif each["step"] == PLAN:
+                together.clear()
             self._follow(each, seen, lasting, pending)
+            if each["step"] == OFFSETS and each["operation"] == "sync":
+                _there_before(each["path"], together, lasting, pending)
         if chance.random() < 0.5:
             kept = pending[: chance.randint(0, len(pending))]
         else:
@@ -110,7 +124,7 @@ class PowerLoss:
         operation, path, to = each["operation"], each["path"], each.get("to", "")
         if operation in {"write", "sync", "cut"}:
             if path not in seen:
-                seen[path] = Content()
+                seen[path] = Content(each["number"])
                 pending.append(NameChange(seen[path], gets=path))
             content = (self._bytes / each["bytes"]).read_bytes()
             if operation == "sync":
@@ -132,6 +146,14 @@ class PowerLoss:
                 change.apply(lasting)
             gone = {change.loses for change in done if change.gets}
             pending[:] = [change for change in pending if change.folder != folder and change.gets not in gone]
+
+
+def _there_before(path, together, lasting, pending):
+    """A file of Spark's whose folder was synced a moment ago was there by then, so its name lasts."""
+    if str(Path(path).parent) in together:
+        for change in [each for each in pending if each.gets == path]:
+            change.apply(lasting)
+            pending.remove(change)
 
 
 def losses(power, seed, count):

@@ -77,3 +77,24 @@ def test_a_deleted_file_may_come_back(tmp_path, monkeypatch):
 def test_every_position_has_its_turn(tmp_path, monkeypatch):
     power = recorded(tmp_path, monkeypatch, lambda root: write(root / "a", b"x"))
     assert [at for at, _ in losses(power, 1, 5)] == [0, 1, 0, 1, 0]
+
+
+def test_a_name_that_was_there_before_its_folder_was_synced_is_not_lost(tmp_path, monkeypatch):
+    """Spark writes its offsets before the syncs of them, which run at the same time, in any order."""
+
+    def act(root):
+        (root / "a").write_bytes(b"xyz")
+        durable.sync_folder(root, Purpose.OFFSETS)
+        durable.sync(root / "a", Purpose.OFFSETS)
+        (root / "b").write_bytes(b"uvw")
+        write(root / "plan", b"")
+        durable.sync(root / "b", Purpose.OFFSETS)
+
+    power = recorded(tmp_path, monkeypatch, act)
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+    assert disks(power, tmp_path / "before", 2) == {(("a", b"xyz"),)}
+    # What came after the plan is of another epoch, and no sync of the folder has followed it.
+    found = disks(power, tmp_path / "after", 4)
+    after = {tuple(name for name, _ in disk if name != "plan") for disk in found}
+    assert after == {("a",), ("a", "b")}

@@ -60,6 +60,7 @@ __all__ = [
     "TakenOver",
     "TooLarge",
     "TooMany",
+    "TooManyErrors",
     "UnknownColumn",
     "UnknownEpoch",
     "UnknownForm",
@@ -225,6 +226,10 @@ class RunError(PenstockError):
 
 class BadOption(RunError):
     """A run option has the wrong type or is out of range."""
+
+
+class TooManyErrors(RunError):
+    """Functions of the user raised for more rows of an epoch than may be set aside."""
 
 
 class BadRescale(RunError):

@@ -1,209 +1,35 @@
 """The whole way in, in one thread: producers, gates, a controller and readers; networks and disks that fail.
 
-Real are `Outbox`, `GateState`, `StreamRegistry` and `InletReader`; the wires, the disks and the order of
-events are drawn from one seed. Producers restart while rows are on the wire, and the older one may go on;
-gates crash, join late, lose their disk or come back with an old copy of it; the controller restarts; readers
-restart in the middle of an epoch and commit late or never. A hole may be refilled by its producer.
+Real are `Outbox`, `GateState`, `StreamRegistry`, `NextQuestion` and `InletReader`; the wires, the disks and
+the order of events are drawn from one seed. Producers restart while rows are on the wire, and the older one
+may go on; gates crash, join late, lose their disk or come back with an old copy of it; the controller
+restarts; readers restart in the middle of an epoch and commit late or never. A hole may be refilled by its
+producer.
 """
 
 import copy
 import random
 import time
-from collections import Counter, deque
-from dataclasses import dataclass, field
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 
-from ingest.gate_simulation import CLIENT_LIMITS, GATE_LIMITS, SCHEMA, Call
+from ingest.simulated_gate import CLIENT_LIMITS, SCHEMA, Disk, SimulatedGate
 from penstock.errors import GateAway, RowsGone
 from penstock.ingest.client.outbox import Outbox
-from penstock.ingest.directory.registry import DirectoryStore, StreamRegistry
-from penstock.ingest.gate.events import (
-    Append,
-    AwaitRows,
-    BatchOffered,
-    BatchPrepared,
-    CallOpened,
-    DeleteBelow,
-    DropReader,
-    GroupDurable,
-    HoldUp,
-    Prepare,
-    ProducersStored,
-    ReadersListed,
-    ReaderStored,
-    Reply,
-    SchemaStored,
-    Send,
-    StoreProducers,
-    StoreReader,
-    StoreSchema,
-    WriteFailed,
-)
+from penstock.ingest.directory.next_question import NextQuestion
+from penstock.ingest.directory.registry import StreamRegistry
+from penstock.ingest.directory.store import DirectoryStore
+from penstock.ingest.gate.events import ReadersListed
 from penstock.ingest.gate.ranges import RowRanges
-from penstock.ingest.gate.state import GateState, Restored
 from penstock.ingest.reader.gate_watch import HeldRanges
 from penstock.ingest.reader.inlet_reader import InletReader
 from penstock.ingest.reader.offsets import Offsets
-from penstock.ingest.wire.protocol import (
-    NextRequest,
-    Push,
-    Redirect,
-    Refusal,
-    Wait,
-    decode_answers,
-    encode_answers,
-)
+from penstock.ingest.wire.protocol import Push, Redirect, Refusal, Wait, decode_answers
 
 AWAY = 1e9
 INDEX = pa.schema([("stream", pa.string()), *((name, pa.int64()) for name in ("low", "high", "frontier"))])
-
-
-@dataclass
-class Disk:
-    """What a gate has when it starts again."""
-
-    log: str
-    stored: dict = field(default_factory=dict)
-    settled: dict = field(default_factory=dict)
-    producers: dict = field(default_factory=dict)
-    readers: set = field(default_factory=set)
-
-    def ranges(self, stream):
-        return RowRanges((row, row + 1) for row in sorted(self.stored.get(stream, ()))).all()
-
-
-class SimulatedGate:
-    """A `GateState` between calls and a disk."""
-
-    def __init__(self, name, log):
-        self.name, self.disk, self.up = name, Disk(log), True
-        self.start()
-
-    def start(self):
-        held = {
-            stream: [(0, self.disk.settled.get(stream, 0)), *self.disk.ranges(stream)]
-            for stream in {*self.disk.stored, *self.disk.settled}
-        }
-        self.state = GateState(
-            GATE_LIMITS,
-            Restored(
-                held=held,
-                producers=self.disk.producers,
-                readers=frozenset(self.disk.readers),
-                awaits_readers=True,
-            ),
-        )
-        self.writing, self.calls, self.unsynced, self.up = deque(), {}, {}, True
-
-    def open(self):
-        call = Call(self, len(self.calls) + 1)
-        self.calls[call.number] = call
-        self.feed(CallOpened(call.number, SCHEMA, lambda _: True))
-        return call
-
-    def receive(self, call, push, batch):
-        values = batch["n"].to_pylist()
-        event = BatchOffered(call.number, push, len(values), 8 * len(values))
-        while True:
-            match self.feed(event, values):
-                case StoreSchema(inlet, schema):
-                    self.feed(SchemaStored(inlet, schema))
-                case StoreProducers(producers):
-                    self.unsynced.update(producers)
-                    self.feed(ProducersStored(producers))
-                case Prepare(skip, take):
-                    event = BatchPrepared(call.number, push, len(values), skip, take, 8 * take)
-                case HoldUp():
-                    event = BatchPrepared(
-                        call.number, push, len(values), event.skip, event.take, event.size, held_up=True
-                    )
-                case _:
-                    return
-
-    def ask(self, request):
-        """The answer to a question for the next sequence; None while rows are on their way to the disk."""
-        while True:
-            match self.feed(request):
-                case StoreProducers(producers):
-                    self.disk.producers.update(producers)
-                    self.feed(ProducersStored(producers))
-                case AwaitRows():
-                    return None
-                case answer:
-                    return answer
-
-    def tell(self, request):
-        """Positions or a list of readers."""
-        while isinstance(wanted := self.feed(request), StoreReader):
-            self.disk.readers.add((wanted.inlet, wanted.reader))
-            self.feed(ReaderStored(wanted.inlet, wanted.reader))
-
-    def sync(self, count):
-        self.disk.producers.update(self.unsynced)
-        self.unsynced = {}
-        group = [self.writing.popleft() for _ in range(min(count, len(self.writing)))]
-        for append, values in group:
-            self.store(append, values)
-        self.feed(GroupDurable(tuple(append for append, _ in group), 0, 1e6))
-
-    def fail_writes(self):
-        lost, self.writing = list(self.writing), deque()
-        if lost:
-            self.feed(WriteFailed(tuple(append for append, _ in lost), "the disk is full"))
-
-    def crash(self, survive):
-        for append, values in list(self.writing)[:survive]:
-            self.disk.producers.update(self.unsynced)
-            self.store(append, values)
-        for call in self.calls.values():
-            call.alive = False
-            call.forward.clear()
-            call.back.clear()
-        self.writing, self.up = deque(), False
-
-    def store(self, append, values):
-        rows = self.disk.stored.setdefault(append.stream, {})
-        for sequence, value in enumerate(values, start=append.sequence):
-            assert sequence not in rows, f"{self.name} stores row {sequence} of {append.stream} twice"
-            rows[sequence] = value
-
-    def delete(self, committed):
-        for stream, rows in self.disk.stored.items():
-            done = min((upto.get(stream, 0) for upto in committed.values()), default=0)
-            gone = [row for row in rows if row < done]
-            for row in gone:
-                del rows[row]
-            if gone:
-                self.disk.settled[stream] = max(done, self.disk.settled.get(stream, 0))
-
-    def index(self):
-        """Stream, low and high of every range, as the gate tells them."""
-        lines = []
-        for stream in sorted({*self.disk.stored, *self.disk.settled}):
-            at = self.disk.settled.get(stream, 0)
-            lines += [(stream, *each) for each in self.disk.ranges(stream)] or [(stream, at, at)]
-        return lines
-
-    def feed(self, event, values=()):
-        wanted = None
-        for action in self.state.handle(event, 0.0):
-            match action:
-                case Append():
-                    first = action.sequence - event.push.sequence
-                    self.writing.append((action, values[first : first + action.rows]))
-                case Send(call, answer):
-                    self.calls[call].back.append(encode_answers([answer]))
-                case DeleteBelow(committed):
-                    self.delete(committed)
-                case DropReader(inlet, reader):
-                    self.disk.readers.discard((inlet, reader))
-                case Reply(message):
-                    wanted = message
-                case _:
-                    wanted = action
-        return wanted
 
 
 class SimulatedProducer:
@@ -279,6 +105,8 @@ class SimulatedReader:
         self.world, self.name = world, name
         self.offset, self.planned, self.error = Offsets(), None, None
         self.got = {}
+        self.excused = bool(world.wiped)
+        """Whether a disk was lost that it had not read from: nobody can know what was there."""
         self.restart()
 
     def restart(self):
@@ -307,7 +135,7 @@ class SimulatedReader:
         for stream, sequence, value in rows:
             known = self.got.setdefault(stream, {}).setdefault(sequence, value)
             assert known == value, f"a replay gives {self.name} another row {sequence} of {stream}"
-        if self.world.chance.random() < 0.9:  # otherwise the epoch is replayed
+        if self.world.healed or self.world.chance.random() < 0.9:  # otherwise the epoch is replayed
             self.offset, self.planned = self.planned, None
             if self.world.chance.random() < 0.7:
                 self.inlet.commit(self.offset)
@@ -402,7 +230,7 @@ class IngestSimulation:
 
     def join(self, name):
         self.logs += 1
-        gate = self.gates[name] = SimulatedGate(name, f"log-{self.logs}")
+        gate = self.gates[name] = SimulatedGate(name, f"log-{self.logs}", awaits_readers=True)
         gate.joined, gate.copy = False, None
         self.beat(gate)
 
@@ -438,7 +266,7 @@ class IngestSimulation:
         gate.crash(0)
         self.wiped.setdefault(gate.name, []).append(gate.disk.log)
         for reader in self.readers:
-            reader.excused = getattr(reader, "excused", False) or gate.name not in reader.offset.logs
+            reader.excused = reader.excused or gate.name not in reader.offset.logs
         self.logs += 1
         gate.disk = Disk(f"log-{self.logs}")
         gate.start()
@@ -468,29 +296,23 @@ class IngestSimulation:
         return producer
 
     def claiming(self, producer):
-        """What a directory does with a claim, one message at a time; it fails where a gate is away."""
-        stream, least = producer.stream, {}
-        while True:
-            self.registry.where({stream: None}, self.now)
-            given = self.registry.claim([stream], least)
+        """A directory carries out a claim, one message at a time; it fails with a gate or a controller."""
+        controller, answer = self.registry, None
+        question = NextQuestion(controller, [producer.stream], claim=True)
+        while answer is None:
             answers = []
-            for name in sorted(self.registry.holders(stream)):
+            for name, request in question.requests(self.now).items():
                 yield
-                answer = None
-                while answer is None:
-                    if not self.gates[name].up:
-                        return
-                    answer = self.gates[name].ask(NextRequest((stream,), producers=given))
-                    if answer is None:
-                        yield
-                answers.append(answer)
-            newest = max((each.producers[stream] for each in answers), default=0)
-            if newest <= given[stream]:
-                break
-            least = {stream: newest + 1}
-        yield
-        following = max([self.registry.high(stream), *(each.next[stream] for each in answers)])
-        producer.begin(following, given[stream])
+                while self.gates[name].up and (said := self.gates[name].ask(request)) is None:
+                    yield
+                if not self.gates[name].up:
+                    return
+                answers.append(said)
+            yield
+            if self.registry is not controller:
+                return
+            answer = question.conclude(answers)
+        producer.begin(answer.next[producer.stream], answer.producers[producer.stream])
         self.connect(producer)
 
     def advance(self, producer):
@@ -618,7 +440,7 @@ class IngestSimulation:
         for reader in self.readers:
             reader.restart()
         still = 0
-        while still < 2:  # an epoch that is replayed comes to its end too
+        while still < 2:  # a reader that meets an old index looks again
             before = [each.state() for each in self.readers]
             for reader in self.readers:
                 reader.step()
@@ -658,7 +480,7 @@ class IngestSimulation:
                 continue
             read_before = [gate for gate, logs in self.wiped.items() if reader.offset.logs.get(gate) in logs]
             assert not read_before, f"{reader.name} did not notice that {read_before} lost their disks"
-            if getattr(reader, "excused", False):
+            if reader.excused:
                 continue
             for stream, rows in self.acknowledged.items():
                 if stream in reader.offset.waiting or stream not in reader.offset.asdict():

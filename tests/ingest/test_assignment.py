@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.directory.registry import GateLoad, assign
+from penstock.ingest.directory.assignment import GateLoad, assign
 
 RATES = st.dictionaries(st.text("abc", min_size=1), st.one_of(st.none(), st.floats(0, 100)), max_size=20)
 

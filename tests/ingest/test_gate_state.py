@@ -119,6 +119,18 @@ def test_after_a_failed_write_the_same_rows_are_expected_again():
     assert gate.state.trouble is None
 
 
+def test_a_duplicate_of_rows_on_their_way_hears_when_they_are_lost():
+    """c1: k[0,10)       c2: k[0,10), told 0       the disk is full: both wait, or c2 would for ever"""
+    gate = Drawn()
+    gate.feed(CallOpened(2, SCHEMA, lambda _: True))
+    (append,) = gate.send(0, 10, connect=True)
+    assert answer(gate.send(0, 10, call=2, connect=True)) == Acknowledged("r/a", 0, 900)
+    told = gate.feed(WriteFailed((append,), "no space"))
+    assert [(each.call, type(each.answer)) for each in told] == [(CALL, Wait), (2, Wait)]
+    (again,) = gate.send(0, 10, call=2)
+    assert (again.sequence, again.rows) == (0, 10)
+
+
 def test_a_batch_is_prepared_again_when_another_call_came_between():
     """c1: offers k[0,10)       c2: k[0,6)       c1: prepared [0,10): again from 6"""
     gate = Drawn()

@@ -4,6 +4,7 @@ Time runs to the right: c client (k connects, p its producer), a answer, d disk.
 """
 
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -27,6 +28,21 @@ from penstock.ingest.wire import Endpoint
 from penstock.ingest.wire.protocol import Acknowledged, NextRequest, NextSequences, Wait
 
 DDL = "n bigint"
+
+
+@pytest.fixture
+def opened():
+    """Opens clients of one stream; closes them in the end, also those that were taken over."""
+    clients = []
+
+    def client(address):
+        clients.append(Client(address, "r/a", DDL))
+        return clients[-1]
+
+    yield client
+    for each in clients:
+        with suppress(TakenOver):
+            each.close(10)
 
 
 def claimed(gate, stream="r/a"):
@@ -104,10 +120,10 @@ def test_a_hole_is_refilled_row_by_row():
     assert sorted(stored) == [*range(10, 20), *range(30, 35)]
 
 
-def test_two_clients_at_equal_pace_lose_nothing_in_silence(gate):
+def test_two_clients_at_equal_pace_lose_nothing_in_silence(gate, opened):
     """Defect 8: both push at once; the older one is told, and what was acknowledged to either is there."""
-    older = Client(gate.address, "r/a", DDL)
-    newer = Client(gate.address, "r/a", DDL)
+    older = opened(gate.address)
+    newer = opened(gate.address)
     told = []
 
     def push(client, first):
@@ -129,9 +145,9 @@ def test_two_clients_at_equal_pace_lose_nothing_in_silence(gate):
     assert whole([gate.address], "r")["r/a"] == list(range(2000, 2020))
 
 
-def test_a_restarted_client_cannot_use_numbers_that_are_on_the_wire(gate):
+def test_a_restarted_client_cannot_use_numbers_that_are_on_the_wire(gate, opened):
     """Defect 8: what the first client sent and nobody acknowledged never comes up under used numbers."""
-    first = Client(gate.address, "r/a", DDL)
+    first = opened(gate.address)
     first.push(numbers(0, 5))
     first.flush(10)
     gate.shell.control(NextRequest(("r/a",), claim=True))
@@ -157,12 +173,12 @@ def test_producers_survive_a_restart_of_the_gate(tmp_path):
     assert (given.producers, again.producers) == ({"r/a": 1}, {"r/a": 2})
 
 
-def test_a_controller_fences_a_producer_at_every_gate(tmp_path, two_gates):
+def test_a_controller_fences_a_producer_at_every_gate(tmp_path, two_gates, opened):
     """Defect 8: the older client is at one gate, the newer is sent to another."""
     one, other = two_gates
     with Directory("127.0.0.1:0", tmp_path / "directory", away_seconds=60, poll_seconds=0.05) as directory:
         directory.register(one.address)
-        older = Client(directory.address, "r/a", DDL)
+        older = opened(directory.address)
         older.push(numbers(0, 5))
         older.flush(10)
         directory.register(other.address)

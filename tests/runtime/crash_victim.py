@@ -1,9 +1,13 @@
-"""A run with windows, moves of state, late tuples, rejects and retention: OUTPUT CHECKPOINT [takeover]."""
+"""A run with windows, moves of state, late tuples, rejects, refused results and retention.
+
+crash_victim.py OUTPUT CHECKPOINT [takeover] [delta]
+"""
 
 import datetime as dt
 import sys
 
 import numpy as np
+import pyarrow.compute as pc
 
 import penstock as ps
 from sessions import interpret, quick_session
@@ -32,7 +36,15 @@ def query():
     stream = ps.stream(
         "t", "time timestamp, area string, n bigint", "time", source=ps.rows(list(rows())), delay="1 second"
     )
-    return stream.group_by("area").window("6 seconds", slide="2 seconds").agg(n=ps.sum("n"), c=ps.count())
+    windows = stream.group_by("area").window("6 seconds", slide="2 seconds").agg(n=ps.sum("n"), c=ps.count())
+    return windows.map(picky, "area string, n bigint, c bigint")
+
+
+def picky(batch):
+    """Refuses the results of some areas."""
+    if pc.any(pc.equal(pc.bit_wise_and(batch["n"], 15), 3)).as_py():
+        raise ValueError("a number that nobody wants")
+    return batch.select(["area", "n", "c"])
 
 
 def back_and_forth(seen):
@@ -44,10 +56,11 @@ if __name__ == "__main__":
     interpret(quick_session())
     output, checkpoint, *rest = sys.argv[1:]
     query().start(
-        ps.parquet(output),
+        ps.delta(output) if "delta" in rest else ps.parquet(output),
         checkpoint=checkpoint,
         channels=2,
         policy=back_and_forth,
         keep_epochs=1,
-        takeover=bool(rest),
+        takeover="takeover" in rest,
+        on_error="set aside",
     ).wait()

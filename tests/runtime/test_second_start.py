@@ -1,5 +1,8 @@
 """A second run where there may be one only, and runs that go back: on one checkpoint, and on one sink."""
 
+import json
+import os
+import shutil
 import time
 
 import pytest
@@ -107,6 +110,30 @@ def test_a_run_goes_back_to_a_kept_epoch(tmp_path):
         windows().start(ps.each(print), checkpoint=state, from_epoch=1)
     with pytest.raises(BadOption, match="give one of them"):
         windows().start(sink, checkpoint=state, from_epoch=1, takeover=True)
+
+
+@pytest.mark.parametrize("left", [None, b"", b'{"id":"0d1'])
+def test_a_run_goes_on_without_the_metadata_that_spark_never_synced(tmp_path, left):
+    """Defect 13: after a loss of power Spark refuses its own offsets."""
+    sink, state = ps.parquet(tmp_path / "out"), tmp_path / "state"
+    windows(2).start(sink, checkpoint=state).wait()
+    metadata = state / "spark" / "metadata"
+    metadata.unlink() if left is None else metadata.write_bytes(left)
+    windows(2).start(sink, checkpoint=state).wait()
+    assert json.loads(metadata.read_text())["id"]
+    assert sum(row[-1] for row in results(tmp_path / "out")) == 2 * 20
+
+
+def test_rows_keep_their_order_if_the_time_of_a_file_is_lost(tmp_path):
+    """A kill between the name of a file of rows and its time let Spark read the epochs in another order."""
+    sink, state = ps.memory(), tmp_path / "state"
+    windows(1).start(sink, checkpoint=state).wait()
+    os.utime(state / "rows" / "00000000.parquet")
+    shutil.rmtree(state / "spark")
+    shutil.rmtree(state / "manifests")
+    run = windows(3).start(sink, checkpoint=state)
+    run.wait()
+    assert (run.counts.late, run.counts.rows) == (0, 30)
 
 
 class Broken:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -26,8 +26,13 @@ _LEAN = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @contextmanager
-def standalone_cluster(executors: int) -> Iterator[SparkSession]:
-    """A session on that many executors of one core each, all registered; ends the processes it started."""
+def standalone_cluster(
+    executors: int, *, workers: int = 1, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session on that many executors of one core each, all registered; ends the processes it started.
+
+    Executors are shared evenly by the workers, each with an address of its own: Spark takes them for hosts.
+    """
     if SparkSession.getActiveSession() is not None:
         raise RunError(
             "a Spark session runs in this process already; measure a cluster in a process of its own"
@@ -41,10 +46,12 @@ def standalone_cluster(executors: int) -> Iterator[SparkSession]:
             raise RunError(
                 f"no Spark master listens on port {port} after {_PATIENCE_S} s; look at the machine's load"
             )
-        memory = f"{executors * (_EXECUTOR_MB + _OVERHEAD_MB)}m"
-        worker = ["--cores", str(executors), "--memory", memory, master]
-        _start(stack, "org.apache.spark.deploy.worker.Worker", *place, *worker)
-        settings = {
+        cores = -(-executors // workers)
+        share = ["--cores", str(cores), "--memory", f"{cores * (_EXECUTOR_MB + _OVERHEAD_MB)}m", master]
+        for number in range(1, workers + 1):
+            place = ["--host", f"127.0.0.{number}", "--webui-port", "0"]
+            _start(stack, "org.apache.spark.deploy.worker.Worker", *place, *share)
+        every = {
             "spark.executor.cores": "1",
             "spark.executor.memory": f"{_EXECUTOR_MB}m",
             "spark.driver.extraJavaOptions": f"{SETTINGS[_JAVA]} {_LEAN}",
@@ -54,8 +61,9 @@ def standalone_cluster(executors: int) -> Iterator[SparkSession]:
             "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{_PATIENCE_S}s",
             # Any executor may take any channel: waiting for a nearer one only leaves cores idle.
             "spark.locality.wait": "0s",
+            **(settings or {}),
         }
-        session = spark_session(master, settings)
+        session = spark_session(master, every)
         stack.callback(session.stop)
         _wait_until_there(session, executors)
         yield session

@@ -12,9 +12,9 @@ __all__ = ["bench"]
 bench = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     help="Measure Penstock on this machine. The exit status is 0 only if no check failed.\n\n"
-    "Example: [bold]penstock bench windows --quick[/]",
+    "Example: penstock bench windows --quick",
 )
 
 Json = Annotated[
@@ -45,7 +45,7 @@ def windows(  # noqa: PLR0913 -- each is one option of the command
 ) -> None:
     """Compare sliding windows with Spark's own two ways to aggregate them.
 
-    Example: [bold]penstock bench windows --quick --json > windows.json[/]
+    Example: penstock bench windows --quick --json > windows.json
     """
     from penstock_lab.bench.windows import windows as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -74,7 +74,7 @@ def latency(  # noqa: PLR0913 -- each is one option of the command
 ) -> None:
     """Measure how long after a window could close its result is delivered.
 
-    Example: [bold]penstock bench latency --rate 20000 --seconds 60[/]
+    Example: penstock bench latency --rate 20000 --seconds 60
     """
     from penstock_lab.bench.latency import latency as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -95,7 +95,7 @@ def growth(  # noqa: PLR0913 -- each is one option of the command
 ) -> None:
     """Measure what happens as windows overlap more, keys multiply and time passes.
 
-    Example: [bold]penstock bench growth --plot growth.png[/]
+    Example: penstock bench growth --plot growth.png
     """
     from penstock_lab.bench.growth import growth as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -114,7 +114,7 @@ def routing(
 ) -> None:
     """Measure routers and sketches on one core, without Spark.
 
-    Example: [bold]penstock bench routing --json > routing.json[/]
+    Example: penstock bench routing --json > routing.json
     """
     from penstock_lab.bench.routing import routing as measure  # noqa: PLC0415 -- numpy is slow to import
 
@@ -134,7 +134,7 @@ def migration(
 ) -> None:
     """Measure what rescaling moves and how even it leaves the channels, for every partitioning function.
 
-    Example: [bold]penstock bench migration --keys keys.txt.gz --json > migration.json[/]
+    Example: penstock bench migration --keys keys.txt.gz --json > migration.json
     """
     from penstock_lab.bench.migration import migration as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -151,7 +151,7 @@ def rescale(
 ) -> None:
     """Compare how long a stream stands still from 4 to 8 channels with Spark's offline repartitioning.
 
-    Example: [bold]penstock bench rescale --quick --json > rescale.json[/]
+    Example: penstock bench rescale --quick --json > rescale.json
     """
     from penstock_lab.bench.rescale import rescale as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -169,7 +169,7 @@ def splits(
 ) -> None:
     """Measure how much more a tuple costs with skew-proof splits than with plain routing.
 
-    Example: [bold]penstock bench splits --quick --json > splits.json[/]
+    Example: penstock bench splits --quick --json > splits.json
     """
     from penstock_lab.bench.splits import splits as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -186,7 +186,7 @@ def process(
 ) -> None:
     """Compare keyed stateful functions with Spark's two ways to run them in Python.
 
-    Example: [bold]penstock bench process --quick --json > process.json[/]
+    Example: penstock bench process --quick --json > process.json
     """
     from penstock_lab.bench.process import process as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -203,7 +203,7 @@ def operators(
 ) -> None:
     """Compare joins with Spark's own; measure the Cartesian product, single operators and strategies.
 
-    Example: [bold]penstock bench operators --quick --json > operators.json[/]
+    Example: penstock bench operators --quick --json > operators.json
     """
     from penstock_lab.bench.operators import operators as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -224,7 +224,7 @@ def subkeys(  # noqa: PLR0913 -- each is one option of the command
 ) -> None:
     """Measure how evenly costly user code over hot keys falls on eight channels of a standalone cluster.
 
-    Example: [bold]penstock bench subkeys --quick --json > subkeys.json[/]
+    Example: penstock bench subkeys --quick --json > subkeys.json
     """
     from penstock_lab.bench.sub_keys import sub_keys as measure  # noqa: PLC0415 -- Spark is slow to import
 
@@ -241,7 +241,7 @@ def gates(
 ) -> None:
     """Measure how fast rows enter through a gate, against a bare Flight server and Redis Streams.
 
-    Example: [bold]penstock bench gates --quick --json > gates.json[/]
+    Example: penstock bench gates --quick --json > gates.json
     """
     from penstock_lab.bench.gates import gates as measure  # noqa: PLC0415 -- Flight is slow to import
 

@@ -11,7 +11,7 @@ from penstock_lab.errors import UnknownExperiment
 
 __all__ = ["reproduce"]
 
-reproduce = typer.Typer(add_completion=False, rich_markup_mode="rich")
+reproduce = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @reproduce.command(name="reproduce")
@@ -29,7 +29,7 @@ def run(
 ) -> None:
     """Repeat published experiments and compare their figures with ours, with a verdict per shape.
 
-    Example: [bold]penstock reproduce 003 000/12 --quick --plots figures[/]
+    Example: penstock reproduce 003 000/12 --quick --plots figures
     """
     from penstock_lab.reproduce import (  # noqa: PLC0415 -- matplotlib is slow to import
         EXPERIMENTS,

@@ -4,12 +4,9 @@ A package adds a command with an entry point of the group `penstock.commands` th
 """
 
 import sys
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -20,6 +17,9 @@ from penstock.cli.push import push
 from penstock.cli.state import state
 from penstock.cli.token import token
 from penstock.errors import MissingPackage, PenstockError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["app", "main"]
 
@@ -49,7 +49,9 @@ class _Commands(TyperGroup):
         return None
 
 
-def _added() -> dict[str, EntryPoint]:
+def _added() -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # noqa: PLC0415 -- slow to import, and few commands need it
+
     return {each.name: each for each in entry_points(group="penstock.commands")}
 
 
@@ -59,7 +61,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # boxes around the help cost a third of the time until it is there
+    context_settings={"max_content_width": 110},
 )
 app.command()(demo)
 app.command()(state)
@@ -74,6 +77,9 @@ def main() -> None:
     try:
         app()
     except PenstockError as error:
+        from rich.console import Console  # noqa: PLC0415 -- slow to import
+        from rich.text import Text  # noqa: PLC0415
+
         message = Text("Error: ", style="bold red").append(str(error), style="default not bold")
         Console(stderr=True, soft_wrap=True).print(message)
         sys.exit(2)
@@ -86,6 +92,8 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- Typer hands the opt
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 -- slow to import
+
     try:
         return version("penstock")
     except PackageNotFoundError:
@@ -102,5 +110,5 @@ def penstock(
 ) -> None:
     """Elastic, skew-proof stream processing on Apache Spark.
 
-    Example: [bold]penstock demo[/]
+    Example: penstock demo
     """

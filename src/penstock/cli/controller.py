@@ -64,9 +64,9 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     The controller calls gates with the token in PENSTOCK_TOKEN, if they need one. It prints one line when it
     is ready; its log goes to standard error. SIGTERM or Ctrl-C stops it.
 
-    Example: [bold]penstock controller --address 127.0.0.1:7300 --folder /var/lib/penstock/controller[/]
+    Example: penstock controller --address 127.0.0.1:7300 --folder /var/lib/penstock/controller
 
-    Example: [bold]penstock controller --address 127.0.0.1:7300 --forget-reader reports:5f0c…[/]
+    Example: penstock controller --address 127.0.0.1:7300 --forget-reader reports:5f0c…
     """
     from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
 

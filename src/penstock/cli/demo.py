@@ -25,7 +25,7 @@ def demo(
     traffic query watches the last hour of every 500 m tile, minute by minute: how many reports, how fast, and
     whether a queue ends there. The output is Parquet results and a chart.
 
-    Example: [bold]penstock demo --seed 11 --output /tmp/city[/]
+    Example: penstock demo --seed 11 --output /tmp/city
     """
     from penstock.demo.main import run_demo  # noqa: PLC0415 -- --help has no need of Spark and matplotlib
 

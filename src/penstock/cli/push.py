@@ -43,9 +43,9 @@ def push(  # noqa: PLR0913 -- each is one option of the command
     Row n of a file has the sequence number n: after an interruption the same command continues from the last
     stored row, and nothing is stored twice. The token comes from PENSTOCK_TOKEN.
 
-    Example: [bold]penstock push trips.parquet --stream reports/taxi-1 --to 127.0.0.1:7400 --rate 1000[/]
+    Example: penstock push trips.parquet --stream reports/taxi-1 --to 127.0.0.1:7400 --rate 1000
 
-    Example: [bold]penstock push --city --streams 200 --rate 5000 --seconds 60[/]
+    Example: penstock push --city --streams 200 --rate 5000 --seconds 60
     """
     from penstock.cli.pushing import push_city, push_file  # noqa: PLC0415 -- --help does not need Flight
     from penstock.ingest import TLS, Connection  # noqa: PLC0415

@@ -45,11 +45,11 @@ def state(  # noqa: PLR0913 -- each is one option of the command
     exception is --abandon: the plan and Spark's offsets of the epoch after the last one are set aside, so
     that the next start plans it anew, with the limits that it has then.
 
-    Example: [bold]penstock state checkpoint --key berlin[/]
+    Example: penstock state checkpoint --key berlin
 
-    Example: [bold]penstock state checkpoint --compare 41 42[/]
+    Example: penstock state checkpoint --compare 41 42
 
-    Example: [bold]penstock state checkpoint --stage 0 --export state.parquet[/]
+    Example: penstock state checkpoint --stage 0 --export state.parquet
     """
     from penstock.cli import state_tables as tables  # noqa: PLC0415 -- Arrow is slow to import
     from penstock.runtime.state_view import StateView, changes  # noqa: PLC0415

@@ -30,7 +30,7 @@ def token(  # noqa: PLR0913 -- each is one option of the command
 
     A run reads and commits: give its token both rights.
 
-    Example: [bold]penstock token vehicles --push 'reports/*' >> tokens.toml[/]
+    Example: penstock token vehicles --push 'reports/*' >> tokens.toml
     """
     from penstock.ingest.security import hash_of, new_token  # noqa: PLC0415 -- --help does not need it
 

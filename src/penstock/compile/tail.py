@@ -1,5 +1,6 @@
 """The steps for the results of a stage inside its channels: conditions, projections, functions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,11 @@ from penstock.expressions.schema import TIME
 from penstock.expressions.types import arrow_type, from_arrow
 from penstock.functions import DEFAULT, SqlSetting, Types
 from penstock.operators import Step
+from penstock.operators.poison import Refuse
 
-__all__ = ["Tail", "compile_tail"]
+__all__ = ["Refusing", "Tail", "compile_tail"]
+
+Refusing = Callable[[tuple["str | Step", ...]], Refuse]
 
 
 @dataclass(frozen=True)
@@ -21,12 +25,19 @@ class Tail:
     pieces: tuple[str | Step, ...]
     schema: Any
 
-    def apply(self, table: Any) -> Any:
-        """The rows that remain, with the requested columns."""
-        for piece in self.pieces:
+    def apply(self, table: Any, refusing: Refusing | None = None) -> Any:
+        """The rows that remain, with the requested columns.
+
+        `refusing` tells for the pieces up to a function who takes the rows that it refuses; without it, what
+        a function raises is raised.
+        """
+        for place, piece in enumerate(self.pieces):
             if not table.num_rows:
                 return self.schema.empty_table()
-            table = evaluate(piece, table) if isinstance(piece, str) else piece.call(table)
+            if isinstance(piece, str):
+                table = evaluate(piece, table)
+            else:
+                table = piece.call(table, None if refusing is None else refusing(self.pieces[: place + 1]))
         return table.cast(self.schema)
 
 

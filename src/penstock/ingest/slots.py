@@ -10,9 +10,9 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from penstock.errors import TooMany
@@ -20,6 +20,7 @@ from penstock.errors import TooMany
 __all__ = ["Slot", "Slots"]
 
 _FILES: Final = "/proc/self/fd"
+_T = TypeVar("_T")
 
 
 class Slot:
@@ -30,12 +31,11 @@ class Slot:
         self.lost = False
         self._waits_since: float | None = None
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """The call waits for its client inside of this block."""
+    def wait_for(self, message: Callable[[], _T]) -> _T:
+        """What `message` returns; the call waits for its client meanwhile."""
         self._waits_since = time.monotonic()
         try:
-            yield
+            return message()
         finally:
             self._waits_since = None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.operators.exchange import Exchange, Form
+from penstock.operators.poison import Refuse
 from penstock.state.segments import ChannelStore, Segment
 from penstock.state.table import Table
 
@@ -69,7 +70,8 @@ class Channel:
     """What one channel is given in an epoch.
 
     `new` are the rows of each port, None where there are none, in the given `form`. `store` is its state.
-    `before` and `after` say how far the stage had come and comes now.
+    `before` and `after` say how far the stage had come and comes now. `refuse` takes rows for which a
+    function of the user raises; without it, what it raises is raised.
     """
 
     number: int
@@ -80,6 +82,7 @@ class Channel:
     after: StagePosition
     ended: bool
     emit: Callable[[Any], None]
+    refuse: Refuse | None = None
 
 
 class Kernel(ABC):

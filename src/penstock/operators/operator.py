@@ -17,6 +17,7 @@ from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Schema, quoted
 from penstock.functions import SqlSetting, Types, translated
 from penstock.operators.names import Named
+from penstock.operators.poison import Refuse
 from penstock.routing.resources import LLL, Resources
 
 if TYPE_CHECKING:
@@ -262,8 +263,11 @@ class Step(Operator):
         """The columns that its function gives, as DDL; `type_of` tells those of columns that pass by."""
         raise NotImplementedError(f"{self} is SQL and calls no function")
 
-    def call(self, table: Any) -> Any:
-        """What its function makes of an Arrow table; the event time is carried on."""
+    def call(self, table: Any, refuse: Refuse | None = None) -> Any:
+        """What its function makes of an Arrow table; the event time is carried on.
+
+        `refuse` gets the rows for which the function raises; without it the error is raised.
+        """
         raise NotImplementedError(f"{self} is SQL and calls no function")
 
 

@@ -22,11 +22,9 @@ from penstock.operators.operator import (
     Step,
     lowered,
 )
+from penstock.operators.poison import Refuse, culprit, reason_of, spared
 
 __all__ = ["Branch", "Map", "Select", "StepVerbs", "Union", "Where"]
-
-
-_LONGEST_ROW = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,28 +167,47 @@ class Map(Step):
         kept = [f"{quoted(name)} {type_of(name)}" for name in self.kept]
         return ", ".join([*kept, *(f"{quoted(each.name)} {each.type}" for each in self.made.columns)])
 
-    def call(self, table: Any) -> Any:
+    def call(self, table: Any, refuse: Refuse | None = None) -> Any:
         """The columns that pass by, those that the function makes, and the event time."""
-        given = table.select(list(self.given.names)).combine_chunks()
-        batches = given.to_batches() or [pa.RecordBatch.from_pylist([], schema=given.schema)]
-        made = pa.Table.from_batches([self._checked(batch) for batch in batches])
         carried = [TIME] if TIME in table.column_names else []
-        columns = [*table.select(list(self.kept)).columns, *made.columns, *table.select(carried).columns]
-        return pa.table(columns, names=[*self.kept, *made.column_names, *carried])
+        passing = [*self.kept, *carried]
+        # One table, so that the columns that pass by are cut where the function's own are.
+        names = [*self.given.names, *(name for name in passing if name not in self.given.names)]
+        batches = table.select(names).combine_chunks().to_batches()
+        batches = batches or [pa.RecordBatch.from_pylist([], schema=table.select(names).schema)]
+        parts = [self._part(batch, passing, refuse) for batch in batches]
+        found = pa.concat_tables(parts)
+        return found.select([*self.kept, *self.made.names, *carried])
+
+    def _part(self, batch: Any, passing: list[str], refuse: Refuse | None) -> Any:
+        """One batch after the function; `refuse` takes the rows for which it raises, None raises."""
+        if refuse is None:
+            taken, made = batch, [self._made(batch)]
+        else:
+            taken, made = spared(str(self), self._given, batch, self.given.names, refuse)
+        own = pa.Table.from_batches(made, self.made.arrow())
+        for name in passing:
+            own = own.append_column(name, taken[name])
+        return own
+
+    def _given(self, batch: Any) -> Any:
+        given = batch.select(list(self.given.names))
+        return self._checked(self.function(given), given)
 
     def _made(self, batch: Any) -> Any:
         """What the function makes; if it raises, the error names the function and the row."""
         try:
-            return self.function(batch)
+            return self._given(batch)
+        except BadMap:
+            raise
         except Exception as error:
-            told = " ".join(str(error).split())
+            where = culprit(self.function, batch.select(list(self.given.names)))
             raise BadMap(
-                f"{self} raised {type(error).__name__}: {told} for {_culprit(self.function, batch)}; correct "
-                "the function, or leave such rows out with where() before it"
+                f"{reason_of(str(self), error)} for {where}; correct the function, leave such rows out with "
+                'where() before it, or set them aside with start(on_error="set aside")'
             ) from error
 
-    def _checked(self, batch: Any) -> Any:
-        made = self._made(batch)
+    def _checked(self, made: Any, batch: Any) -> Any:
         if not isinstance(made, pa.RecordBatch):
             raise BadMap(f"{self} returned {type(made).__name__}; return a pyarrow.RecordBatch")
         if made.num_rows != batch.num_rows:
@@ -213,28 +230,6 @@ class Map(Step):
 
     def __str__(self) -> str:
         return f"map({getattr(self.function, '__name__', type(self.function).__name__)})"
-
-
-def _culprit(function: Callable[[Any], Any], batch: Any) -> str:
-    """The row for which a function raises, found by halving the batch; two calls for each halving."""
-    while batch.num_rows > 1:
-        middle = batch.num_rows // 2
-        halves = (batch.slice(0, middle), batch.slice(middle))
-        failing = next((half for half in halves if _fails(function, half)), None)
-        if failing is None:
-            return f"{batch.num_rows} rows together, but for neither half of them"
-        batch = failing
-    text = str(batch.to_pylist()[0]) if batch.num_rows else ""
-    shown = text if len(text) <= _LONGEST_ROW else f"{text[:_LONGEST_ROW]}…"
-    return f"the row {shown}" if text else "a batch without rows"
-
-
-def _fails(function: Callable[[Any], Any], batch: Any) -> bool:
-    try:
-        function(batch)
-    except Exception:  # noqa: BLE001 -- whatever a user's function raises
-        return True
-    return False
 
 
 @dataclass(frozen=True, slots=True)

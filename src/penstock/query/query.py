@@ -13,8 +13,10 @@ from penstock.connect import ParquetSink, Sink
 from penstock.errors import BadName, QueryError
 from penstock.query.run_options import (
     KEPT_EPOCHS,
+    MOST_ERRORS,
     MOST_MOVED,
     Merging,
+    OnError,
     PartitioningName,
     RunOptions,
     Strategy,
@@ -82,6 +84,8 @@ class Query:
         takeover: bool = False,
         from_epoch: int | None = None,
         keep_epochs: int = KEPT_EPOCHS,
+        on_error: OnError = "fail",
+        most_errors: int = MOST_ERRORS,
     ) -> "Run":
         """Run the query in the background and return the handle of the run, a ``ps.Run``.
 
@@ -115,6 +119,11 @@ class Query:
             from_epoch: Go back to this epoch, one of the last ``keep_epochs``; what came later is set aside
                 in the checkpoint and dropped from the sinks.
             keep_epochs: How many of the last epochs the checkpoint keeps, 1 to 90.
+            on_error: What happens if a function given to ``map`` or ``process`` raises. ``"fail"``: the run
+                fails with an error that names function and row. ``"set aside"``: the row goes to the rejects
+                with the reason, and the run goes on without it.
+            most_errors: How many rows of an epoch may be set aside in this way, at most 1,000,000; with more
+                the run fails.
         """
         options = RunOptions(
             checkpoint=checkpoint,
@@ -133,6 +142,8 @@ class Query:
             takeover=takeover,
             from_epoch=from_epoch,
             keep_epochs=keep_epochs,
+            on_error=on_error,
+            most_errors=most_errors,
         )
         return installed().start(self, checked_sinks(sinks, len(self.outputs), options), options)
 

@@ -22,7 +22,15 @@ from penstock.operators import (
     shown_keys,
 )
 from penstock.query.query import Query
-from penstock.query.run_options import KEPT_EPOCHS, MOST_MOVED, Merging, PartitioningName, Strategy
+from penstock.query.run_options import (
+    KEPT_EPOCHS,
+    MOST_ERRORS,
+    MOST_MOVED,
+    Merging,
+    OnError,
+    PartitioningName,
+    Strategy,
+)
 from penstock.routing import Resources
 
 if TYPE_CHECKING:
@@ -87,6 +95,8 @@ class Relation(
         takeover: bool = False,
         from_epoch: int | None = None,
         keep_epochs: int = KEPT_EPOCHS,
+        on_error: OnError = "fail",
+        most_errors: int = MOST_ERRORS,
     ) -> "Run":
         """Deliver the tuples to a sink and return the handle of the run, a ``ps.Run``.
 
@@ -110,6 +120,8 @@ class Relation(
             takeover=takeover,
             from_epoch=from_epoch,
             keep_epochs=keep_epochs,
+            on_error=on_error,
+            most_errors=most_errors,
         )
 
     def explain(

@@ -19,9 +19,11 @@ __all__ = [
     "KEPT_EPOCHS",
     "MERGINGS",
     "MOST_CHANNELS",
+    "MOST_ERRORS",
     "MOST_MOVED",
     "STRATEGIES",
     "Merging",
+    "OnError",
     "PartitioningName",
     "RunOptions",
     "Strategy",
@@ -34,6 +36,9 @@ STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
 Merging = Literal["transparent", "best effort"]
 MERGINGS: Final[tuple[Merging, ...]] = get_args(Merging)
 
+OnError = Literal["fail", "set aside"]
+ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
+
 PartitioningName = Literal["balanced", "uniform", "consistent", "scan", "redist", "readj"]
 
 MOST_MOVED: Final = 512 * 2**20
@@ -45,8 +50,12 @@ MOST_CHANNELS: Final = 1024
 KEPT_EPOCHS: Final = 3
 """The default of the number of last epochs that a checkpoint keeps."""
 
+MOST_ERRORS: Final = 1000
+"""The default of the most rows of an epoch that are set aside because a function raises."""
+
 # Spark keeps its offsets of the last 100 epochs.
 _MOST_EPOCHS = 90
+_MOST_REFUSED = 1_000_000  # a task holds the rows that it refuses in memory
 _MOST_BYTES = 2**63 - 1
 _MOST_STAGES = 10_000
 _MOST_COST = 1e9  # seconds for one tuple; a larger value would overflow when loads are added up
@@ -78,6 +87,8 @@ class RunOptions:
     takeover: bool = False
     from_epoch: int | None = None
     keep_epochs: int = KEPT_EPOCHS
+    on_error: OnError = "fail"
+    most_errors: int = MOST_ERRORS
 
     def __post_init__(self) -> None:
         """Check every option and keep plain values: an int for a numpy integer, a text for a path."""
@@ -110,6 +121,12 @@ class RunOptions:
                 "ps.rebalance_when()"
             )
 
+        one_of("on_error", self.on_error, ON_ERROR, BadOption)
+        hint = ": the rows of an epoch that may be set aside because a function raises"
+        self._set(
+            "most_errors",
+            whole_number("most_errors", self.most_errors, 1, _MOST_REFUSED, BadOption, hint=hint),
+        )
         self._check_checkpoint()
 
     def _check_checkpoint(self) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
 from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
-from penstock.connect.sinks.parquet import ParquetFiles
+from penstock.connect.sinks.parquet import COMPRESSION, ParquetFiles
 from penstock.durable import Purpose
 from penstock.errors import BadSink
 from penstock.query import Query, RunOptions, Stream
@@ -25,6 +25,7 @@ from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
+from penstock.runtime.refusals import RefusalSetup
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
 from penstock.runtime.rescale.policies import guarded
 from penstock.runtime.rescale.requests import Rescaling
@@ -36,6 +37,7 @@ from penstock.runtime.spark.arrivals import together
 from penstock.runtime.spark.clock import clock_frame, steady_time
 from penstock.runtime.spark.failures import hushed
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
+from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.runtime.spark.plans import check_filesystem
 from penstock.runtime.spark.session import spark_session, sql_setting
 from penstock.runtime.stage import StageRunner
@@ -123,15 +125,17 @@ class SparkEngine:
             frequent={each.number: FrequentKeys() for each in subqueries.stages},
             most_bytes=options.most_moved,
         )
+        rejects = aside.all_rejects(len(graph.stages))
         works = RunSetup(
             arrivals=arrivals,
             graph=graph,
             checkpoint=folder,
             rescaling=rescaling,
             late={each.name: aside.late(each) for each in streams},
-            rejects={each.name: aside.rejects(each) for each in streams},
+            rejects=rejects,
             missed=aside.missed(len(graph.stages)) if options.merging == "best effort" else {},
             merging=options.merging,
+            refusals=_refusals(options, rejects, folder),
         )
         planner = Planner(
             graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
@@ -153,6 +157,7 @@ def _begins(folder: Checkpoint, from_epoch: int | None) -> Begins:
     # Before anything is deleted: if the newest epoch is damaged, an older one may be needed.
     latest = folder.latest()
     folder.collect(orphans=True)
+    SparkOffsets(folder.spark).restore_metadata()
     last = None if latest is None else latest.epoch_id
     return Begins(last, back=went_back(folder, last), owner=folder.ownership.number)
 
@@ -184,10 +189,20 @@ class _Aside:
         folder = _own(self._folder("late", self.options.late), stream.name, self.streams)
         return SetAside(self._open(folder, "late"), tuple(f"`{name}`" for name in stream.schema.names))
 
-    def rejects(self, stream: Stream) -> SetAside:
-        """Tuples of a stream that do not fit its schema."""
-        folder = _own(self._folder("rejects", self.options.rejects), stream.name, self.streams)
-        return SetAside(self._open(folder, "rejects"), _REJECTED)
+    def all_rejects(self, stages: int) -> dict[str | int, SetAside]:
+        """Tuples of each stream that do not fit, and rows of each stage that a function cannot take."""
+        rejects = self._folder("rejects", self.options.rejects)
+        folders: dict[str | int, Location] = {
+            each.name: _own(rejects, each.name, self.streams) for each in self.streams
+        }
+        for number in range(stages):
+            folder = rejects / f"stage-{number}"
+            # An earlier run may have refused rows of an epoch that it did not commit.
+            if self.options.on_error == "set aside" or folder.names():
+                folders[number] = folder
+        return {
+            origin: SetAside(self._open(folder, "rejects"), _REJECTED) for origin, folder in folders.items()
+        }
 
     def missed(self, stages: int) -> dict[int, ParquetFiles]:
         """Tuples of each stage that a slower input brought too late."""
@@ -200,7 +215,24 @@ class _Aside:
     def _open(self, folder: Location, kind: str) -> ParquetFiles:
         given = self.options.late if kind == "late" else self.options.rejects
         shared = given is not None and given.shared
-        return ParquetFiles(folder, f"{self.id}-{kind}", kind, self.begins, shared, Purpose.ASIDE)
+        return ParquetFiles(
+            folder,
+            f"{self.id}-{kind}",
+            kind,
+            self.begins,
+            shared,
+            Purpose.ASIDE,
+            compression=COMPRESSION if given is None else given.compression,
+        )
+
+
+def _refusals(
+    options: RunOptions, rejects: dict[str | int, SetAside], folder: Checkpoint
+) -> RefusalSetup | None:
+    """Where rows go for which a function raises; None if the run fails instead."""
+    if options.on_error == "fail":
+        return None
+    return RefusalSetup(rejects, options.most_errors, ResultFormat(folder.between, "parquet"))
 
 
 def _resources(stage: Stage, options: RunOptions) -> Resources:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from penstock.connect import EpochId, EpochTaken
@@ -25,6 +26,7 @@ from penstock.runtime.frontier import Frontier, Merging, merged
 from penstock.runtime.graph import Graph
 from penstock.runtime.progress import Phases
 from penstock.runtime.records import Counts, EpochPlan, Manifest, Moved, StageRecord
+from penstock.runtime.refusals import RefusalSetup
 from penstock.runtime.rescale.moving import Moving, relocated
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.set_aside import SetAside
@@ -41,16 +43,20 @@ __all__ = ["Epoch", "RunSetup"]
 
 @dataclass(frozen=True)
 class RunSetup:
-    """What all epochs of a query share."""
+    """What all epochs of a query share.
+
+    Rejects are kept by the name of their stream; those of functions after a stage by the stage's number.
+    """
 
     arrivals: Arrivals
     graph: Graph
     checkpoint: Checkpoint
     rescaling: Rescaling
     late: Mapping[str, SetAside]
-    rejects: Mapping[str, SetAside]
+    rejects: Mapping[str | int, SetAside]
     missed: Mapping[int, ParquetFiles]
     merging: Merging
+    refusals: RefusalSetup | None = None
 
 
 @dataclass
@@ -84,7 +90,8 @@ class Epoch:
         with translated(Failing(self.epoch_id.epoch, "late tuples and rejects")):
             aside = self._set_aside()
         self.phases.ends("deliver")
-        counts = replace(aside, rows=self._rows(aside), results=results)
+        refused = 0 if self.intake.refused is None else self.intake.refused.rows
+        counts = replace(aside, rows=self._rows(aside), results=results, rejected=aside.rejected + refused)
         return Manifest(
             epoch_id=self.epoch_id,
             plan=self.plan,
@@ -110,9 +117,13 @@ class Epoch:
         """After the commit: delete what only this epoch needed."""
         for delivery, outputs in self.delivered:
             delivery.forget(outputs)
-        for handed in self.intake.handed.values():
-            for output in handed.outputs:
-                handed.folder.delete(output.name, Purpose.COLLECT)
+        for files in (*self.intake.handed.values(), *self.intake.called.values()):
+            for output in files.outputs:
+                files.folder.delete(output.name, Purpose.COLLECT)
+        for aside in (*self.works.late.values(), *self.works.rejects.values()):
+            aside.files.committed()
+        for missed in self.works.missed.values():
+            missed.committed()
         for side in self.sides:
             side.release()
 
@@ -180,6 +191,7 @@ class Epoch:
             ended=advance.ended,
             host=None if host is None or exit_number is None else (host, exit_number),
             in_place=runner.in_place,
+            refusals=None if self.intake.refused is None else self.intake.refused.refusals(number),
         )
 
     def _record(
@@ -192,6 +204,8 @@ class Epoch:
         if receipts:
             self.receipts[number] = receipts
             frequent.update([each.keys for each in receipts])
+        if self.intake.refused is not None:
+            self.intake.refused.take(number, [file for each in receipts for file in each.refused])
         tuples = sum(receipt.tuples for receipt in receipts)
         received = sum(receipt.received for receipt in receipts)
         combined = received and plan.form == "combined"
@@ -288,27 +302,42 @@ class Epoch:
         return results
 
     def _set_aside(self) -> Counts:
-        """Write late tuples and rejects to their own outputs and return the numbers written."""
-        late = rejected = 0
+        """Write late tuples and rejects to their own outputs and return the numbers written.
+
+        Tuples that functions refused are delivered too, but they are not counted here: they may be results.
+        """
+        late = 0
+        rejects: dict[str | int, list[Output]] = {}
         for name, frame in self.intake.arrivals.items():
             seen, bound = self.intake.seen.get(name, StreamSeen()), self.intake.bounds.get(name)
             if bound is not None and seen.earliest is not None and seen.earliest < bound:
                 rows = frame.where(f"{REJECT} IS NULL AND {TIME} < {bound}L")
                 late += self.works.late[name].write(self.epoch_id, rows)
             if seen.rejects:
-                aside = self.works.rejects[name]
-                refused = aside.write(self.epoch_id, frame.where(f"{REJECT} IS NOT NULL"))
-                rejected += refused
-                if seen.latest is None:
-                    self.warnings.append(
-                        f"all {refused:,} tuples of stream {name!r} were rejected, such as: "
-                        f"{aside.first(self.epoch_id)}; {aside.files.folder.uri} has them all"
-                    )
+                rejects[name] = self._rejected(name, frame, seen)
         for stage, rows in self.intake.missed:
             columns = tuple(f"`{name}`" for name in rows.columns if name != TIME)
             aside = SetAside(self.works.missed[stage], columns)
             late += aside.write(self.epoch_id, rows)
+        rejected = sum(each.rows for files in rejects.values() for each in files)
+        if self.intake.refused is not None:
+            self.warnings += self.intake.refused.warnings()
+            for origin, files in self.intake.refused.files.items():
+                rejects.setdefault(origin, []).extend(files)
+        for origin, files in rejects.items():
+            self.works.rejects[origin].files.deliver(self.epoch_id, files)
         return Counts(late=late, rejected=rejected)
+
+    def _rejected(self, name: str, frame: DataFrame, seen: StreamSeen) -> list[Output]:
+        """Write the tuples of a stream that do not fit, and warn if those are all."""
+        aside = self.works.rejects[name]
+        files = aside.written(frame.where(f"{REJECT} IS NOT NULL"))
+        if seen.latest is None and files:
+            self.warnings.append(
+                f"all {sum(each.rows for each in files):,} tuples of stream {name!r} were rejected, such as: "
+                f"{aside.reason(files[0])}; {aside.files.folder.uri} has them all"
+            )
+        return files
 
 
 def _stages(runner: StageRunner, graph: Graph) -> str:

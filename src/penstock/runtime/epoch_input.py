@@ -9,12 +9,15 @@ from pyspark.sql.types import StructType
 
 from penstock.compile import Feed, Port
 from penstock.connect.results import Output
+from penstock.operators import Step
 from penstock.operators.exchange import TIME
 from penstock.query import Stream, quoted
+from penstock.runtime.refusals import EpochRefusals
 from penstock.runtime.routers import Routers
+from penstock.runtime.spark.calling import called_apart
 from penstock.runtime.spark.frames import REJECT, from_on, stepped, steps_sql, valid
-from penstock.runtime.spark.plans import Observed
-from penstock.runtime.spark.source_notes import SourceNote
+from penstock.runtime.spark.offsets import SourceNote
+from penstock.runtime.spark.plans import Observed, observed_by
 from penstock.state.storage import Location
 
 __all__ = ["NEVER", "EpochInput", "PortInput", "StageFiles", "StreamSeen"]
@@ -50,7 +53,7 @@ class StreamSeen:
 
 @dataclass(frozen=True)
 class StageFiles:
-    """The files that a stage leaves for the next stage, and their columns."""
+    """The files that a stage or a function leaves for what follows in the epoch, and their columns."""
 
     folder: Location
     schema: StructType
@@ -65,6 +68,7 @@ class EpochInput:
     `bounds` are late. `handed` grows as stages run. A port, identified by its stage and place, takes nothing
     from another stage below its entry in `floors`; only best effort has floors. Tuples left out for that
     reason are in `missed`, by the stage that they come from. `notes` is what sources said of themselves.
+    Tuples for which a function raises go to `refused`, and `called` is what functions made of the others.
     """
 
     session: SparkSession
@@ -76,6 +80,8 @@ class EpochInput:
     missed: list[tuple[int, DataFrame]] = field(default_factory=list)
     notes: Mapping[str, SourceNote] = field(default_factory=dict)
     seen: dict[str, StreamSeen] = field(default_factory=dict)
+    refused: EpochRefusals | None = None
+    called: dict[tuple[object, ...], StageFiles] = field(default_factory=dict)
     _watching: set[str] = field(default_factory=set)
     _views: int = 0
 
@@ -103,8 +109,45 @@ class EpochInput:
             rows = f"(SELECT * FROM {rows} WHERE {from_on(floor)})"
         if not feed.exchanged and not any(step.calls for step in feed.outside):
             return steps_sql(feed.outside, rows, TIME)
+        if self.refused is not None and any(step.calls for step in feed.outside):
+            place = (_name(feed), exit_number, floor, feed.exchanged)
+            return self._called_apart(feed, rows, place, exchanges if feed.exchanged else None)
         start = self.session.sql(f"SELECT * FROM {rows}")
         return self._view(stepped(start, feed.outside, exchanges=exchanges if feed.exchanged else None))
+
+    def _called_apart(
+        self, feed: Feed, rows: str, place: tuple[object, ...], exchanges: int | None
+    ) -> str | None:
+        """The tuples of a feed after its steps, each function in a job of its own; None if none is left.
+
+        Feeds that begin with the same steps share what their functions made, so that each function sees a
+        tuple once. `place` is where the rows come from.
+        """
+        steps, done = feed.outside, 0
+        for number, step in enumerate(steps):
+            if not step.calls:
+                continue
+            way = (*place, steps[: number + 1])
+            if way not in self.called:
+                frame = self.session.sql(f"SELECT * FROM {rows}")
+                frame = stepped(frame, steps[done:number], exchanges=exchanges)
+                frame = frame if exchanges is None else frame.repartition(exchanges)
+                self.called[way] = self._call(frame, step, _name(feed))
+            if not self.called[way].outputs:
+                return None
+            rows, done = self._read(self.called[way]), number + 1
+        if exchanges is None:
+            return steps_sql(steps[done:], rows, TIME)
+        rest = self.session.sql(f"SELECT * FROM {rows}")
+        return self._view(stepped(rest, steps[done:], exchanges=exchanges))
+
+    def _call(self, frame: DataFrame, step: Step, origin: str | int) -> StageFiles:
+        assert self.refused is not None
+        between = self.refused.between
+        found = called_apart(frame, step, between, self.refused.refusals(origin))
+        self.settle(observed_by(found.job, self.watched()))
+        self.refused.take(origin, found.refused)
+        return StageFiles(between.folder, found.schema, found.made)
 
     def route(self, router: str, hashed: str) -> Column:
         """The channel that a router gives for a hash given as SQL."""
@@ -137,8 +180,11 @@ class EpochInput:
         handed = self.handed.get((stage, exit_number))
         if handed is None or not handed.outputs:
             return None
-        paths = [f"{handed.folder.for_spark}/{output.name}" for output in handed.outputs]
-        return self._view(self.session.read.schema(handed.schema).parquet(*paths))
+        return self._read(handed)
+
+    def _read(self, files: StageFiles) -> str:
+        paths = [f"{files.folder.for_spark}/{output.name}" for output in files.outputs]
+        return self._view(self.session.read.schema(files.schema).parquet(*paths))
 
     def _view(self, frame: DataFrame) -> str:
         """A view name for a frame; the next epoch uses the names again, so there are never many."""
@@ -170,6 +216,11 @@ class PortInput:
             return sources[0] if sources else None
         columns = ", ".join([*map(quoted, self.port[0].end.schema.names), TIME])
         return f"({' UNION ALL '.join(f'SELECT {columns} FROM {each}' for each in sources)})"
+
+
+def _name(feed: Feed) -> str | int:
+    """The stream or the stage that a feed comes from."""
+    return feed.origin.name if isinstance(feed.origin, Stream) else feed.origin
 
 
 def _metric(stream: str) -> str:

@@ -27,14 +27,14 @@ from penstock.runtime.observation import (
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases
 from penstock.runtime.records import Manifest
+from penstock.runtime.refusals import EpochRefusals
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
 from penstock.runtime.sources import bounded
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import marked
-from penstock.runtime.spark.offsets import SparkOffsets
+from penstock.runtime.spark.offsets import SourceNote, SparkOffsets
 from penstock.runtime.spark.session import prepare
-from penstock.runtime.spark.source_notes import SourceNote, source_notes
 from penstock.runtime.stage import Receipt
 
 __all__ = ["MOST_DECISIONS", "ORPHANS_EVERY", "Epochs"]
@@ -140,7 +140,7 @@ class Epochs:
         """What the sources said of themselves when the epoch was planned; what is new is logged."""
         if all(map(bounded, self.works.arrivals.streams)):
             return {}
-        notes = source_notes(self.works.checkpoint.spark, epoch_id.epoch)
+        notes = self.offsets.notes(epoch_id.epoch)
         for name, note in notes.items():
             if note != self._noted.get(name) and (note.away or note.waiting):
                 _LOGGER.warning("stream %s: %s", name, note)
@@ -174,6 +174,7 @@ class Epochs:
             self.rescaling.routers,
             self._floors(before),
             notes=offered.notes,
+            refused=None if self.works.refusals is None else EpochRefusals(self.works.refusals),
         )
         epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, offered.taken)
         manifest = epoch.run()

@@ -24,24 +24,24 @@ class SetAside:
     columns: tuple[str, ...]
 
     def write(self, epoch_id: EpochId, frame: DataFrame) -> int:
-        """Write the rows of an epoch and return their number."""
+        """Write and deliver the rows of an epoch and return their number."""
+        written = self.written(frame)
+        self.files.deliver(epoch_id, written)
+        return sum(each.rows for each in written)
+
+    def written(self, frame: DataFrame) -> list[Output]:
+        """Write rows to staging; they count once they are delivered with all others of the epoch."""
         writer = _AsideWriter(self.files.format())
         job = frame.selectExpr(*self.columns).mapInArrow(
             writer, "part int, name string, rows bigint, bytes bigint"
         )
         receipts = sorted(job.collect())
-        written = [Output(each["name"], each["rows"], each["bytes"]) for each in receipts]
-        self.files.deliver(epoch_id, written)
-        return sum(each.rows for each in written)
+        return [Output(each["name"], each["rows"], each["bytes"]) for each in receipts]
 
-    def first(self, epoch_id: EpochId) -> str:
-        """The first column of the first tuple that an epoch set aside: its reason."""
-        folder = self.files.folder
-        for name in folder.names():
-            if name.startswith(f"{epoch_id}."):
-                table = pq.read_table(f"{folder.path}/{name}", filesystem=folder.files)
-                return str(table.column(0)[0])
-        return ""
+    def reason(self, written: Output) -> str:
+        """The first column of the first tuple of a file that is not delivered yet."""
+        with self.files.format().folder.input(written.name) as file:
+            return str(pq.ParquetFile(file).read_row_group(0, columns=["reason"]).column(0)[0])
 
 
 @dataclass(frozen=True)

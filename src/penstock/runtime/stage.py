@@ -20,6 +20,7 @@ from penstock.operators.kernel import Channel, Kernel, StagePosition
 from penstock.runtime.epoch_input import PortInput
 from penstock.runtime.in_place import InPlace
 from penstock.runtime.progress import ChannelWork
+from penstock.runtime.refusals import Refusals
 from penstock.runtime.rescale.frequent_keys import KeyCounts, count_keys
 from penstock.runtime.spark.exchange import PORT, SLOT, SparkExchange, slots
 from penstock.runtime.spark.forming import Formed, merged
@@ -75,7 +76,7 @@ class Receipt:
 
     `received` rows came in; they represent `tuples`. `seconds` is how long the kernel was busy, and
     `cpu_seconds` its processor time. `keys` counts the keys of the input; `formed` is what other channels
-    formed for this one.
+    formed for this one. `refused` are the files of rows that functions of the user could not take.
     """
 
     channel: int
@@ -87,6 +88,7 @@ class Receipt:
     cpu_seconds: float = 0.0
     keys: KeyCounts = field(default_factory=KeyCounts)
     formed: tuple[Formed, ...] = ()
+    refused: tuple[Output, ...] = ()
 
     @property
     def busy(self) -> float:
@@ -105,7 +107,8 @@ class Receipt:
         outputs = tuple(Output(**each) for each in value.pop("outputs"))
         keys = KeyCounts.from_json(value.pop("keys"))
         formed = tuple(Formed(**each) for each in value.pop("formed"))
-        return cls(segments=segments, outputs=outputs, keys=keys, formed=formed, **value)
+        refused = tuple(Output(**each) for each in value.pop("refused"))
+        return cls(segments=segments, outputs=outputs, keys=keys, formed=formed, refused=refused, **value)
 
 
 def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
@@ -129,7 +132,7 @@ class ChannelTask:
     """One epoch's work for every channel of a stage, shipped to the workers.
 
     A stage that runs in the channels of another takes its rows from `host`, an exit of that stage, through
-    `in_place`.
+    `in_place`. `refusals` is where rows go for which a function raises; without it the task fails.
     """
 
     stage: int
@@ -144,11 +147,14 @@ class ChannelTask:
     ended: bool = False
     host: tuple[int, int] | None = None
     in_place: InPlace | None = None
+    refusals: Refusals | None = None
 
     def work(self, number: int, rows: Any) -> tuple[Receipt, Mapping[int, Any]]:
         """From new rows (None if there are none) to a receipt, and the rows that stay in the channel."""
         began, cpu_began = time.perf_counter(), time.process_time()
-        files = OpenStageOutputs(self.exits)
+        refused = None if self.refusals is None else self.refusals.open()
+        refuse = None if refused is None else refused.add
+        files = OpenStageOutputs(self.exits, refuse)
         if self.in_place is not None and rows is not None:
             rows = self.in_place.rows(rows)
         received = 0 if rows is None else rows.num_rows
@@ -166,6 +172,7 @@ class ChannelTask:
                 after=self.after,
                 ended=self.ended,
                 emit=files.write,
+                refuse=refuse,
             )
         )
         weights = self._weights(rows)
@@ -180,6 +187,7 @@ class ChannelTask:
             # If the stage shares the channels of another stage, that one counts.
             keys=KeyCounts() if self.in_place else _counted(self.kernel.exchanges, new, weights),
             formed=formed,
+            refused=() if refused is None else refused.close(),
         )
         return receipt, files.onward()
 

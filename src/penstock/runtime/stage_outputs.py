@@ -11,8 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.compile import Tail
+from penstock.compile import Refusing, Tail
 from penstock.connect.results import Output, ResultFile, ResultFormat
+from penstock.operators import Step
+from penstock.operators.poison import Refuse
 
 __all__ = ["OpenStageOutputs", "StageOutput"]
 
@@ -28,10 +30,10 @@ class StageOutput:
     schema: Any
     target: ResultFormat | None
 
-    def rows(self, table: Any) -> Any:
-        """The rows to write for some results."""
+    def rows(self, table: Any, refusing: Refusing | None = None) -> Any:
+        """The rows to write for some results; `refusing` as for a `Tail`."""
         if self.tail is not None:
-            table = self.tail.apply(table)
+            table = self.tail.apply(table, refusing)
         chosen = table.select(self.schema.names)
         return chosen if chosen.schema.equals(self.schema) else chosen.cast(self.schema)
 
@@ -39,15 +41,17 @@ class StageOutput:
 class OpenStageOutputs:
     """The files of one channel in one epoch, one for each output that has rows."""
 
-    def __init__(self, exits: Sequence[StageOutput]) -> None:
+    def __init__(self, exits: Sequence[StageOutput], refuse: Refuse | None = None) -> None:
         self._exits = exits
+        self._refuse = refuse
         self._files = [ResultFile(each.target, each.schema) if each.target else None for each in exits]
         self._onward: dict[int, list[Any]] = {}
 
     def write(self, table: Any) -> None:
         """Send results through every output."""
+        refusing = None if self._refuse is None else _once(self._refuse)
         for number, (each, file) in enumerate(zip(self._exits, self._files, strict=True)):
-            rows = each.rows(table)
+            rows = each.rows(table, refusing)
             if file is not None:
                 file.write(rows)
             elif rows.num_rows:
@@ -67,3 +71,20 @@ class OpenStageOutputs:
     def onward(self) -> dict[int, Any]:
         """The rows that stay in the same channel, by output."""
         return {number: pa.concat_tables(tables) for number, tables in self._onward.items()}
+
+
+def _once(refuse: Refuse) -> Refusing:
+    """Where several outputs call the same function after the same steps, a row is refused by the first."""
+    seen: set[tuple[str | Step, ...]] = set()
+
+    def refusing(pieces: tuple[str | Step, ...]) -> Refuse:
+        if pieces in seen:
+            return _ignore
+        seen.add(pieces)
+        return refuse
+
+    return refusing
+
+
+def _ignore(reason: str, record: str) -> None:
+    """A row that another output has refused."""

@@ -29,6 +29,7 @@ from penstock.state.storage import Location
 
 __all__ = ["ParquetFiles", "ParquetSink", "delivered", "parquet"]
 
+COMPRESSION: Final = "snappy"
 COMPRESSIONS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
 
 _STAGING = "_staging"
@@ -58,6 +59,7 @@ class ParquetFiles:
     begins: Begins
     shared: bool = False
     step: Purpose = Purpose.DELIVERY
+    compression: str = COMPRESSION
     _delivered: int = 0
 
     def __post_init__(self) -> None:
@@ -76,9 +78,9 @@ class ParquetFiles:
         self._record(last)
         (self.folder / _RECORDS).sync_names(self.step)
 
-    def format(self, compression: str = "snappy") -> ResultFormat:
+    def format(self) -> ResultFormat:
         """Where workers write."""
-        return ResultFormat(self.folder / _STAGING, "parquet", compression, f"{self.id}.")
+        return ResultFormat(self.folder / _STAGING, "parquet", self.compression, f"{self.id}.")
 
     def deliver(self, epoch: EpochId, files: Sequence[Output]) -> None:
         """Rename the files of an epoch; when their names are on disk, the record says that it is whole."""
@@ -136,7 +138,7 @@ class ParquetSink(Sink):
     """Parquet files under a path or URI; a `shared` folder may hold the files of others as well."""
 
     path: str
-    compression: str = "snappy"
+    compression: str = COMPRESSION
     shared: bool = False
 
     keeps_files: ClassVar[bool] = True
@@ -189,7 +191,7 @@ class _ParquetDelivery(Delivery):
 
 
 def parquet(
-    path: str | os.PathLike[str], compression: str = "snappy", *, shared: bool = False
+    path: str | os.PathLike[str], compression: str = COMPRESSION, *, shared: bool = False
 ) -> ParquetSink:
     """Write Parquet files under a path or any URI that pyarrow.fs understands.
 

@@ -115,7 +115,7 @@ class _Reader(DataSourceStreamReader):
         """The offset up to which every stream can be read."""
         begin = Offsets.unpacked(start)
         end = self._inlet.latest(begin, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-        # The name tells the runtime whose streams are expected (`runtime.spark.source_notes`).
+        # The name tells the runtime whose streams are expected (`runtime.spark.offsets`).
         return start if end is begin else {**end.packed(), "stream": self._reading.stream}
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name

@@ -53,15 +53,15 @@ class RowsSource(Source):
 
 def _keep(folder: Location, number: int, table: pa.Table) -> None:
     name = f"{number:08d}.parquet"
-    if folder.has(name):
-        return
-    with folder.output(f"_{name}", Purpose.SOURCE) as stream:
-        pq.write_table(table, stream)
-    folder.sync(f"_{name}", Purpose.SOURCE)
-    folder.move(f"_{name}", name, Purpose.SOURCE)
-    folder.sync_names(Purpose.SOURCE)
+    if not folder.has(name):
+        with folder.output(f"_{name}", Purpose.SOURCE) as stream:
+            pq.write_table(table, stream)
+        folder.sync(f"_{name}", Purpose.SOURCE)
+        folder.move(f"_{name}", name, Purpose.SOURCE)
+        folder.sync_names(Purpose.SOURCE)
     if folder.local:
-        # Spark reads files in the order of their modification time, to the millisecond.
+        # Spark reads files in the order of their modification time, to the millisecond. A kill or a loss of
+        # power may have come before the time was set or on disk, so it is set at every start.
         os.utime(f"{folder.path}/{name}", (1_000_000_000 + number, 1_000_000_000 + number))
 
 

@@ -8,13 +8,13 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
 from penstock import threads
 from penstock.errors import BadMessage, IngestError, NoGate
+from penstock.ingest.directory.next_question import NextQuestion
 from penstock.ingest.directory.registry import StreamRegistry
 from penstock.ingest.directory.server import DirectoryServer
 from penstock.ingest.security.access import TLS, Access
@@ -209,55 +209,25 @@ class Directory:
         Raises if a gate that may hold some is away: its rows could be more than the others know of. Every
         gate that may hold rows hears of a new producer before anyone else, and refuses older ones.
         """
-        least: dict[str, int] = {}
-        while True:
+        question = NextQuestion(self._registry, streams, claim=claim)
+        answer = None
+        while answer is None:
             with self._lock:
-                if claim:
-                    # The gate that the producer will be sent to is among those that hear of it.
-                    with suppress(NoGate):
-                        self._registry.where(dict.fromkeys(streams), time.time())
-                producers = self._registry.claim(streams, least) if claim else None
-                holders = {each: self._registry.holders(each) for each in streams}
-            answers = self._ask_holders(holders, producers)
-            known = (
-                {each: max((a.producers or {}).get(each, 0) for a in answers) for each in streams}
-                if answers
-                else {}
-            )
-            # A gate that was without a controller before has given numbers of its own.
-            least = {each: known[each] + 1 for each in known if producers and known[each] > producers[each]}
-            if not least:
-                break
-        return self._following(streams, answers, producers)
+                requests = question.requests(time.time())
+            answers = [self._ask(gate, request) for gate, request in requests.items()]
+            with self._lock:
+                answer = question.conclude(answers)
+        return answer
 
-    def _ask_holders(
-        self, holders: Mapping[str, set[str]], producers: Mapping[str, int] | None
-    ) -> list[NextSequences]:
-        answers = []
-        for gate in sorted(set().union(*holders.values())):
-            asked = tuple(each for each in holders if gate in holders[each])
-            told = None if producers is None else {each: producers[each] for each in asked}
-            try:
-                with Endpoint(gate, self._access) as endpoint:
-                    answers.append(endpoint.ask(NextRequest(asked, producers=told)))
-            except IngestError as error:
-                raise NoGate(
-                    f"gate {gate}, which may hold rows of {asked[0]!r}, does not answer ({error}); start it "
-                    "again, or `forget` it"
-                ) from None
-        return answers
-
-    def _following(
-        self, streams: list[str], answers: list[NextSequences], producers: dict[str, int] | None
-    ) -> NextSequences:
-        held = {each: max((a.next.get(each, 0) for a in answers), default=0) for each in streams}
-        with self._lock:
-            highs = {each: self._registry.high(each) for each in streams}
-        return NextSequences(
-            next={each: max(held[each], highs[each]) for each in streams},
-            producers=producers,
-            held={each: held[each] for each in streams if held[each] < highs[each]} or None,
-        )
+    def _ask(self, gate: str, request: NextRequest) -> NextSequences:
+        try:
+            with Endpoint(gate, self._access) as endpoint:
+                return endpoint.ask(request)
+        except IngestError as error:
+            raise NoGate(
+                f"gate {gate}, which may hold rows of {request.streams[0]!r}, does not answer ({error}); "
+                "start it again, or `forget` it"
+            ) from None
 
     def reader_at(self, inlet: str, reader: str, upto: Mapping[str, int]) -> None:
         """A reader has come so far; gates delete nothing before every reader that is known has had it."""

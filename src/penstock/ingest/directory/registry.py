@@ -3,81 +3,25 @@
 What must survive a restart is written before anyone hears of it; rates and frontiers are measured again.
 """
 
-import fcntl
-import heapq
-import json
 import logging
-import os
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from penstock import durable
-from penstock.durable import Purpose
-from penstock.errors import BadGate, BadMessage, NoGate, TooMany
+from penstock.errors import BadMessage, NoGate, TooMany
+from penstock.ingest.directory.assignment import GateLoad, assign, average_rate
+from penstock.ingest.directory.store import DirectoryStore, Numbers
 from penstock.ingest.wire.flight import Address
 from penstock.ingest.wire.protocol import inlet_of
 
+__all__ = ["KnownReader", "RegisteredGate", "StreamRecord", "StreamRegistry"]
+
 _LOGGER = logging.getLogger("penstock.controller")
-
-__all__ = [
-    "GateLoad",
-    "KnownReader",
-    "Numbers",
-    "RegisteredGate",
-    "StreamRecord",
-    "StreamRegistry",
-    "assign",
-    "average_rate",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class GateLoad:
-    """What a gate has already: streams, and the sum of their expected rates in rows per second."""
-
-    gate: str
-    streams: int
-    rate: float
-
-
-def assign(rates: Mapping[str, float | None], loads: Sequence[GateLoad], average: float) -> dict[str, str]:
-    """The gate of every stream, given the rates expected of them; O((n + gates) log gates) besides sorting.
-
-    A stream goes to the gate with the lowest expected rate, those with the highest rate first. One of unknown
-    rate counts as the average of the others (000, section 2.4).
-
-    Equal rates go by the number of streams, then by address, so that the same question has the same answer.
-
-    >>> loads = [GateLoad("a:1", 2, 30.0), GateLoad("b:1", 1, 10.0)]
-    >>> assign({"r/1": 15.0, "r/2": 40.0, "r/3": None}, loads, average=5.0)
-    {'r/2': 'b:1', 'r/1': 'a:1', 'r/3': 'a:1'}
-    """
-    heap = [(load.rate, load.streams, load.gate) for load in loads]
-    heapq.heapify(heap)
-    chosen = {}
-    expected = {stream: average if rate is None else rate for stream, rate in rates.items()}
-    for stream in sorted(expected, key=lambda each: (-expected[each], each)):
-        rate, streams, gate = heap[0]
-        chosen[stream] = gate
-        heapq.heapreplace(heap, (rate + expected[stream], streams + 1, gate))
-    return chosen
-
-
-def average_rate(rates: Sequence[float]) -> float:
-    """The rate of a stream that nothing is known of; 1 row per second before anything is known at all.
-
-    >>> average_rate([10.0, 30.0]), average_rate([])
-    (20.0, 1.0)
-    """
-    return sum(rates) / len(rates) if rates else 1.0
-
-
+MAX_STREAMS: Final = 100_000
+MAX_READERS: Final = 1000
 SMOOTHING: Final = 0.3
 
 
@@ -129,37 +73,6 @@ class RegisteredGate:
     seen: float
 
 
-MAX_STREAMS: Final = 100_000
-
-
-_FILE: Final = "directory.sqlite"
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS gates (gate TEXT PRIMARY KEY, draining INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS streams (stream TEXT PRIMARY KEY, gate TEXT NOT NULL, metadata TEXT);
-CREATE TABLE IF NOT EXISTS holders (stream TEXT NOT NULL, gate TEXT NOT NULL, PRIMARY KEY (stream, gate));
-CREATE TABLE IF NOT EXISTS numbers (
-  stream TEXT PRIMARY KEY, high INTEGER NOT NULL, producer INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS logs (log TEXT PRIMARY KEY, gate TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS forgotten (gate TEXT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS readers (
-  inlet TEXT NOT NULL, reader TEXT NOT NULL, forgotten INTEGER NOT NULL, PRIMARY KEY (inlet, reader)
-);
-"""
-MAX_READERS: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """What was given of a stream's numbers: rows below `high` were there, and `producer` is the newest.
-
-    Both only grow, also when the stream is forgotten: no number ever names two rows.
-    """
-
-    high: int = 0
-    producer: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class KnownReader:
     """A reader of an inlet: whether it was forgotten, when it was last heard of, and its rows."""
@@ -169,144 +82,6 @@ class KnownReader:
     forgotten: bool = False
     seen: float | None = None
     rows: int = 0
-
-
-class DirectoryStore:
-    """What a directory must not forget, in one SQLite file; every method is one durable transaction.
-
-    The caller makes sure that one thread at a time uses it.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        self._owner: int | None = None
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._owner = _only_one(folder)
-        target = ":memory:" if folder is None else str(folder / _FILE)
-        self._base = sqlite3.connect(target, check_same_thread=False)
-        self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.execute("PRAGMA synchronous = FULL")
-        self._base.executescript(_TABLES)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._base.close()
-        if self._owner is not None:
-            os.close(self._owner)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """What is done inside of this block is durable after it, whole or not at all."""
-        durable.reached(Purpose.CONTROLLER, "before")
-        with self._base:
-            yield
-        durable.reached(Purpose.CONTROLLER, "after")
-
-    def gates(self) -> list[tuple[str, bool]]:
-        """All gates: address, and whether it is draining."""
-        rows = self._base.execute("SELECT gate, draining FROM gates").fetchall()
-        return [(gate, bool(draining)) for gate, draining in rows]
-
-    def streams(self) -> list[tuple[str, str, dict[str, Any] | None]]:
-        """All streams: id, gate, metadata."""
-        rows = self._base.execute("SELECT stream, gate, metadata FROM streams").fetchall()
-        return [(stream, gate, None if said is None else json.loads(said)) for stream, gate, said in rows]
-
-    def holders(self) -> list[tuple[str, str]]:
-        """Pairs of a stream and a gate that it was ever sent to."""
-        return self._base.execute("SELECT stream, gate FROM holders").fetchall()
-
-    def put_gate(self, gate: str, *, draining: bool) -> None:
-        """Remember a gate."""
-        with self._transaction():
-            self._base.execute("INSERT OR REPLACE INTO gates VALUES (?, ?)", (gate, draining))
-
-    def put_streams(self, streams: Iterable[tuple[str, str, Mapping[str, Any] | None]]) -> None:
-        """Remember streams, where they are, and that those gates may hold rows of them."""
-        rows = [(stream, gate, None if said is None else json.dumps(said)) for stream, gate, said in streams]
-        with self._transaction():
-            self._base.executemany("INSERT OR REPLACE INTO streams VALUES (?, ?, ?)", rows)
-            self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", [row[:2] for row in rows])
-
-    def put_holders(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Remember that gates hold rows of streams."""
-        with self._transaction():
-            self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", pairs)
-
-    def forget_logs(self, logs: Iterable[str]) -> None:
-        """Forget logs that were lost."""
-        names = [(log,) for log in logs]
-        with self._transaction():
-            self._base.executemany("DELETE FROM logs WHERE log = ?", names)
-            self._base.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", names)
-
-    def forget_gate(self, gate: str) -> None:
-        """Forget a gate and what it held; its streams get another when they are next asked for."""
-        with self._transaction():
-            self._base.execute("DELETE FROM gates WHERE gate = ?", (gate,))
-            self._base.execute("DELETE FROM holders WHERE gate = ?", (gate,))
-            self._base.execute("DELETE FROM logs WHERE gate = ?", (gate,))
-            self._base.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (gate,))
-
-    def forgotten(self) -> list[str]:
-        """The gates and logs that were forgotten and have not come back."""
-        return [gate for (gate,) in self._base.execute("SELECT gate FROM forgotten").fetchall()]
-
-    def logs(self) -> dict[str, str]:
-        """The gate of each log."""
-        return dict(self._base.execute("SELECT log, gate FROM logs").fetchall())
-
-    def put_log(self, log: str, gate: str, moved_from: str | None) -> None:
-        """Remember at which gate a log is, and that all rows of it moved there with it."""
-        with self._transaction():
-            self._base.execute("INSERT OR REPLACE INTO logs VALUES (?, ?)", (log, gate))
-            self._base.execute("DELETE FROM forgotten WHERE gate IN (?, ?)", (gate, log))
-            if moved_from is not None:
-                self._base.execute(
-                    "UPDATE OR REPLACE holders SET gate = ? WHERE gate = ?", (gate, moved_from)
-                )
-                self._base.execute("UPDATE streams SET gate = ? WHERE gate = ?", (gate, moved_from))
-                self._base.execute("DELETE FROM gates WHERE gate = ?", (moved_from,))
-
-    def numbers(self) -> dict[str, Numbers]:
-        """What was given of the numbers of every stream."""
-        rows = self._base.execute("SELECT stream, high, producer FROM numbers").fetchall()
-        return {stream: Numbers(high, producer) for stream, high, producer in rows}
-
-    def put_numbers(self, numbers: Mapping[str, Numbers]) -> None:
-        """Remember what was given of the numbers of streams."""
-        rows = [(stream, each.high, each.producer) for stream, each in numbers.items()]
-        with self._transaction():
-            self._base.executemany("INSERT OR REPLACE INTO numbers VALUES (?, ?, ?)", rows)
-
-    def readers(self) -> list[tuple[str, str, bool]]:
-        """All readers: inlet, name, and whether it was forgotten."""
-        rows = self._base.execute("SELECT inlet, reader, forgotten FROM readers").fetchall()
-        return [(inlet, reader, bool(forgotten)) for inlet, reader, forgotten in rows]
-
-    def put_reader(self, inlet: str, reader: str, *, forgotten: bool) -> None:
-        """Remember a reader, or that it was forgotten: gates that are away have to hear of it too."""
-        with self._transaction():
-            self._base.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?)", (inlet, reader, forgotten))
-
-    def forget_streams(self, streams: Iterable[str]) -> None:
-        """Forget streams."""
-        names = [(stream,) for stream in streams]
-        with self._transaction():
-            self._base.executemany("DELETE FROM streams WHERE stream = ?", names)
-            self._base.executemany("DELETE FROM holders WHERE stream = ?", names)
-
-
-def _only_one(folder: Path) -> int:
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise BadGate(
-            f"another controller uses the folder {folder}; stop it, or give this one a folder of its own"
-        ) from None
-    return handle
 
 
 def _is_address(gate: str) -> bool:
@@ -321,7 +96,7 @@ def _is_address(gate: str) -> bool:
 class StreamRegistry:
     """The state of a directory; the caller makes sure that one thread at a time uses it."""
 
-    def __init__(self, store: "DirectoryStore | Path | None", away_seconds: float, now: float) -> None:
+    def __init__(self, store: DirectoryStore | Path | None, away_seconds: float, now: float) -> None:
         self._store = store if isinstance(store, DirectoryStore) else DirectoryStore(store)
         self._away_seconds = away_seconds
         # A directory that was away has not heard of its gates either: they count as there at first.

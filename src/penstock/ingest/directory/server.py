@@ -106,9 +106,7 @@ def _chunks(reader: Any, slot: Slot) -> Iterator[Any]:
     """What a client sends, until it has ended or gone."""
     while not slot.lost:
         try:
-            with slot.waiting():
-                chunk = reader.read_chunk()
-            yield chunk
+            yield slot.wait_for(reader.read_chunk)
         except (StopIteration, flight.FlightError, pa.ArrowException):
             return
 

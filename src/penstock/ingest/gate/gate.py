@@ -138,8 +138,7 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
         with flight_errors(), self._slot(self._pushes, context) as slot:
             OpenPush.decode(descriptor.command)
             rights, token = self._security.rights(context), self._security.caller(context)
-            with slot.waiting():
-                schema = reader.schema
+            schema = slot.wait_for(lambda: reader.schema)
             with self._gate.shell.call(schema, rights.may_push, writer.write, token) as call:
                 _serve(call, reader, slot)
 
@@ -190,8 +189,7 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
 def _serve(call: OpenCall, reader: Any, slot: Slot) -> None:
     while not call.writer.broken and not slot.lost:
         try:
-            with slot.waiting():
-                chunk = reader.read_chunk()
+            chunk = slot.wait_for(reader.read_chunk)
         except StopIteration:
             return
         except MemoryError as error:

@@ -374,12 +374,17 @@ class GateState:
     def _durable(self, event: GroupDurable, _: float) -> list[Action]:
         self.trouble = None
         self.store_bytes, self.speed = event.store_bytes, event.speed
-        actions: list[Action] = []
+        answered: dict[str, set[CallId]] = {}
         for append in event.appends:
-            stream = self._leave_memory(append)
-            stream.stored_now(append)
-            self.counts.update(rows=append.rows, bytes=append.size, batches=1)
-            actions += [self._acknowledge(call, stream) for call in sorted({append.call, *stream.listeners})]
+            self._leave_memory(append).stored_now(append)
+            self.counts["rows"] += append.rows
+            self.counts["bytes"] += append.size
+            answered.setdefault(append.stream, set()).add(append.call)
+        self.counts["batches"] += len(event.appends)
+        actions: list[Action] = []
+        for name, calls in answered.items():
+            stream = self.streams[name]
+            actions += [self._acknowledge(call, stream) for call in sorted(calls | stream.listeners)]
             actions += self._settle(stream)
         if self.store_bytes > self.limits.store_bytes:
             actions += self._delete()
@@ -394,7 +399,8 @@ class GateState:
         for append in reversed(event.appends):
             stream = self._leave_memory(append)
             stream.lost(append)
-            actions.append(self._let_wait(append.call, stream, LATER, full))
+            waiting = sorted({append.call, *stream.listeners})
+            actions += [self._let_wait(call, stream, LATER, full) for call in waiting]
             actions += self._settle(stream)
         return actions
 

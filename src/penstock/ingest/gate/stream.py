@@ -82,7 +82,9 @@ class StreamState:
         return self.stored.reach(self.since)
 
     def judge(self, push: Push, rows: int) -> Verdict:
-        """What to do with the rows of a batch."""
+        """What to do with the rows of a batch; nearly always they follow all others."""
+        if push.sequence == self.expected == self.taken.high:
+            return Verdict(skip=0, take=rows)
         return judge(self.taken, self.expected, push.sequence, rows, connect=push.connect)
 
     def connected(self, sequence: int) -> None:

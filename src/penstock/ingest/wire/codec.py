@@ -7,6 +7,7 @@ field, and returns the value to keep or raises `BadMessage`.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields
+from functools import cache
 from math import isfinite
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
@@ -184,22 +185,31 @@ class Message:
 
     def to_object(self) -> dict[str, Any]:
         """The message as a JSON object."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type] # every subclass is a data class
-        return {
-            each.name: values[each.name]
-            for each in fields(self)  # type: ignore[arg-type]
-            if each.default is MISSING or values[each.name] != each.default
-        }
+        said = {}
+        for name, default, _ in _parts(type(self)):  # type: ignore[arg-type] # mypy does not see that classes can be hashed
+            value = getattr(self, name)
+            if default is MISSING or value != default:
+                said[name] = value
+        return said
 
     @classmethod
     def from_object(cls, said: Mapping[str, Any]) -> Self:
         """Check the fields of a JSON object."""
         values = {}
-        for each in fields(cls):  # type: ignore[arg-type] # every subclass is a data class
-            value = said.get(each.name)
-            if value is not None or each.default is MISSING:
-                values[each.name] = each.metadata["check"](each.name, value)
+        for name, default, check in _parts(cls):  # type: ignore[arg-type] # as above
+            value = said.get(name)
+            if value is not None or default is MISSING:
+                values[name] = check(name, value)
         return cls(**values)
+
+
+@cache
+def _parts(kind: type[Message]) -> tuple[tuple[str, Any, Check], ...]:
+    """Name, default and check of every field; kept, since every batch of rows comes with a message."""
+    return tuple(
+        (each.name, each.default, each.metadata["check"])
+        for each in fields(kind)  # type: ignore[arg-type] # every subclass is a data class
+    )
 
 
 def as_json(message: Any) -> bytes:

@@ -17,9 +17,11 @@ from penstock.expressions.types import arrow_type
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, in_event_order, or_never, released
 from penstock.operators.exchange import HASH, KEY, TIME, Exchange, SqlColumn
 from penstock.operators.kernel import Channel, Describe
+from penstock.operators.poison import Refuse
 from penstock.operators.process.events import Events, Horizon
 from penstock.operators.process.node import Process
 from penstock.operators.process.processor import NO_TIMER, Processor
+from penstock.operators.process.sparing import Sparing
 from penstock.operators.process.stepping import stepped
 from penstock.operators.process.touched import KeysAfter, Shapes, Touched
 from penstock.operators.process.visiting import visited
@@ -82,7 +84,7 @@ class ProcessKernel(EventOrderKernel):
         )
         changed = None
         if touched is not None:
-            left = self._called(touched.given, Horizon(after, channel.ended))
+            left = self._called(touched.given, Horizon(after, channel.ended), channel.refuse)
             channel.emit(self._results(touched.given, left))
             alive = touched.there | left.known | (left.timers != NO_TIMER)
             changed = self._versions(touched, left).filter(pa.array(alive))
@@ -114,7 +116,13 @@ class ProcessKernel(EventOrderKernel):
         given = Touched(seen, events, shown, versions.state, versions.known, versions.timers)
         return _TouchedKeys(given, hashes, versions.present)
 
-    def _called(self, touched: Touched, horizon: Horizon) -> KeysAfter:
+    def _called(self, touched: Touched, horizon: Horizon, refuse: Refuse | None) -> KeysAfter:
+        """The function over all events; `refuse` takes rows for which it raises."""
+        if refuse is None:
+            return self._call(touched, horizon)
+        return Sparing(self._call, str(self.operator), self._shapes, refuse).keys(touched, horizon)
+
+    def _call(self, touched: Touched, horizon: Horizon) -> KeysAfter:
         function, timeout = self.operator.function, self.operator.timeout
         if isinstance(function, Processor):
             return stepped(function, touched, timeout, horizon, self._shapes)

@@ -6,6 +6,9 @@ of power it could plan the epoch again with other rows, and everything that Pens
 speak of the old ones. So both are synced before the plan of the epoch is written, and plan and manifest have
 the digest.
 
+A source may also say something of itself in its offset, which a replay then knows as well. Only `ps.gates`
+does: a JSON object with the name of its `stream`.
+
 Of two drivers that plan one epoch at the same time, Spark's managers of checkpoint files let the later one
 win on a local disk: each looks for the name first and renames afterwards, in a way that replaces. (On HDFS a
 rename refuses.) The digest finds that as well: what the last manifest says must be what Spark begins from.
@@ -17,17 +20,35 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
+from uuid import uuid4
 
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
 from penstock.state.storage import Location
 
-__all__ = ["SparkOffsets", "log_offset"]
+__all__ = ["SourceNote", "SparkOffsets", "log_offset"]
 
 # The version of the format, and a line with the time of planning and Spark's settings.
 _HEADER_LINES = 2
 _NO_OFFSET = "-"
+_METADATA = "metadata"
+_SHOWN = 3
 _threads = ThreadPoolExecutor(8, thread_name_prefix="penstock-sync")
+
+
+@dataclass(frozen=True)
+class SourceNote:
+    """Streams that a source expects and has had no tuple of, and gates of it that did not answer."""
+
+    waiting: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        away = f"no answer from gate {', '.join(self.away)}" if self.away else ""
+        more = f" and {len(self.waiting) - _SHOWN:,} more" if len(self.waiting) > _SHOWN else ""
+        names = f"no tuple yet of {', '.join(self.waiting[:_SHOWN])}{more}" if self.waiting else ""
+        return "; ".join(each for each in (away, names) if each)
 
 
 @dataclass
@@ -46,6 +67,21 @@ class SparkOffsets:
         list(_threads.map(lambda sync: sync(), new))
         return self.digest(epoch)
 
+    def restore_metadata(self) -> None:
+        """Write Spark's file of metadata anew if a loss of power has taken or cut it.
+
+        Spark never syncs it, and refuses offsets without it. All that it has is an id of the streaming query,
+        for people and listeners; any id will do.
+        """
+        if not (self.folder / "offsets").names():
+            return
+        known = self.folder.has(_METADATA) and _object(self.folder.read(_METADATA).decode(errors="replace"))
+        if known and known.get("id"):
+            return
+        # Hadoop would compare the new bytes with the checksum of the old ones.
+        self.folder.delete(f".{_METADATA}.crc", Purpose.OFFSETS)
+        self.folder.write(_METADATA, json.dumps({"id": str(uuid4())}).encode(), Purpose.OFFSETS)
+
     def digest(self, epoch: int) -> str:
         """The digest of what an epoch reads, equal however often Spark plans the same offsets."""
         found = hashlib.blake2b(digest_size=16)
@@ -62,6 +98,16 @@ class SparkOffsets:
                 "checkpoint from one backup, or use a new one"
             )
         return place.read(str(epoch)).decode().splitlines()[_HEADER_LINES:]
+
+    def notes(self, epoch: int) -> dict[str, SourceNote]:
+        """What the sources of an epoch say of themselves, by the name of the stream."""
+        found = {}
+        for said in map(_object, self.lines(epoch)):
+            if isinstance(said.get("stream"), str):
+                found[said["stream"]] = SourceNote(
+                    tuple(said.get("waiting", ())), tuple(said.get("away", ()))
+                )
+        return found
 
     def check(self, epoch: int, expected: str, record: str) -> None:
         """Refuse to go on if a record of the epoch was made from other offsets."""
@@ -103,9 +149,14 @@ class SparkOffsets:
 
 def log_offset(offset: str) -> int | None:
     """The number of the list that an offset of Spark's source of files names."""
+    found = _object(offset).get("logOffset")
+    return found if isinstance(found, int) else None
+
+
+def _object(offset: str) -> dict[str, Any]:
+    """The offset of a source as an object; empty if the source has a format of its own, or no offset yet."""
     try:
         value = json.loads(offset) if offset != _NO_OFFSET else None
     except ValueError:
-        return None
-    found = value.get("logOffset") if isinstance(value, dict) else None
-    return found if isinstance(found, int) else None
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,181 @@
+"""What a directory must not forget, in one file that one directory uses at a time."""
+
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from penstock import durable
+from penstock.durable import Purpose
+from penstock.errors import BadGate
+
+__all__ = ["DirectoryStore", "Numbers"]
+
+_FILE: Final = "directory.sqlite"
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS gates (gate TEXT PRIMARY KEY, draining INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS streams (stream TEXT PRIMARY KEY, gate TEXT NOT NULL, metadata TEXT);
+CREATE TABLE IF NOT EXISTS holders (stream TEXT NOT NULL, gate TEXT NOT NULL, PRIMARY KEY (stream, gate));
+CREATE TABLE IF NOT EXISTS numbers (
+  stream TEXT PRIMARY KEY, high INTEGER NOT NULL, producer INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS logs (log TEXT PRIMARY KEY, gate TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS forgotten (gate TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS readers (
+  inlet TEXT NOT NULL, reader TEXT NOT NULL, forgotten INTEGER NOT NULL, PRIMARY KEY (inlet, reader)
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What was given of a stream's numbers: rows below `high` were there, and `producer` is the newest.
+
+    Both only grow, also when the stream is forgotten: no number ever names two rows.
+    """
+
+    high: int = 0
+    producer: int = 0
+
+
+class DirectoryStore:
+    """What a directory must not forget, in one SQLite file; every method is one durable transaction.
+
+    The caller makes sure that one thread at a time uses it.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._owner: int | None = None
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._owner = _only_one(folder)
+        target = ":memory:" if folder is None else str(folder / _FILE)
+        self._base = sqlite3.connect(target, check_same_thread=False)
+        self._base.execute("PRAGMA journal_mode = WAL")
+        self._base.execute("PRAGMA synchronous = FULL")
+        self._base.executescript(_TABLES)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+        if self._owner is not None:
+            os.close(self._owner)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """What is done inside of this block is durable after it, whole or not at all."""
+        durable.reached(Purpose.CONTROLLER, "before")
+        with self._base:
+            yield
+        durable.reached(Purpose.CONTROLLER, "after")
+
+    def gates(self) -> list[tuple[str, bool]]:
+        """All gates: address, and whether it is draining."""
+        rows = self._base.execute("SELECT gate, draining FROM gates").fetchall()
+        return [(gate, bool(draining)) for gate, draining in rows]
+
+    def streams(self) -> list[tuple[str, str, dict[str, Any] | None]]:
+        """All streams: id, gate, metadata."""
+        rows = self._base.execute("SELECT stream, gate, metadata FROM streams").fetchall()
+        return [(stream, gate, None if said is None else json.loads(said)) for stream, gate, said in rows]
+
+    def holders(self) -> list[tuple[str, str]]:
+        """Pairs of a stream and a gate that it was ever sent to."""
+        return self._base.execute("SELECT stream, gate FROM holders").fetchall()
+
+    def put_gate(self, gate: str, *, draining: bool) -> None:
+        """Remember a gate."""
+        with self._transaction():
+            self._base.execute("INSERT OR REPLACE INTO gates VALUES (?, ?)", (gate, draining))
+
+    def put_streams(self, streams: Iterable[tuple[str, str, Mapping[str, Any] | None]]) -> None:
+        """Remember streams, where they are, and that those gates may hold rows of them."""
+        rows = [(stream, gate, None if said is None else json.dumps(said)) for stream, gate, said in streams]
+        with self._transaction():
+            self._base.executemany("INSERT OR REPLACE INTO streams VALUES (?, ?, ?)", rows)
+            self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", [row[:2] for row in rows])
+
+    def put_holders(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Remember that gates hold rows of streams."""
+        with self._transaction():
+            self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", pairs)
+
+    def forget_logs(self, logs: Iterable[str]) -> None:
+        """Forget logs that were lost."""
+        names = [(log,) for log in logs]
+        with self._transaction():
+            self._base.executemany("DELETE FROM logs WHERE log = ?", names)
+            self._base.executemany("INSERT OR IGNORE INTO forgotten VALUES (?)", names)
+
+    def forget_gate(self, gate: str) -> None:
+        """Forget a gate and what it held; its streams get another when they are next asked for."""
+        with self._transaction():
+            self._base.execute("DELETE FROM gates WHERE gate = ?", (gate,))
+            self._base.execute("DELETE FROM holders WHERE gate = ?", (gate,))
+            self._base.execute("DELETE FROM logs WHERE gate = ?", (gate,))
+            self._base.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (gate,))
+
+    def forgotten(self) -> list[str]:
+        """The gates and logs that were forgotten and have not come back."""
+        return [gate for (gate,) in self._base.execute("SELECT gate FROM forgotten").fetchall()]
+
+    def logs(self) -> dict[str, str]:
+        """The gate of each log."""
+        return dict(self._base.execute("SELECT log, gate FROM logs").fetchall())
+
+    def put_log(self, log: str, gate: str, moved_from: str | None) -> None:
+        """Remember at which gate a log is, and that all rows of it moved there with it."""
+        with self._transaction():
+            self._base.execute("INSERT OR REPLACE INTO logs VALUES (?, ?)", (log, gate))
+            self._base.execute("DELETE FROM forgotten WHERE gate IN (?, ?)", (gate, log))
+            if moved_from is not None:
+                self._base.execute(
+                    "UPDATE OR REPLACE holders SET gate = ? WHERE gate = ?", (gate, moved_from)
+                )
+                self._base.execute("UPDATE streams SET gate = ? WHERE gate = ?", (gate, moved_from))
+                self._base.execute("DELETE FROM gates WHERE gate = ?", (moved_from,))
+
+    def numbers(self) -> dict[str, Numbers]:
+        """What was given of the numbers of every stream."""
+        rows = self._base.execute("SELECT stream, high, producer FROM numbers").fetchall()
+        return {stream: Numbers(high, producer) for stream, high, producer in rows}
+
+    def put_numbers(self, numbers: Mapping[str, Numbers]) -> None:
+        """Remember what was given of the numbers of streams."""
+        rows = [(stream, each.high, each.producer) for stream, each in numbers.items()]
+        with self._transaction():
+            self._base.executemany("INSERT OR REPLACE INTO numbers VALUES (?, ?, ?)", rows)
+
+    def readers(self) -> list[tuple[str, str, bool]]:
+        """All readers: inlet, name, and whether it was forgotten."""
+        rows = self._base.execute("SELECT inlet, reader, forgotten FROM readers").fetchall()
+        return [(inlet, reader, bool(forgotten)) for inlet, reader, forgotten in rows]
+
+    def put_reader(self, inlet: str, reader: str, *, forgotten: bool) -> None:
+        """Remember a reader, or that it was forgotten: gates that are away have to hear of it too."""
+        with self._transaction():
+            self._base.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?)", (inlet, reader, forgotten))
+
+    def forget_streams(self, streams: Iterable[str]) -> None:
+        """Forget streams."""
+        names = [(stream,) for stream in streams]
+        with self._transaction():
+            self._base.executemany("DELETE FROM streams WHERE stream = ?", names)
+            self._base.executemany("DELETE FROM holders WHERE stream = ?", names)
+
+
+def _only_one(folder: Path) -> int:
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise BadGate(
+            f"another controller uses the folder {folder}; stop it, or give this one a folder of its own"
+        ) from None
+    return handle
