@@ -4,12 +4,13 @@ from penstock.compile.channels import channels_of, is_single
 from penstock.compile.explain import explain
 from penstock.compile.rewrite import Optimised, optimise
 from penstock.compile.stages import STRATEGIES, Feed, Port, Stage, Strategy, Subqueries, cut, partitioned_by
-from penstock.compile.tail import Refusing, Tail, compile_tail
+from penstock.compile.tail import Piece, Refusing, Tail, compile_tail
 
 __all__ = [
     "STRATEGIES",
     "Feed",
     "Optimised",
+    "Piece",
     "Port",
     "Refusing",
     "Stage",

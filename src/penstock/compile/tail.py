@@ -9,20 +9,33 @@ import pyarrow as pa
 from penstock.expressions.duck import check, evaluate
 from penstock.expressions.schema import TIME
 from penstock.expressions.types import arrow_type, from_arrow
-from penstock.functions import DEFAULT, SqlSetting, Types
+from penstock.functions import DEFAULT, SqlSetting, Types, duck_name
 from penstock.operators import Step
 from penstock.operators.poison import Refuse
 
-__all__ = ["Refusing", "Tail", "compile_tail"]
+__all__ = ["Piece", "Refusing", "Tail", "compile_tail"]
 
-Refusing = Callable[[tuple["str | Step", ...]], Refuse]
+
+@dataclass(frozen=True)
+class Selected:
+    """A SELECT over `input` in DuckDB's SQL, and the columns that come out."""
+
+    sql: str
+    schema: Any
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+Piece = Selected | Step
+Refusing = Callable[[tuple[Piece, ...]], Refuse]
 
 
 @dataclass(frozen=True)
 class Tail:
     """Pieces in sequence, each a SELECT or a function, and the columns that come out."""
 
-    pieces: tuple[str | Step, ...]
+    pieces: tuple[Piece, ...]
     schema: Any
 
     def apply(self, table: Any, refusing: Refusing | None = None) -> Any:
@@ -34,8 +47,8 @@ class Tail:
         for place, piece in enumerate(self.pieces):
             if not table.num_rows:
                 return self.schema.empty_table()
-            if isinstance(piece, str):
-                table = evaluate(piece, table)
+            if isinstance(piece, Selected):
+                table = evaluate(piece.sql, table).cast(piece.schema)
             else:
                 table = piece.call(table, None if refusing is None else refusing(self.pieces[: place + 1]))
         return table.cast(self.schema)
@@ -48,7 +61,7 @@ def compile_tail(steps: tuple[Step, ...], schema: Any, setting: SqlSetting = DEF
     """
     if not steps:
         return None
-    pieces: list[str | Step] = []
+    pieces: list[Piece] = []
     pending: list[Step] = []
     for step in steps:
         if step.calls:
@@ -61,7 +74,7 @@ def compile_tail(steps: tuple[Step, ...], schema: Any, setting: SqlSetting = DEF
     return Tail(tuple(pieces), schema)
 
 
-def _flush(pieces: list[str | Step], pending: list[Step], schema: Any, setting: SqlSetting) -> Any:
+def _flush(pieces: list[Piece], pending: list[Step], schema: Any, setting: SqlSetting) -> Any:
     """Turn the pending steps into one SELECT, and return the schema after it."""
     if not pending:
         return schema
@@ -70,13 +83,10 @@ def _flush(pieces: list[str | Step], pending: list[Step], schema: Any, setting: 
     source = "input"
     for step in pending:
         source, types = step.in_channel(source, types, setting, *carried)
-    sql = f"SELECT * FROM {source}"
-    pieces.append(sql)
+    made = [(name, arrow_type(kind)) for name, kind in types.items() if kind and name != TIME]
+    columns = pa.schema([*made, *((name, pa.int64()) for name in carried)])
+    sql = f"SELECT {', '.join(map(duck_name, columns.names))} FROM {source}"
     check(sql, schema, "; ".join(str(step) for step in pending))
+    pieces.append(Selected(sql, columns))
     pending.clear()
-    return pa.schema(
-        [
-            *((name, arrow_type(kind)) for name, kind in types.items() if kind and name != TIME),
-            *((name, pa.int64()) for name in carried),
-        ]
-    )
+    return columns

@@ -11,9 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.compile import Refusing, Tail
+from penstock.compile import Piece, Refusing, Tail
 from penstock.connect.results import Output, ResultFile, ResultFormat
-from penstock.operators import Step
 from penstock.operators.poison import Refuse
 
 __all__ = ["OpenStageOutputs", "StageOutput"]
@@ -75,9 +74,9 @@ class OpenStageOutputs:
 
 def _once(refuse: Refuse) -> Refusing:
     """Where several outputs call the same function after the same steps, a row is refused by the first."""
-    seen: set[tuple[str | Step, ...]] = set()
+    seen: set[tuple[Piece, ...]] = set()
 
-    def refusing(pieces: tuple[str | Step, ...]) -> Refuse:
+    def refusing(pieces: tuple[Piece, ...]) -> Refuse:
         if pieces in seen:
             return _ignore
         seen.add(pieces)
