@@ -153,3 +153,13 @@ define(
         "ELSE CAST(coalesce(list_position(string_split({1}, ','), {0}), 0) AS INTEGER) END",
     ),
 )
+define(
+    "text",
+    "bin",
+    Form(
+        ("bigint",),
+        "string",
+        "CASE WHEN {0} >= 0 THEN bin({0}) "
+        "ELSE bin(CAST(CAST({0} AS HUGEINT) + 18446744073709551616 AS UBIGINT)) END",
+    ),
+)

@@ -64,6 +64,12 @@ define("time", "timestamp_millis", Form(("bigint",), "timestamp", "make_timestam
 define(
     "time", "timestamp_seconds", Form(("bigint",), "timestamp", "make_timestamp({0} * 1000000)", raises=True)
 )
+define(
+    "time",
+    "to_timestamp",
+    Form(_CLOCK, "timestamp", "{0}"),
+    Form(("date",), "timestamp", "CAST({0} AS TIMESTAMP)", zoned=True),
+)
 define("time", "unix_date", Form(("date",), "int", "CAST({0} - DATE '1970-01-01' AS INTEGER)"))
 define("time", "date_from_unix_date", Form(("int",), "date", "(DATE '1970-01-01' + {0})"))
 define("time", "date_add dateadd", Form(("date", "int"), "date", "({0} + {1})"))
