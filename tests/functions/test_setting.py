@@ -6,7 +6,7 @@ import pytest
 
 import penstock as ps
 from penstock.compile import cut
-from penstock.errors import BadJoin, ForeignCheckpoint
+from penstock.errors import BadJoin, ForeignCheckpoint, WrongType
 from penstock.functions import SqlSetting
 from penstock.query import Query
 
@@ -89,6 +89,13 @@ def test_a_condition_that_a_session_gives_another_meaning_is_refused(setting, co
     assert cut(Query((joined,)))
     with pytest.raises(BadJoin, match=r"select\(\) before the join"):
         cut(Query((joined,)), setting=setting)
+
+
+def test_sums_of_decimals_need_ansi_mode():
+    relation = given().group_by("k").window("1 hour").agg(total=ps.sum("cast(n as decimal(10,2))"))
+    assert cut(Query((relation,)))
+    with pytest.raises(WrongType, match="without ANSI mode"):
+        cut(Query((relation,)), setting=SqlSetting(ansi=False))
 
 
 def test_a_time_zone_that_a_value_does_not_depend_on_keeps_its_step_in_the_channel():

@@ -9,9 +9,10 @@ from math import gcd
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.aggregates.aggregate import ResolvedAggregate, stable_text
-from penstock.errors import BadWindow
+from penstock.errors import BadWindow, WrongType
 from penstock.expressions.durations import words
 from penstock.expressions.schema import Column, Schema
+from penstock.functions import SqlSetting
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import Inputs, Operator, lowered
@@ -124,6 +125,16 @@ class Aggregation(Operator):
         """What keys and aggregates read of a tuple."""
         read = [each.sql for _, each in self.keys]
         return (*read, *(each.sql for aggregate in self.aggregates for each in aggregate.arguments))
+
+    def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
+        """Without ANSI mode Spark gives null for a sum of decimals that overflows, which a merge would skip."""
+        for each in self.aggregates:
+            decimal = each.type is not None and each.type.startswith("decimal(")
+            if decimal and not setting.ansi and each.definition.name in {"sum", "avg"}:
+                raise WrongType(
+                    f"{each.definition.name} of decimals as {each.name!r} in a session without ANSI mode: parts "
+                    "that overflow would be lost; set spark.sql.ansi.enabled to true, or cast to double"
+                )
 
     def words(self) -> list[str]:
         """Panes, the two sub-queries, and why they are formed where they are."""
