@@ -127,13 +127,13 @@ class Aggregation(Operator):
         return (*read, *(each.sql for aggregate in self.aggregates for each in aggregate.arguments))
 
     def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
-        """Without ANSI mode Spark gives null for a sum of decimals that overflows, which a merge would skip."""
+        """Without ANSI mode a sum of decimals that overflows is null in Spark, and a merge would skip it."""
         for each in self.aggregates:
             decimal = each.type is not None and each.type.startswith("decimal(")
             if decimal and not setting.ansi and each.definition.name in {"sum", "avg"}:
                 raise WrongType(
-                    f"{each.definition.name} of decimals as {each.name!r} in a session without ANSI mode: parts "
-                    "that overflow would be lost; set spark.sql.ansi.enabled to true, or cast to double"
+                    f"{each.definition.name} of decimals as {each.name!r} in a session without ANSI mode: "
+                    "parts that overflow would be lost; set spark.sql.ansi.enabled to true, or cast to double"
                 )
 
     def words(self) -> list[str]:
