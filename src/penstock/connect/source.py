@@ -76,7 +76,7 @@ class Source(ABC):
         """A streaming DataFrame with the columns of the schema, by name; other columns are ignored."""
 
     @property
-    def folder(self) -> str | None:
+    def whole_folder(self) -> str | None:
         """The path or URI of a folder of which it reads all files: a run puts none of its own there."""
         return None
 

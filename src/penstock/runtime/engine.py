@@ -60,7 +60,7 @@ class SparkEngine:
         query = optimise(query).query
         # What is wrong is told before a session starts, which takes seconds.
         options.check_stages(len(cut(query, options.strategy).stages))
-        check_places(query.streams, sinks, Location.of(options.checkpoint) if options.checkpoint else None)
+        check_places(query.streams, sinks, options.checkpoint)
         spark = options.session or spark_session()
         subqueries = cut(query, options.strategy, sql_setting(spark))
         root = Location.of(options.checkpoint or tempfile.mkdtemp(prefix="penstock-"))

@@ -1,5 +1,6 @@
 """Where a run reads and writes: checked before anything starts, since one folder can hold one thing."""
 
+import os
 from collections.abc import Iterator, Sequence
 
 from penstock.connect import Sink
@@ -10,15 +11,19 @@ from penstock.state.storage import Location
 __all__ = ["check_places"]
 
 
-def check_places(streams: Sequence[Stream], sinks: Sequence[Sink], checkpoint: Location | None) -> None:
-    """Refuse a file in place of a folder, and a run that would read, or delete, what it writes itself."""
+def check_places(streams: Sequence[Stream], sinks: Sequence[Sink], at: str | os.PathLike[str] | None) -> None:
+    """Refuse a file in place of a folder, and a run that would read, or delete, what it writes itself.
+
+    A store on the network is not asked before Spark has said that it can use it.
+    """
+    checkpoint = None if at is None or not _is_local(at) else Location.of(at)
     written = list(_written(sinks, checkpoint))
     for _, place in written:
         place.check_folder()
     for stream in streams:
-        folder = None if stream.source is None else stream.source.folder
+        folder = None if stream.source is None else stream.source.whole_folder
         for name, place in written:
-            if folder is not None and _reads(Location.of(folder), place):
+            if folder is not None and _is_local(folder) and _reads(Location.of(folder), place):
                 raise BadPath(
                     f"{name} {place.uri} is in the folder {folder!r} that stream {stream.name!r} reads; give "
                     "one outside of it, since the run would read its own files"
@@ -35,8 +40,13 @@ def _written(sinks: Sequence[Sink], checkpoint: Location | None) -> Iterator[tup
     if checkpoint is not None:
         yield "checkpoint", checkpoint
     for sink in sinks:
-        if sink.exclusive is not None:
+        if sink.exclusive is not None and _is_local(sink.exclusive):
             yield f"the results of {sink!r} in", Location.of(sink.exclusive)
+
+
+def _is_local(path: str | os.PathLike[str]) -> bool:
+    text = os.fspath(path)
+    return "://" not in text or text.startswith("file:")
 
 
 def _reads(folder: Location, place: Location) -> bool:

@@ -72,7 +72,7 @@ class FilesSource(Source):
         return self.bytes_per_epoch is None or taken.bytes < self.bytes_per_epoch // 2
 
     @property
-    def folder(self) -> str | None:
+    def whole_folder(self) -> str | None:
         """Its path, unless that is a pattern."""
         return None if self._pattern else self.path
 

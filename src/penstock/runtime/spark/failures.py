@@ -28,6 +28,7 @@ from penstock.errors import PenstockError, RunError
 
 __all__ = ["Failing", "hushed", "one_line", "raised", "translated"]
 
+_TRACEBACK: Final = "Traceback (most recent call last)"
 # The last line of a worker's traceback, which Spark passes on as text.
 _RAISED: Final = re.compile(r"penstock\.errors\.(\w+): (.+?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL)
 # The line of a traceback after its last frame: the exception and its message.
@@ -72,6 +73,13 @@ class _Hush(logging.Filter):
 
 
 _HUSH: Final = _Hush()
+# Got once, and early: while PySpark makes a logger of its own class, a logger that another thread makes is of
+# that class too.
+_LOGGERS: Final = (
+    PySparkLogger.getLogger("SQLQueryContextLogger"),
+    PySparkLogger.getLogger("DataFrameQueryContextLogger"),
+    logging.getLogger("py4j.clientserver"),
+)
 
 
 @dataclass(frozen=True)
@@ -102,9 +110,8 @@ def translated(place: Failing | None = None) -> Iterator[None]:
 def hushed() -> Iterator[None]:
     """Let PySpark not log errors of this thread, which it does with their Java stack traces."""
     before = getattr(_quiet, "now", False)
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).addFilter(_HUSH)
-    logging.getLogger("py4j.clientserver").addFilter(_HUSH)
+    for each in _LOGGERS:
+        each.addFilter(_HUSH)
     _quiet.now = True
     try:
         yield
@@ -134,14 +141,16 @@ def raised(error: BaseException, place: Failing | None = None) -> PenstockError:
 
 def _sentence(error: BaseException, java: Any) -> tuple[type[PenstockError], str]:
     """The class of the error, and what it says."""
-    text = str(error)
+    # The traceback of a worker may stand in any of the errors that wrap each other.
+    texts = [str(error), *(str(each.getMessage() or "") for each in _chain(java))]
+    text = next((each for each in texts if _TRACEBACK in each), texts[0])
     known = _RAISED.search(text)
     kind = getattr(errors, known.group(1), None) if known else None
     if known is not None and kind is not None:
         return kind, known.group(2).strip()
     if java is None:
         return RunError, _advised(f"{type(error).__name__}: {one_line(text)}" if text else repr(error))
-    if "Traceback (most recent call last)" in text:
+    if _TRACEBACK in text:
         return RunError, _advised(_python(text))
     return RunError, _advised(*_spark(java))
 
@@ -155,7 +164,7 @@ def _java(error: BaseException) -> Any:
 
 def _python(text: str) -> str:
     """The exception at the end of a worker's traceback."""
-    lines = text.rpartition("Traceback (most recent call last)")[2].splitlines()
+    lines = text.rpartition(_TRACEBACK)[2].splitlines()
     for place, line in enumerate(lines[1:], 1):
         found = _PYTHON.match(line)
         if found:
