@@ -4,7 +4,7 @@ from collections import Counter
 
 from graphs.accepted import judge
 from graphs.build import relations
-from graphs.generate import generate
+from graphs.generate import generate, sketched
 from graphs.graph import Joined, Windowed
 
 
@@ -27,16 +27,17 @@ def kinds(graph):
     yield from ["late"] if judge(graph).late else []
 
 
-def test_a_seed_gives_the_same_graph():
+def test_a_seed_gives_the_same_graph(spark):
     assert generate(7) == generate(7)
+    assert sketched(7) == sketched(7)
 
 
 def test_relations_have_the_columns_that_the_graph_says():
-    assert all(relations(generate(seed)) for seed in range(20))
+    assert all(relations(sketched(seed)) for seed in range(60))
 
 
 def test_all_kinds_are_drawn():
-    seen = Counter(kind for seed in range(120) for kind in set(kinds(generate(seed))))
+    seen = Counter(kind for seed in range(120) for kind in set(kinds(sketched(seed))))
     joins = [f"{bound} {how}" for bound in ("last", "within") for how in ("inner", "left", "right", "full")]
     wanted = [*joins, "cross inner", "1 keys", "2 keys", "condition", "self-join", "tumbling", "sliding"]
     wanted += ["count", "sum", "min", "max", "avg", "Where", "Select", "Mapped", "Branch", "Union", "late"]
