@@ -276,13 +276,13 @@ def test_values_and_types_are_those_of_a_batch_query(name, edges):
 
 
 @pytest.mark.soak
-def test_values_and_types_are_those_of_batch_queries_over_many_random_groups(spark):
-    for seed in range(SEED, SEED + 10):
-        with interpreting(spark):
-            batch = Batch(spark, "many", edge_and_random_rows(seed, groups=300))
-            for name in DEFINITIONS:
-                chosen = [case for case in CASES if case.definition.name == name]
-                assert compare(batch, chosen) == [], f"AGGREGATES_SEED={seed}"
+@pytest.mark.parametrize("seed", range(SEED, SEED + 10))
+def test_values_and_types_are_those_of_batch_queries_over_many_random_groups(spark, seed):
+    with interpreting(spark):
+        batch = Batch(spark, "many", edge_and_random_rows(seed, groups=300))
+        for name in DEFINITIONS:
+            chosen = [case for case in CASES if case.definition.name == name]
+            assert compare(batch, chosen) == [], f"AGGREGATES_SEED={seed}"
 
 
 @pytest.fixture(scope="module")

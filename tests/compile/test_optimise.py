@@ -50,16 +50,25 @@ def check(graph):
         assert_alike(one, other, graph.nodes[place].columns)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.integers(0, 10**9))
 def test_a_rewritten_query_delivers_the_same(seed):
     check(generate(seed))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=24, deadline=None, derandomize=True)
 @given(st.integers(0, 10**9))
 def test_what_moves_down_changes_nothing(seed):
     check(with_filters(generate(seed), Random(seed)))
+
+
+@pytest.mark.soak
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**9))
+def test_what_moves_down_changes_nothing_in_two_hundred_queries(seed):
+    graph = generate(seed)
+    check(graph)
+    check(with_filters(graph, Random(seed)))
 
 
 def test_a_second_rewriting_finds_nothing_to_move():

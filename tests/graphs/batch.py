@@ -5,8 +5,8 @@ to the next. What the two engines pass on has the event time in `_t`, a bigint o
 timestamps are passed in the same way, and are timestamps inside of Spark.
 """
 
+import dataclasses
 import functools
-import itertools
 from dataclasses import dataclass
 
 import duckdb
@@ -75,19 +75,24 @@ class Batch:
     """A graph over its accepted tuples; a relation is evaluated when it is asked for, and once."""
 
     def __init__(self, graph: Graph, accepted: dict[str, list[dict]]) -> None:
-        self.graph, self.accepted = graph, accepted
+        self.graph, self.accepted, self.context = graph, accepted, quick_session().sparkContext
         self._frames: dict[int, DataFrame] = {}
         self._rows: dict[int, Rows] = {}
 
     def take_over(self, other: "Batch") -> None:
-        """Take what another graph over the same tuples has evaluated of the nodes that both begin with."""
-        if self.accepted != other.accepted:
+        """Take what another graph over the same tuples has evaluated of nodes that both have."""
+        if self.context is not other.context or self.accepted != other.accepted:
             return
-        pairs = zip(self.graph.nodes, other.graph.nodes, strict=False)
-        for place, _ in enumerate(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)):
-            for ours, theirs in ((self._frames, other._frames), (self._rows, other._rows)):
-                if place in theirs:
-                    ours[place] = theirs[place]
+        same: dict[int, int] = {}
+        for ours, node in enumerate(self.graph.nodes):
+            for theirs, candidate in enumerate(other.graph.nodes):
+                inputs = tuple(same.get(each, -1) for each in node.inputs)
+                if dataclasses.replace(node, inputs=inputs) == candidate:
+                    same[ours] = theirs
+        for ours, theirs in same.items():
+            for taken, given in ((self._frames, other._frames), (self._rows, other._rows)):
+                if theirs in given:
+                    taken[ours] = given[theirs]
 
     def frame(self, place: int) -> DataFrame:
         """A relation in Spark."""
@@ -100,6 +105,18 @@ class Batch:
                 self._frames[place] = STEPS[type(node.operator)](node, *inputs)
         return self._frames[place]
 
+    def made(self, place: int, columns: dict[str, str]) -> Rows:
+        """The times of a relation, and columns of expressions over it."""
+        node = self.graph.nodes[place]
+        if (node.stateful or not node.inputs) and {*columns.values()} <= {*node.names}:
+            given = self.rows(place)
+            taken = {"_t": "_t", **columns}
+            types = {name: given.types[each] for name, each in taken.items()}
+            return Rows(pa.table({name: given.table[each] for name, each in taken.items()}), types)
+        return _collected(
+            self.frame(place).selectExpr("_t", *(f"{sql} AS {name}" for name, sql in columns.items()))
+        )
+
     def rows(self, place: int) -> Rows:
         """A relation between the engines."""
         if place not in self._rows:
@@ -108,7 +125,7 @@ class Batch:
                 case Source():
                     found = _given(node, self.accepted[node.operator.name])
                 case Windowed():
-                    found = _windows(node.operator, self.frame(node.inputs[0]))
+                    found = _windows(node.operator, self.made(node.inputs[0], _made(node.operator)))
                 case Joined():
                     found = _join(self.graph, node, *(self.rows(each) for each in node.inputs))
                 case _:
@@ -204,11 +221,14 @@ AGGREGATES = {
 }
 
 
-def _windows(operator: Windowed, given: DataFrame) -> Rows:
-    """Spark makes keys and arguments; every tuple is copied into each of its windows."""
-    keys = [f"{sql} AS _k{i}" for i, (_, sql) in enumerate(operator.keys)]
-    arguments = [f"{sql or 'true'} AS _a{i}" for i, (_, _, sql) in enumerate(operator.aggregates)]
-    made = _collected(given.selectExpr("_t", *keys, *arguments))
+def _made(operator: Windowed) -> dict[str, str]:
+    """Keys and arguments under names of their own, for a key may have the name of a column."""
+    keys = {f"_k{i}": sql for i, (_, sql) in enumerate(operator.keys)}
+    return keys | {f"_a{i}": sql for i, (_, _, sql) in enumerate(operator.aggregates) if sql}
+
+
+def _windows(operator: Windowed, made: Rows) -> Rows:
+    """Every tuple is copied into each of its windows."""
     first = f"ceil_div(_t - {operator.offset} - {operator.size} + 1, {operator.slide})"
     last = f"floor_div(_t - {operator.offset}, {operator.slide})"
     start = f"unnest(generate_series({first}, {last})) * {operator.slide} + {operator.offset}"
@@ -217,13 +237,13 @@ def _windows(operator: Windowed, given: DataFrame) -> Rows:
     for i, (name, _) in enumerate(operator.keys):
         chosen.append(f"_k{i} AS {name}")
         types[name] = made.types[f"_k{i}"]
-    for i, (name, function, _) in enumerate(operator.aggregates):
-        types[name] = _aggregate_type(function, made.types[f"_a{i}"])
-        value = AGGREGATES[function].format(f"_a{i}")
+    for i, (name, function, sql) in enumerate(operator.aggregates):
+        types[name] = _aggregate_type(function, made.types[f"_a{i}"] if sql else "")
+        value = AGGREGATES[function].format(f"_a{i}" if sql else "*")
         # Sums are wider in DuckDB.
         kind = types[name].upper()
         chosen.append(f"{value if function in {'min', 'max'} else f'CAST({value} AS {kind})'} AS {name}")
-    groups = ["_start", *(f"_k{i}" for i in range(len(keys)))]
+    groups = ["_start", *(f"_k{i}" for i in range(len(operator.keys)))]
     copies = f"SELECT *, {start} AS _start FROM given"
     return _duck(
         f"SELECT {', '.join(chosen)} FROM ({copies}) GROUP BY {', '.join(groups)}", types, given=made.table

@@ -19,6 +19,13 @@ KINDS = ("string", "int", "bigint", "double", "boolean", "date", "timestamp")
 BOUNDS = {
     name: "({0} % 20)" if text == BOUNDED["repeat"] else "({0} % 1000)" for name, text in BOUNDED.items()
 }
+DERIVED = {
+    "int": ("string", "length({})"),
+    "bigint": ("int", "cast({} as bigint)"),
+    "double": ("int", "cast({} as double)"),
+    "boolean": ("string", "({} > 'a')"),
+    "date": ("timestamp", "to_date({})"),
+}
 ONLY_SPARK = {
     "string": [
         ("upper({})", "string"),
@@ -77,8 +84,17 @@ def _makers() -> dict[str, list[Maker]]:
     return {kind: found[kind] for kind in KINDS}
 
 
-def _certified(rng: Random, kind: str, leaves: dict[str, list[str]], depth: int) -> str:
-    """A random expression of certified functions over columns, given by their types."""
+def _certified(rng: Random, kind: str, leaves: dict[str, list[str]]) -> str:
+    """A random expression of certified functions, of depth one or two; over a column, if there is one."""
+    named = [name for names in leaves.values() for name in names]
+    for _ in range(10):
+        found = _composed(rng, kind, leaves, rng.randint(1, 2))
+        if any(name in found for name in named):
+            break
+    return found
+
+
+def _composed(rng: Random, kind: str, leaves: dict[str, list[str]], depth: int) -> str:
     if depth == 0 or rng.random() < 0.1:
         choices = leaves.get(kind, [])
         return rng.choice(choices if choices and rng.random() < 0.85 else CONSTANTS[kind])
@@ -92,17 +108,21 @@ def _certified(rng: Random, kind: str, leaves: dict[str, list[str]], depth: int)
         elif place in form.literals:
             arguments.append(rng.choice(LITERALS[function.name, place]))
         else:
-            inner = _certified(rng, each, leaves, depth - 1)
+            inner = _composed(rng, each, leaves, depth - 1)
             bounded = each in WHOLE and function.name in BOUNDS
             arguments.append(BOUNDS[function.name].format(inner) if bounded else inner)
     return function.call(arguments)
 
 
 def _leaves(columns: tuple[Column, ...], written: Callable[[str], str] = str) -> dict[str, list[str]]:
+    """What expressions read, by type: columns, and for types without any what follows from others."""
     found = defaultdict(list)
     for each in columns:
         if each.exact:
             found[each.type].append(written(each.name))
+    for kind, (other, sql) in DERIVED.items():
+        if kind not in found and other in found:
+            found[kind] += [sql.format(name) for name in found[other]]
     return dict(found)
 
 
@@ -118,19 +138,19 @@ def _only_spark(rng: Random, columns: tuple[Column, ...]) -> tuple[str, str] | N
 
 def drawn(rng: Random, columns: tuple[Column, ...], kinds: tuple[str, ...] = KINDS) -> tuple[str, str]:
     """A certified expression of one of some types, or one that only Spark evaluates; and its type."""
-    if rng.random() < 0.4:
+    if rng.random() < 0.5:
         found = _only_spark(rng, columns)
         if found and found[1] in kinds:
             return found
     kind = rng.choice(kinds)
-    return _certified(rng, kind, _leaves(columns), rng.randint(1, 2)), kind
+    return _certified(rng, kind, _leaves(columns)), kind
 
 
 def condition(rng: Random, columns: tuple[Column, ...]) -> str:
     """A condition over one tuple; it may be null."""
     kind = rng.random()
     if kind < 0.25:
-        return _certified(rng, "boolean", _leaves(columns), rng.randint(1, 2))
+        return _certified(rng, "boolean", _leaves(columns))
     if kind < 0.45:
         sql, type_ = drawn(rng, columns)
         return _simple(rng, f"({sql})", type_)
@@ -226,11 +246,13 @@ def addend(column: Column) -> str:
 def pair_condition(rng: Random, left: tuple[Column, ...], right: tuple[Column, ...]) -> str | None:
     """A condition over `l` and `r`; only of certified functions, for others are refused there."""
     if rng.random() < 0.5:
-        leaves = _leaves(left, "l__{}".format)
-        for kind, names in _leaves(right, "r__{}".format).items():
-            leaves.setdefault(kind, []).extend(names)
-        types = {name: kind for kind, names in leaves.items() for name in names}
-        sql = _certified(rng, "boolean", leaves, rng.randint(1, 2))
+        sides = (("l", left), ("r", right))
+        leaves = defaultdict(list)
+        for side, columns in sides:
+            for kind, names in _leaves(columns, f"{side}__{{}}".format).items():
+                leaves[kind] += names
+        types = {f"{side}__{each.name}": each.type for side, columns in sides for each in columns}
+        sql = _certified(rng, "boolean", leaves)
         if _is_certified(sql, types):
             return sql.replace("l__", "l.").replace("r__", "r.")
     return _plain_pair_condition(rng, left, right)
