@@ -15,13 +15,12 @@ from graphs.graph import (
     sides,
 )
 from penstock import query as ps
-from transpiled import translate
 
 SUFFIXES = ("__l", "__r")
 
 
 def reverted(query):
-    """The graph of a query; names are plain, expressions in DuckDB's dialect."""
+    """The graph of a query; names are plain, expressions as Penstock has them."""
     nodes, places = [], {}
     for relation in query.relations:
         inputs = tuple(places[each] for each in relation.inputs)
@@ -50,16 +49,16 @@ def _operator(operator):
 def _windowed(operator):
     window = operator.window
     aggregates = tuple(
-        (each.name, each.definition.name, translate(each.arguments[0].sql) if each.arguments else None)
+        (each.name, each.definition.name, each.arguments[0].sql if each.arguments else None)
         for each in operator.aggregates
     )
-    keys = tuple((name, translate(each.sql)) for name, each in operator.keys)
+    keys = tuple((name, each.sql) for name, each in operator.keys)
     return Windowed(keys, window.size, window.slide, window.offset, aggregates)
 
 
 def _joined(operator):
     keys = tuple((key.left, key.right) for key in operator.keys)
-    condition = translate(operator.condition.sql) if operator.condition else None
+    condition = operator.condition.sql if operator.condition else None
     return Joined(keys, operator.within, operator.last, operator.how, condition, SUFFIXES)
 
 
@@ -77,9 +76,9 @@ def _renamed(nodes, inputs, made, relation):
 
 
 OPERATORS = {
-    ps.Where: lambda each: Where(translate(each.expression.sql)),
-    ps.Branch: lambda each: Branch(tuple(translate(one.sql) for one in each.conditions), each.place),
-    ps.Select: lambda each: Select((), tuple((name, translate(one.sql)) for name, one in each.columns)),
+    ps.Where: lambda each: Where(each.expression.sql),
+    ps.Branch: lambda each: Branch(tuple(one.sql for one in each.conditions), each.place),
+    ps.Select: lambda each: Select((), tuple((name, one.sql) for name, one in each.columns)),
     ps.Map: lambda each: Mapped(each.function),
     ps.Union: lambda _each: Union(),
     ps.Aggregation: _windowed,

@@ -39,6 +39,11 @@ def test_what_may_raise_or_differs_between_engines_is_not_total(text):
     assert not is_total(predicate(text, SCHEMA), SCHEMA)
 
 
+def test_a_unit_of_time_is_no_column():
+    schema = Schema.parse("a timestamp, b timestamp")
+    assert not is_total(predicate("timestampdiff(WEEK, a, b) > 1", schema), schema)
+
+
 def test_total_conditions_mean_the_same_in_spark_and_in_duckdb(spark):
     longest = max(map(len, VALUES.values())) * 7
     cycles = [itertools.islice(itertools.cycle(values), longest) for values in VALUES.values()]

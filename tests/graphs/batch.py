@@ -1,16 +1,35 @@
-"""The batch oracle: a graph over whole tables, relation by relation, in DuckDB.
+"""The batch oracle: a graph over whole tables. Spark evaluates expressions, DuckDB windows and joins.
 
-Written apart from Penstock on purpose. Each relation is a table with its event time in `_t`, a bigint of
-microseconds; columns of timestamps are held in the same way.
+Written apart from Penstock on purpose. Steps without state are one query of Spark from one stateful relation
+to the next. What the two engines pass on has the event time in `_t`, a bigint of microseconds; columns of
+timestamps are passed in the same way, and are timestamps inside of Spark.
 """
 
+import dataclasses
 import functools
+from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from graphs.graph import Branch, Graph, Joined, Mapped, Node, Select, Source, Union, Where, Windowed, sides
+from graphs.graph import (
+    Branch,
+    Graph,
+    Joined,
+    Mapped,
+    Node,
+    Select,
+    Source,
+    Union,
+    Where,
+    Windowed,
+    mean_type,
+    sides,
+    sum_type,
+)
 from penstock.expressions.types import arrow_type
+from sessions import quick_session
 
 MACROS = """
 CREATE MACRO floor_div(a, b) AS ((a - ((a % b) + b) % b) // b);
@@ -24,57 +43,173 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1}).execute(MACROS)
 
 
-def evaluate(graph: Graph, accepted: dict[str, list[dict]], *, every: bool = False) -> list[list[tuple]]:
-    """The rows of every output, or of every node, in no particular order."""
-    connection = _connection().begin()
-    try:
-        for place, node in enumerate(graph.nodes):
-            if isinstance(node.operator, Source):
-                connection.register("given", _table(node, accepted[node.operator.name]))
-                connection.execute(f"CREATE TABLE n{place} AS SELECT {node.time} AS _t, * FROM given")
-                connection.unregister("given")
+def evaluate(graph: Graph, accepted: dict[str, list[dict]]) -> list[list[tuple]]:
+    """The rows of every output, in no particular order."""
+    batch = _batch(graph, accepted)
+    found = []
+    for place in graph.outputs:
+        table = batch.rows(place).table.select(list(graph.nodes[place].names))
+        found.append([tuple(row.values()) for row in table.to_pylist()])
+    return found
+
+
+def largest(graph: Graph, accepted: dict[str, list[dict]]) -> int:
+    """The size of the largest stream or stateful relation."""
+    batch = _batch(graph, accepted)
+    return max(
+        batch.rows(place).table.num_rows
+        for place, node in enumerate(graph.nodes)
+        if node.stateful or not node.inputs
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows between the engines, and the types that the columns have in Spark."""
+
+    table: pa.Table
+    types: dict[str, str]
+
+
+class Batch:
+    """A graph over its accepted tuples; a relation is evaluated when it is asked for, and once."""
+
+    def __init__(self, graph: Graph, accepted: dict[str, list[dict]]) -> None:
+        self.graph, self.accepted, self.context = graph, accepted, quick_session().sparkContext
+        self._frames: dict[int, DataFrame] = {}
+        self._rows: dict[int, Rows] = {}
+
+    def take_over(self, other: "Batch") -> None:
+        """Take what another graph over the same tuples has evaluated of nodes that both have."""
+        if self.context is not other.context or self.accepted != other.accepted:
+            return
+        same: dict[int, int] = {}
+        for ours, node in enumerate(self.graph.nodes):
+            for theirs, candidate in enumerate(other.graph.nodes):
+                inputs = tuple(same.get(each, -1) for each in node.inputs)
+                if dataclasses.replace(node, inputs=inputs) == candidate:
+                    same[ours] = theirs
+        for ours, theirs in same.items():
+            for taken, given in ((self._frames, other._frames), (self._rows, other._rows)):
+                if theirs in given:
+                    taken[ours] = given[theirs]
+
+    def frame(self, place: int) -> DataFrame:
+        """A relation in Spark."""
+        if place not in self._frames:
+            node = self.graph.nodes[place]
+            if node.stateful or not node.inputs:
+                self._frames[place] = _frame(self.rows(place))
             else:
-                connection.execute(f"CREATE TABLE n{place} AS {statement(graph, place)}")
-        return [
-            connection.sql(f"SELECT {', '.join(graph.nodes[place].names)} FROM n{place}").fetchall()
-            for place in (range(len(graph.nodes)) if every else graph.outputs)
-        ]
-    finally:
-        connection.rollback()
+                inputs = [self.frame(each) for each in node.inputs]
+                self._frames[place] = STEPS[type(node.operator)](node, *inputs)
+        return self._frames[place]
+
+    def made(self, place: int, columns: dict[str, str]) -> Rows:
+        """The times of a relation, and columns of expressions over it."""
+        node = self.graph.nodes[place]
+        if (node.stateful or not node.inputs) and {*columns.values()} <= {*node.names}:
+            given = self.rows(place)
+            taken = {"_t": "_t", **columns}
+            types = {name: given.types[each] for name, each in taken.items()}
+            return Rows(pa.table({name: given.table[each] for name, each in taken.items()}), types)
+        return _collected(
+            self.frame(place).selectExpr("_t", *(f"{sql} AS {name}" for name, sql in columns.items()))
+        )
+
+    def rows(self, place: int) -> Rows:
+        """A relation between the engines."""
+        if place not in self._rows:
+            node = self.graph.nodes[place]
+            match node.operator:
+                case Source():
+                    found = _given(node, self.accepted[node.operator.name])
+                case Windowed():
+                    found = _windows(node.operator, self.made(node.inputs[0], _made(node.operator)))
+                case Joined():
+                    found = _join(self.graph, node, *(self.rows(each) for each in node.inputs))
+                case _:
+                    found = _collected(self.frame(place))
+            wrong = [each for each in node.columns if each.type != found.types.get(each.name, each.type)]
+            assert not any(each.type for each in wrong), (wrong, found.types)
+            self._rows[place] = found
+        return self._rows[place]
 
 
-def _table(node: Node, rows: list[dict]) -> pa.Table:
-    kinds = {
-        each.name: pa.int64() if each.type == "timestamp" else arrow_type(each.type) for each in node.columns
-    }
-    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+_recent: list[Batch] = []
 
 
-def statement(graph: Graph, place: int) -> str:
-    """The SELECT of one relation over the tables of its inputs."""
-    return STATEMENTS[type(graph.nodes[place].operator)](graph, graph.nodes[place])
+def _batch(graph: Graph, accepted: dict[str, list[dict]]) -> Batch:
+    """Graphs come one after the other with much in common; what the last one has is not evaluated again."""
+    found = Batch(graph, accepted)
+    if _recent:
+        found.take_over(_recent.pop())
+    _recent.append(found)
+    return found
 
 
-def _where(_graph: Graph, node: Node) -> str:
-    return f"SELECT * FROM n{node.inputs[0]} WHERE {node.operator.condition}"
+def _arrow(type_: str) -> pa.DataType:
+    return pa.int64() if type_ == "timestamp" else arrow_type(type_)
 
 
-def _branch(_graph: Graph, node: Node) -> str:
+def _given(node: Node, rows: list[dict]) -> Rows:
+    types = {each.name: each.type for each in node.columns}
+    table = pa.Table.from_pylist(rows, schema=pa.schema({name: _arrow(kind) for name, kind in types.items()}))
+    return Rows(table.append_column("_t", table[node.time]), {**types, "_t": "bigint"})
+
+
+def _frame(rows: Rows) -> DataFrame:
+    texts = [
+        f"timestamp_micros({name}) AS {name}" if rows.types[name] == "timestamp" else name
+        for name in rows.table.column_names
+    ]
+    return quick_session().createDataFrame(rows.table).selectExpr(*texts)
+
+
+def _collected(frame: DataFrame) -> Rows:
+    types = {each.name: each.dataType.simpleString() for each in frame.schema}
+    texts = [
+        f"unix_micros({name}) AS {name}" if kind == "timestamp" else name for name, kind in types.items()
+    ]
+    # Without a job, unlike toArrow(): Spark evaluates a query over local rows while it plans.
+    found = frame.selectExpr(*texts).collect()
+    columns = zip(*found, strict=True) if found else [()] * len(types)
+    arrays = [pa.array(values, _arrow(kind)) for values, kind in zip(columns, types.values(), strict=True)]
+    return Rows(pa.Table.from_arrays(arrays, names=list(types)), types)
+
+
+def _branch(node: Node, given: DataFrame) -> DataFrame:
     conditions = node.operator.conditions
     cases = " ".join(f"WHEN {each} THEN {i}" for i, each in enumerate(conditions))
-    chosen = f"CASE {cases} ELSE {len(conditions)} END = {node.operator.place}"
-    return f"SELECT * FROM n{node.inputs[0]} WHERE {chosen}"
+    return given.where(f"CASE {cases} ELSE {len(conditions)} END = {node.operator.place}")
 
 
-def _projection(_graph: Graph, node: Node) -> str:
+def _projection(node: Node, given: DataFrame) -> DataFrame:
     operator = node.operator
     made = operator.function.sql if isinstance(operator, Mapped) else dict(operator.made)
-    columns = [f"{made.get(name, name)} AS {name}" for name in node.names]
-    return f"SELECT _t, {', '.join(columns)} FROM n{node.inputs[0]}"
+    return given.selectExpr("_t", *(f"{made.get(name, name)} AS {name}" for name in node.names))
 
 
-def _union(_graph: Graph, node: Node) -> str:
-    return " UNION ALL BY NAME ".join(f"SELECT * FROM n{each}" for each in node.inputs)
+STEPS = {
+    Where: lambda node, given: given.where(node.operator.condition),
+    Branch: _branch,
+    Select: _projection,
+    Mapped: _projection,
+    Union: lambda _node, given, *others: functools.reduce(DataFrame.unionByName, others, given),
+}
+
+
+def _duck(sql: str, types: dict[str, str], **tables: pa.Table) -> Rows:
+    """What DuckDB gives over tables, as columns of these types."""
+    connection = _connection()
+    for name, table in tables.items():
+        connection.register(name, table)
+    try:
+        found = connection.sql(sql).to_arrow_table()
+    finally:
+        for name in tables:
+            connection.unregister(name)
+    return Rows(found.cast(pa.schema({name: _arrow(types[name]) for name in found.column_names})), types)
 
 
 AGGREGATES = {
@@ -86,49 +221,85 @@ AGGREGATES = {
 }
 
 
-def _windows(_graph: Graph, node: Node) -> str:
+def _made(operator: Windowed) -> dict[str, str]:
+    """Keys and arguments under names of their own, for a key may have the name of a column."""
+    keys = {f"_k{i}": sql for i, (_, sql) in enumerate(operator.keys)}
+    return keys | {f"_a{i}": sql for i, (_, _, sql) in enumerate(operator.aggregates) if sql}
+
+
+def _windows(operator: Windowed, made: Rows) -> Rows:
     """Every tuple is copied into each of its windows."""
-    operator, table = node.operator, f"n{node.inputs[0]}"
     first = f"ceil_div(_t - {operator.offset} - {operator.size} + 1, {operator.slide})"
     last = f"floor_div(_t - {operator.offset}, {operator.slide})"
     start = f"unnest(generate_series({first}, {last})) * {operator.slide} + {operator.offset}"
-    keys = [f"{sql} AS _k{i}" for i, (_, sql) in enumerate(operator.keys)]
-    named = [f"_k{i} AS {name}" for i, (name, _) in enumerate(operator.keys)]
-    aggregates = [
-        f"{AGGREGATES[function].format(column or '*')} AS {name}"
-        for name, function, column in operator.aggregates
-    ]
-    # Keys are made apart from the copies, for a key may have the name of a column.
-    copies = f"SELECT *, {', '.join([f'{start} AS _start', *keys])} FROM {table}"
+    types = {"_t": "bigint", "window_start": "timestamp", "window_end": "timestamp"}
     chosen = ["_start AS _t", "_start AS window_start", f"_start + {operator.size} AS window_end"]
-    groups = ["_start", *(f"_k{i}" for i in range(len(keys)))]
-    return f"SELECT {', '.join([*chosen, *named, *aggregates])} FROM ({copies}) GROUP BY {', '.join(groups)}"
+    for i, (name, _) in enumerate(operator.keys):
+        chosen.append(f"_k{i} AS {name}")
+        types[name] = made.types[f"_k{i}"]
+    for i, (name, function, sql) in enumerate(operator.aggregates):
+        types[name] = _aggregate_type(function, made.types[f"_a{i}"] if sql else "")
+        value = AGGREGATES[function].format(f"_a{i}" if sql else "*")
+        # Sums are wider in DuckDB.
+        kind = types[name].upper()
+        chosen.append(f"{value if function in {'min', 'max'} else f'CAST({value} AS {kind})'} AS {name}")
+    groups = ["_start", *(f"_k{i}" for i in range(len(operator.keys)))]
+    copies = f"SELECT *, {start} AS _start FROM given"
+    return _duck(
+        f"SELECT {', '.join(chosen)} FROM ({copies}) GROUP BY {', '.join(groups)}", types, given=made.table
+    )
 
 
-def _join(graph: Graph, node: Node) -> str:
+def _aggregate_type(function: str, given: str) -> str:
+    if function == "count":
+        return "bigint"
+    return {"sum": sum_type, "avg": mean_type}.get(function, str)(given)
+
+
+def _join(graph: Graph, node: Node, left: Rows, right: Rows) -> Rows:
     """Pairs, then what has no partner; null is not equal to null, and a null condition is not true."""
     operator = node.operator
-    left, right = node.inputs
-    one, other = sides(graph.nodes, left, right, operator)
-    columns = [f"timed._t AS {node.time}"]
-    columns += [f"coalesce(l.{ours}, r.{theirs}) AS {ours}" for ours, theirs in operator.keys]
-    columns += [f"l.{stored} AS {name}" for stored, name in one]
-    columns += [f"r.{stored} AS {name}" for stored, name in other]
+    one, other = (
+        each.table.append_column("_id", [list(range(each.table.num_rows))]) for each in (left, right)
+    )
+    candidates = _within(operator) if operator.last is None else _last(operator)
+    pairs = _duck(candidates, {"a": "bigint", "b": "bigint"}, l=one, r=other).table
+    if operator.condition is not None:
+        pairs = _true(operator.condition, left, right, pairs)
+    names = sides(graph.nodes, *node.inputs, operator)
+    columns, types = [f"timed._t AS {node.time}"], {"_t": "bigint", node.time: "timestamp"}
+    for ours, theirs in operator.keys:
+        columns.append(f"coalesce(l.{ours}, r.{theirs}) AS {ours}")
+        wide = "bigint" in {left.types[ours], right.types[theirs]}
+        types[ours] = "bigint" if wide else left.types[ours]
+    for side, given, taken in zip("lr", (left, right), names, strict=True):
+        columns += [f"{side}.{stored} AS {name}" for stored, name in taken]
+        types |= {name: given.types[stored] for stored, name in taken}
     found = ["SELECT a, b FROM pairs"]
     if operator.how in {"left", "full"}:
         found.append("SELECT _id, NULL FROM l WHERE _id NOT IN (SELECT a FROM pairs)")
     if operator.how in {"right", "full"}:
         found.append("SELECT NULL, _id FROM r WHERE _id NOT IN (SELECT b FROM pairs)")
     time = "least" if operator.last is None else "greatest"
-    return f"""
-    WITH l AS MATERIALIZED (SELECT *, row_number() OVER () AS _id FROM n{left}),
-         r AS MATERIALIZED (SELECT *, row_number() OVER () AS _id FROM n{right}),
-         pairs AS MATERIALIZED ({_within(operator) if operator.last is None else _last(operator)}),
-         found AS ({" UNION ALL ".join(found)}),
+    sql = f"""
+    WITH found AS ({" UNION ALL ".join(found)}),
          timed AS (SELECT a, b, {time}(l._t, r._t) AS _t
                    FROM found LEFT JOIN l ON l._id = a LEFT JOIN r ON r._id = b)
     SELECT timed._t, {", ".join(columns)}
     FROM timed LEFT JOIN l ON l._id = a LEFT JOIN r ON r._id = b"""
+    return _duck(sql, types, l=one, r=other, pairs=pairs)
+
+
+def _true(condition: str, left: Rows, right: Rows, pairs: pa.Table) -> pa.Table:
+    """The pairs for which Spark says that a condition over `l` and `r` is true."""
+    table, types, structs = pairs, {"a": "bigint", "b": "bigint"}, ["a", "b"]
+    for side, given, place in (("l", left, "a"), ("r", right, "b")):
+        for name, kind in given.types.items():
+            table = table.append_column(f"{side}_{name}", given.table[name].take(pairs[place]))
+            types[f"{side}_{name}"] = kind
+        structs.append(f"struct({', '.join(f'{side}_{name} AS {name}' for name in given.types)}) AS {side}")
+    frame = _frame(Rows(table, types)).selectExpr(*structs)
+    return _collected(frame.where(condition).select("a", "b")).table
 
 
 def _keys_and(operator: Joined, *conditions: str) -> str:
@@ -137,28 +308,14 @@ def _keys_and(operator: Joined, *conditions: str) -> str:
 
 def _within(operator: Joined) -> str:
     near = f"abs(l._t - r._t) <= {operator.within}"
-    on = _keys_and(operator, near, f"({operator.condition or 'true'})")
-    return f"SELECT l._id AS a, r._id AS b FROM l JOIN r ON {on}"
+    return f"SELECT l._id AS a, r._id AS b FROM l JOIN r ON {_keys_and(operator, near)}"
 
 
 def _last(operator: Joined) -> str:
     """Each row with the last rows of the other side before it; at equal times left goes before right."""
-    preceding = f"""
+    return f"""
     SELECT l._id AS a, r._id AS b FROM l JOIN r ON {_keys_and(operator, "r._t < l._t")}
     QUALIFY row_number() OVER (PARTITION BY l._id ORDER BY r._t DESC) <= {operator.last}
     UNION ALL
     SELECT l._id AS a, r._id AS b FROM l JOIN r ON {_keys_and(operator, "l._t <= r._t")}
     QUALIFY row_number() OVER (PARTITION BY r._id ORDER BY l._t DESC) <= {operator.last}"""
-    condition = operator.condition or "true"
-    return f"SELECT a, b FROM ({preceding}) JOIN l ON l._id = a JOIN r ON r._id = b WHERE {condition}"
-
-
-STATEMENTS = {
-    Where: _where,
-    Branch: _branch,
-    Select: _projection,
-    Mapped: _projection,
-    Union: _union,
-    Windowed: _windows,
-    Joined: _join,
-}

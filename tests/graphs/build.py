@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import penstock as ps
 from graphs.graph import Branch, Graph, Joined, Mapped, Node, Select, Source, Union, Where, Windowed
+from penstock.expressions.types import from_arrow
 from penstock.query import Relation
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -43,7 +44,8 @@ def rows_of(table, node: Node) -> list[tuple]:
     """The delivered rows, times in microseconds."""
     if not table.num_rows:
         return []
-    assert tuple(table.column_names) == node.names
+    delivered = {each.name: from_arrow(each.type) for each in table.schema}
+    assert list(delivered.items()) == [(each.name, each.type) for each in node.columns]
     return [tuple(_plain(value) for value in row.values()) for row in table.to_pylist()]
 
 
@@ -58,6 +60,8 @@ def relations(graph: Graph) -> list[Relation]:
         inputs = [made[each] for each in node.inputs]
         found = _stream(graph, node) if isinstance(node.operator, Source) else _derived(node, inputs)
         assert found.schema.names == node.names, (found, node)
+        declared = zip(found.schema.columns, node.columns, strict=True)
+        assert not [pair for pair in declared if pair[0].type not in {None, pair[1].type}], (found, node)
         made.append(found)
     return [made[place] for place in graph.outputs]
 

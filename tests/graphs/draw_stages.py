@@ -1,12 +1,14 @@
 """Random stateful operators; each function gives the nodes to add, none where nothing fits."""
 
+import dataclasses
 from collections.abc import Callable
 
 from graphs import expressions
 from graphs.draft import Draft
-from graphs.graph import Column, Joined, Node, Windowed, joined, windowed
+from graphs.graph import Column, Joined, Node, Windowed, joined, mean_type, sum_type, windowed
 
 Keys = tuple[tuple[str, str], ...]
+KEYS = ("string", "int", "bigint", "boolean", "date")
 
 
 def window(draft: Draft, _left: int) -> list[Node]:
@@ -18,18 +20,22 @@ def window(draft: Draft, _left: int) -> list[Node]:
     chosen = rng.sample(fit, min(len(fit), rng.choice([0, 1, 1, 2])))
     keys, types = [], {}
     for each in chosen:
-        if each.type in expressions.WHOLE and rng.random() < 0.3:
+        name, sql, column = each.name, each.name, each
+        chance = rng.random()
+        if each.type in expressions.WHOLE and chance < 0.25:
             name, sql = draft.name(), f"{each.name} % 2"
-        else:
-            name, sql = each.name, each.name
+        elif chance < 0.45:
+            name = draft.name()
+            sql, type_ = expressions.drawn(rng, columns, KEYS)
+            column = Column(name, type_, plain=False)
         keys.append((name, sql))
-        types[name] = Column(name, each.type)
+        types[name] = dataclasses.replace(column, name=name)
     aggregates = []
     for _ in range(rng.randint(1, 3)):
         name = draft.name()
-        function, column, type_, exact = _aggregate(draft, columns)
-        aggregates.append((name, function, column))
-        types[name] = Column(name, type_, exact)
+        function, argument, *made = _aggregate(draft, columns)
+        aggregates.append((name, function, argument))
+        types[name] = Column(name, *made)
     keys.sort(key=lambda key: key[0] != key[1])  # group_by() takes names first, then expressions
     size = rng.randint(1, 32)
     slide = size if rng.random() < 0.5 else rng.randint(max(1, size // 6), size)
@@ -39,19 +45,26 @@ def window(draft: Draft, _left: int) -> list[Node]:
     return [windowed(draft.nodes, place, operator, types)]
 
 
-def _aggregate(draft: Draft, columns: tuple[Column, ...]) -> tuple[str, str | None, str, bool]:
-    found = draft.rng.choice(columns)
+def _aggregate(draft: Draft, columns: tuple[Column, ...]) -> tuple[str, str | None, str, bool, bool]:
+    """A function, its argument, and the type of the result, whether it is exact, and whether it is plain."""
+    rng = draft.rng
+    found = rng.choice(columns)
+    text = expressions.addend(found)
+    if rng.random() < 0.3:
+        sql, type_ = expressions.drawn(rng, columns)
+        found = Column(f"({sql})", type_, plain=False)
+        text = expressions.addend(found)
     kinds = ["count", "min", "max"]
     if found.exact and expressions.is_number(found):
         kinds += ["sum", "sum", "avg"]
-    function = draft.rng.choice(kinds)
+    function = rng.choice(kinds)
     if function == "count":
-        return "count", draft.rng.choice([None, found.name]), "bigint", True
+        return "count", rng.choice([None, found.name]), "bigint", True, True
     if function == "avg":
-        return "avg", found.name, "double", False
+        return "avg", text, mean_type(found.type), False, True
     if function == "sum":
-        return "sum", found.name, _sum_type(found.type), True
-    return function, found.name, found.type, found.exact
+        return "sum", text, sum_type(found.type), found.plain or found.type != "double", True
+    return function, found.name, found.type, found.exact, found.plain
 
 
 def join(draft: Draft, _left: int) -> list[Node]:
@@ -125,12 +138,3 @@ def _in_order(draft: Draft, left: int, right: int, keys: Keys) -> bool:
         and ours <= {one for one, _ in keys}
         and theirs <= {other for _, other in keys}
     )
-
-
-def _sum_type(given: str) -> str:
-    if given in expressions.WHOLE:
-        return "bigint"
-    if given == "double":
-        return given
-    precision, scale = given.removeprefix("decimal(").removesuffix(")").split(",")
-    return f"decimal({min(int(precision) + 10, 38)},{scale})"

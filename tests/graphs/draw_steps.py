@@ -35,7 +35,7 @@ def select(draft: Draft, _left: int) -> list[Node]:
 
 def map_(draft: Draft, _left: int) -> list[Node]:
     place = draft.pick()
-    exact = [each for each in draft.nodes[place].columns if each.exact]
+    exact = [each for each in draft.nodes[place].columns if each.exact and each.plain]
     texts = [each for each in exact if each.type == "string"]
     whole = [each for each in exact if each.type in expressions.WHOLE]
     if texts and draft.rng.random() < 0.4:
@@ -61,10 +61,7 @@ def union(draft: Draft, left: int) -> list[Node]:
         (each.name, each.type) for each in draft.nodes[other].columns
     }:
         first = draft.nodes[one]
-        exact = {each.name: each.exact for each in draft.nodes[other].columns}
-        columns = tuple(
-            dataclasses.replace(each, exact=each.exact and exact[each.name]) for each in first.columns
-        )
+        columns = tuple(_both(each, draft.nodes[other].column(each.name)) for each in first.columns)
         return [Node(Union(), (one, other), columns, first.time, first.pinned)]
     return _conformed(draft, one, other) if left >= 3 else []
 
@@ -82,10 +79,14 @@ def _conformed(draft: Draft, one: int, other: int) -> list[Node]:
     made = []
     for place, side in ((one, 0), (other, 1)):
         operator = Select(pinned, tuple((pair[2], pair[side].name) for pair in pairs))
-        types = {pair[2]: Column(pair[2], pair[0].type, pair[0].exact and pair[1].exact) for pair in pairs}
+        types = {pair[2]: dataclasses.replace(_both(*pair[:2]), name=pair[2]) for pair in pairs}
         made.append(selected(draft.nodes, place, operator, types))
     last = len(draft.nodes)
     return [*made, Node(Union(), (last, last + 1), made[0].columns, made[0].time, made[0].pinned)]
+
+
+def _both(one: Column, other: Column) -> Column:
+    return dataclasses.replace(one, exact=one.exact and other.exact, plain=one.plain and other.plain)
 
 
 def _like(draft: Draft, place: int, operator: Where | Branch) -> Node:

@@ -3,6 +3,7 @@
 Every relation is a node that names its inputs by their places; times are microseconds.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 from graphs.maps import Mapping
@@ -10,11 +11,16 @@ from graphs.maps import Mapping
 
 @dataclass(frozen=True)
 class Column:
-    """`exact` columns have one value whatever the order of summation; only they decide on tuples."""
+    """A column of a relation.
+
+    `exact` columns have one value whatever the order of summation; only they decide on tuples. `plain` ones
+    hold values as the streams have them: sums fit and are exact, numbers are finite, texts are simple.
+    """
 
     name: str
     type: str
     exact: bool = True
+    plain: bool = True
 
 
 @dataclass(frozen=True)
@@ -159,13 +165,15 @@ def joined(nodes: list[Node], left: int, right: int, operator: Joined) -> Node:
     ours, theirs = nodes[left], nodes[right]
     columns = [Column(ours.time, "timestamp")]
     for one, other in operator.keys:
-        wide = "bigint" in {ours.column(one).type, theirs.column(other).type}
-        columns.append(Column(one, "bigint" if wide else ours.column(one).type))
+        pair = (ours.column(one), theirs.column(other))
+        wide = "bigint" in {each.type for each in pair}
+        plain = all(each.plain for each in pair)
+        columns.append(Column(one, "bigint" if wide else pair[0].type, plain=plain))
     given = sides(nodes, left, right, operator)
     for node, pairs in zip((ours, theirs), given, strict=True):
         for stored, name in pairs:
             found = node.column(stored)
-            columns.append(Column(name, found.type, found.exact))
+            columns.append(dataclasses.replace(found, name=name))
     return Node(operator, (left, right), tuple(columns), ours.time, (ours.time,))
 
 
@@ -180,3 +188,23 @@ def sides(nodes: list[Node], left: int, right: int, operator: Joined) -> list[li
         [(name, name + (suffix if name in shared else "")) for name in names]
         for names, suffix in zip((one, other), operator.suffixes, strict=True)
     ]
+
+
+def sum_type(given: str) -> str:
+    """Spark's type of a sum."""
+    if not given.startswith("decimal"):
+        return "double" if given in {"float", "double"} else "bigint"
+    precision, scale = _precision(given)
+    return f"decimal({min(precision + 10, 38)},{scale})"
+
+
+def mean_type(given: str) -> str:
+    """Spark's type of a mean."""
+    if not given.startswith("decimal"):
+        return "double"
+    precision, scale = _precision(given)
+    return f"decimal({min(precision + 4, 38)},{min(scale + 4, 38)})"
+
+
+def _precision(decimal: str) -> list[int]:
+    return [int(each) for each in decimal.removeprefix("decimal(").removesuffix(")").split(",")]

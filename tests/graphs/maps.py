@@ -45,7 +45,7 @@ class Measured:
 
     @property
     def sql(self) -> dict[str, str]:
-        return {self.name: f"length({self.column})", self.text: f"upper({self.column})"}
+        return {self.name: f"CAST(length({self.column}) AS BIGINT)", self.text: f"upper({self.column})"}
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         given = batch.column(self.column)

@@ -4,11 +4,18 @@ import pytest
 
 from graphs.batch import evaluate
 from graphs.examples import counted, graph, matched, rows, source
+from sessions import interpreting
 
 #  a   k=x 1 ───── 5 ───────────── 9
 #  b   k=x ── 3 ────── 6 ── 7 ──────      k=y at 4, a null key at 5
 LEFT = rows((1, "x", 10), (5, "x", 50), (9, "x", 90), (5, None, 0))
 RIGHT = rows((3, "x", 30), (6, "x", 60), (7, "x", 70), (4, "y", 40), (5, None, 0))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted(spark):
+    with interpreting(spark):
+        yield spark
 
 
 def joined(**options):

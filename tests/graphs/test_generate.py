@@ -4,8 +4,9 @@ from collections import Counter
 
 from graphs.accepted import judge
 from graphs.build import relations
-from graphs.generate import generate
-from graphs.graph import Joined, Windowed
+from graphs.generate import generate, sketched
+from graphs.graph import Branch, Joined, Select, Where, Windowed
+from penstock.functions import Uncertified, translated
 
 
 def kinds(graph):
@@ -27,18 +28,60 @@ def kinds(graph):
     yield from ["late"] if judge(graph).late else []
 
 
-def test_a_seed_gives_the_same_graph():
+def expressions(operator):
+    """Every expression over one tuple that is more than a column."""
+    match operator:
+        case Where():
+            return [operator.condition]
+        case Branch():
+            return operator.conditions
+        case Select():
+            return [sql for _, sql in operator.made]
+        case Windowed():
+            return [sql for _, sql in operator.keys] + [sql for _, _, sql in operator.aggregates if sql]
+    return []
+
+
+def places(graph):
+    """Where expressions stand, and whether a channel can evaluate them."""
+    for node in graph.nodes:
+        for sql in expressions(node.operator):
+            given = graph.nodes[node.inputs[0]]
+            if sql in given.names:
+                continue
+            try:
+                translated(sql, {each.name: each.type for each in given.columns})
+                engine = "certified"
+            except Uncertified:
+                engine = "Spark"
+            behind = any(graph.nodes[each].stateful for each in graph.origins(node.inputs[0]))
+            yield f"{type(node.operator).__name__} {engine} {'behind' if behind else 'before'} a stage"
+
+
+def test_a_seed_gives_the_same_graph(spark):
     assert generate(7) == generate(7)
+    assert sketched(7) == sketched(7)
 
 
 def test_relations_have_the_columns_that_the_graph_says():
-    assert all(relations(generate(seed)) for seed in range(20))
+    assert all(relations(sketched(seed)) for seed in range(60))
 
 
 def test_all_kinds_are_drawn():
-    seen = Counter(kind for seed in range(120) for kind in set(kinds(generate(seed))))
+    seen = Counter(kind for seed in range(120) for kind in set(kinds(sketched(seed))))
     joins = [f"{bound} {how}" for bound in ("last", "within") for how in ("inner", "left", "right", "full")]
     wanted = [*joins, "cross inner", "1 keys", "2 keys", "condition", "self-join", "tumbling", "sliding"]
     wanted += ["count", "sum", "min", "max", "avg", "Where", "Select", "Mapped", "Branch", "Union", "late"]
     wanted += ["1 outputs", "2 outputs", "1 stages", "3 stages", "1 channels", "7 channels"]
     assert not [kind for kind in wanted if seen[kind] < 2]
+
+
+def test_expressions_of_both_engines_are_drawn_in_every_place():
+    seen = Counter(place for seed in range(200) for place in set(places(sketched(seed))))
+    wanted = [
+        f"{operator} {engine} {side} a stage"
+        for operator in ("Where", "Branch", "Select", "Windowed")
+        for engine in ("certified", "Spark")
+        for side in ("before", "behind")
+    ]
+    assert not [place for place in wanted if seen[place] < 4], seen

@@ -127,7 +127,10 @@ def _if(node: Tree, schema: Schema) -> str | None:
 
 def _call(node: Tree, schema: Schema) -> str | None:
     name = call_name(node) or ""
-    given = [type_of(each, schema) for each in node.expressions]
+    given = [
+        None if unit_of(name, place, each) else type_of(each, schema)
+        for place, each in enumerate(node.expressions)
+    ]
     if name in SAME_AS_INPUT:
         return _shared(node.expressions, schema)
     if name in _CALLS:
