@@ -5,6 +5,7 @@ All cells here are equal. What a channel has in addition is fixed, so its load o
 migration into a box has a closed form; many boxes are tried at once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -13,9 +14,12 @@ from numpy.typing import NDArray
 
 from penstock.routing.resources import Growth
 
-__all__ = ["Filling", "fill", "water_level"]
+__all__ = ["HELD", "Filling", "fill", "water_level"]
 
 Floats = NDArray[np.float64]
+
+HELD = 10.0
+"""What a resource above its tolerance weighs more than one within it."""
 
 # Distances from the even load at which a box may end; fine near it, coarse far away.
 _ALONE = (0.0, 0.004, 0.01, 0.02, 0.04, 0.07, 0.12, 0.2, 0.35, 0.6)
@@ -26,7 +30,8 @@ _JOINT = (0.0, 0.01, 0.03, 0.08, 0.2, 0.5)
 class Filling:
     """The share of the cells for each channel, the fraction of all cells that moves, and the imbalance.
 
-    `imbalance` is the sum over the three resources of log(most / least load), which orders as b does.
+    `imbalance` is the sum over the three resources of log(most / least load), which orders as b does, plus
+    `HELD` times what each of them is above the log of its own tolerance.
     """
 
     shares: Floats
@@ -37,16 +42,17 @@ class Filling:
 def fill(
     fixed: dict[Growth, Floats],
     totals: dict[Growth, float],
-    weights: dict[Growth, int],
+    tolerances: Sequence[tuple[Growth, float]],
     shares: Floats,
     budget: float,
 ) -> Filling:
     """The most even filling that moves at most `budget` of the cells, or as few more as possible.
 
-    `shares` are those that the channels have now and sum to less than 1 if cells lost their channel;
-    `weights` says how many resources have each growth. Costs O(N) for each of some thousand boxes.
+    `shares` are those that the channels have now, and sum to less than 1 if cells lost their channel.
+    `tolerances` has the growth and the tolerated imbalance of every resource. Costs O(N) for each of some
+    thousand boxes.
     """
-    boxes = _boxes(fixed, totals, weights)
+    boxes = _boxes(fixed, totals, {growth for growth, _ in tolerances})
     filled = _nearest(boxes, shares)
     moved = np.maximum(filled - shares, 0).sum(axis=1)
     if shares.sum() > 1 - 1e-9 and budget > 0:
@@ -55,9 +61,10 @@ def fill(
         filled, moved = shares + (filled - shares) * reach[:, None], moved * reach
     imbalance = np.zeros(len(filled))
     with np.errstate(divide="ignore", invalid="ignore"):
-        for growth, times in weights.items():
+        for growth, tolerance in tolerances:
             load = fixed[growth] + filled * totals[growth]
-            imbalance += times * np.log(load.max(axis=1) / load.min(axis=1))
+            ratio = np.log(load.max(axis=1) / load.min(axis=1))
+            imbalance += ratio + HELD * np.maximum(ratio - np.log(tolerance), 0.0)
     imbalance = np.where(np.isfinite(imbalance), imbalance, np.inf)
     within = moved <= max(budget, float(moved.min())) + 1e-12
     goal = imbalance[within].min()
@@ -81,11 +88,11 @@ def water_level(heights: NDArray[np.float64], volume: float) -> float:
 
 
 def _boxes(
-    fixed: dict[Growth, Floats], totals: dict[Growth, float], weights: dict[Growth, int]
+    fixed: dict[Growth, Floats], totals: dict[Growth, float], growths: set[Growth]
 ) -> tuple[Floats, Floats]:
     """Least and greatest share of each channel in each box, one row a box; only boxes that can be filled."""
     channels = len(fixed[Growth.LINEAR])
-    counted = weights.get(Growth.CONSTANT, 0) > 0
+    counted = Growth.CONSTANT in growths
     steps = _JOINT if counted else _ALONE
     level = water_level(fixed[Growth.LINEAR], totals[Growth.LINEAR])
     sides = [steps, (*steps, 1.0, np.inf)] + ([steps, (0.0, 0.02, 0.1, np.inf)] if counted else [])
