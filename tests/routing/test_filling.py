@@ -45,7 +45,7 @@ def test_each_resource_is_held_to_its_own_tolerance():
     """Defect 7: the product of the ratios is least with even numbers, but volume is then above its limit."""
     held = ((Growth.LINEAR, 1.25), (Growth.CONSTANT, 1.6), (Growth.CONSTANT, 1.6))
     fixed, totals = world([0.3, 0.0])
-    found = fill(fixed, totals, held, np.array([0.5, 0.5]), budget=1.0)
+    found = fill(fixed, totals, held, np.array([0.5, 0.5]), budget=1.0, held=10.0)
     volume, number = fixed[Growth.LINEAR] + found.shares, found.shares
     assert volume.max() / volume.min() <= 1.25
     assert number.max() / number.min() <= 1.6

@@ -9,7 +9,7 @@ The table has the same keys as theirs, and the ring the same number of cells.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,8 @@ _MARGIN = 0.06
 # a part of the tolerated spread of load, and of the spread that there is. Errors of counted frequencies
 # feign smaller gains.
 _GAIN, _RELATIVE_GAIN = 0.1, 0.05
+# What a resource above its tolerance weighs more than one within it.
+_HELD = 10.0
 # Keys of which nothing is known any more stay in the table, up to this number, if they would have to move.
 _MOST_STALE = 1024
 
@@ -68,7 +70,11 @@ def balanced(before: HashPair, known: Frequencies, channels: int, goal: Goal) ->
     budget = _budget(before, stock, channels)
     best: tuple[Ints, Filling] | None = None
     for places in _placements(stock, before, channels, goal, budget):
-        filling = stock.fill(places, channels, goal.resources, budget)
+        filling = stock.fill(places, channels, goal.resources, budget=budget, held=0.0)
+        if filling.above:
+            # The product over resources decides, as b does, unless each of them can be within tolerance.
+            within = stock.fill(places, channels, goal.resources, budget=budget, held=_HELD)
+            filling = filling if within.above else within
         if best is None or (filling.imbalance < best[1].imbalance - _MARGIN):
             best = places, filling
     assert best is not None
@@ -107,23 +113,26 @@ class _Stock:
         units = float(self.costs[self.state][places != self.homes].sum())
         return units + filling.moved * self.plain[self.state]
 
-    def fill(self, places: Ints, channels: int, resources: Resources, budget: float) -> Filling:
+    def fill(
+        self, places: Ints, channels: int, resources: Resources, *, budget: float, held: float
+    ) -> Filling:
         """The most even use of plain cells with units in these places, within the rest of the budget."""
         moved = float(self.costs[self.state][places != self.homes].sum())
         fixed = {growth: loads(places, self.costs[growth], channels) for growth in Growth}
         plain = max(self.plain[self.state], 1e-300)
         tolerances = tuple(zip(resources.growths, resources.tolerances, strict=True))
-        filling = fill(fixed, self.plain, tolerances, self.shares, (budget - moved) / plain)
+        rest = (budget - moved) / plain
+        filling = fill(fixed, self.plain, tolerances, self.shares, budget=rest, held=held)
         over = moved + filling.moved * plain > budget + 1e-9 * self.total
         # A placement over budget only counts if there is none within.
-        return Filling(filling.shares, filling.moved, filling.imbalance + (1e6 if over else 0.0))
+        return replace(filling, imbalance=filling.imbalance + (1e6 if over else 0.0))
 
 
 def _evened(before: HashPair, stock: _Stock, goal: Goal) -> HashPair:
     """The successor on as many channels: the same, unless a resource exceeds its tolerance and moves pay.
 
     The budget follows the violation: first twice the share of the load that lies above the mean, since a swap
-    moves both ways, then twice as much while a resource still exceeds its tolerance.
+    moves both ways, then four times as much while a resource still exceeds its tolerance.
     """
     channels = before.channels
     now = stock.loads(stock.homes, stock.shares, channels)
@@ -136,7 +145,7 @@ def _evened(before: HashPair, stock: _Stock, goal: Goal) -> HashPair:
     while not cured:
         allowed = min(budget, 1.0) * stock.total
         for places in _parted(stock, before, goal, allowed):
-            filling = stock.fill(places, channels, goal.resources, allowed)
+            filling = stock.fill(places, channels, goal.resources, budget=allowed, held=_HELD)
             moved = stock.moved(places, filling)
             then = stock.loads(places, filling.shares, channels)
             worth = float(value(spread_penalty(goal.resources, then), moved * channels / stock.total))
@@ -145,7 +154,7 @@ def _evened(before: HashPair, stock: _Stock, goal: Goal) -> HashPair:
                 cured = not exceeded(goal.resources, then)
         if budget >= 1:
             break
-        budget *= 2
+        budget *= 4
     return best
 
 

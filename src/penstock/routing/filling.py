@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 
 from penstock.routing.resources import Growth
 
-__all__ = ["HELD", "Filling", "fill", "water_level"]
+__all__ = ["Filling", "fill", "water_level"]
 
 Floats = NDArray[np.float64]
-
-HELD = 10.0
-"""What a resource above its tolerance weighs more than one within it."""
 
 # Distances from the even load at which a box may end; fine near it, coarse far away.
 _ALONE = (0.0, 0.004, 0.01, 0.02, 0.04, 0.07, 0.12, 0.2, 0.35, 0.6)
@@ -30,13 +27,14 @@ _JOINT = (0.0, 0.01, 0.03, 0.08, 0.2, 0.5)
 class Filling:
     """The share of the cells for each channel, the fraction of all cells that moves, and the imbalance.
 
-    `imbalance` is the sum over the three resources of log(most / least load), which orders as b does, plus
-    `HELD` times what each of them is above the log of its own tolerance.
+    `imbalance` is the sum over the three resources of log(most / least load), which orders as b does. `above`
+    sums what each of them is above the log of its own tolerance.
     """
 
     shares: Floats
     moved: float
     imbalance: float
+    above: float
 
 
 def fill(
@@ -44,9 +42,13 @@ def fill(
     totals: dict[Growth, float],
     tolerances: Sequence[tuple[Growth, float]],
     shares: Floats,
+    *,
     budget: float,
+    held: float = 0.0,
 ) -> Filling:
     """The most even filling that moves at most `budget` of the cells, or as few more as possible.
+
+    What a resource is above its tolerance counts `held` times more.
 
     `shares` are those that the channels have now, and sum to less than 1 if cells lost their channel.
     `tolerances` has the growth and the tolerated imbalance of every resource. Costs O(N) for each of some
@@ -59,20 +61,23 @@ def fill(
         # A box beyond the budget still shows the way: go as far towards it as the budget lasts.
         reach = budget / np.maximum(moved, budget)
         filled, moved = shares + (filled - shares) * reach[:, None], moved * reach
-    imbalance = np.zeros(len(filled))
+    imbalance, above = np.zeros(len(filled)), np.zeros(len(filled))
     with np.errstate(divide="ignore", invalid="ignore"):
         for growth, tolerance in tolerances:
             load = fixed[growth] + filled * totals[growth]
             ratio = np.log(load.max(axis=1) / load.min(axis=1))
-            imbalance += ratio + HELD * np.maximum(ratio - np.log(tolerance), 0.0)
+            imbalance += ratio
+            above += np.maximum(ratio - np.log(tolerance), 0.0)
     imbalance = np.where(np.isfinite(imbalance), imbalance, np.inf)
+    weighed = imbalance + held * above if held else imbalance
+    weighed = np.where(np.isfinite(weighed), weighed, np.inf)
     within = moved <= max(budget, float(moved.min())) + 1e-12
-    goal = imbalance[within].min()
+    goal = weighed[within].min()
     # Unknown keys add more than this margin, so it is better spent on fewer moves.
-    good = np.flatnonzero(within & (imbalance <= goal + 0.002))
+    good = np.flatnonzero(within & (weighed <= goal + 0.002))
     # Of boxes that differ by rounding alone take the first, so that the last bit does not decide.
     best = good[(moved[good] <= moved[good].min() + 1e-12).argmax()]
-    return Filling(filled[best], float(moved[best]), float(imbalance[best]))
+    return Filling(filled[best], float(moved[best]), float(imbalance[best]), float(above[best]))
 
 
 def water_level(heights: NDArray[np.float64], volume: float) -> float:
