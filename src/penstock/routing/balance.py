@@ -90,6 +90,8 @@ class Penalty:
     def of(cls, resources: Resources, channels: int) -> "Penalty":
         """The penalty for these resources on this number of channels, at least 2."""
         counted = [growth for growth in resources.growths if growth is not Growth.CONSTANT]
+        if not counted:
+            return cls((), (), 1.0)
         times = Counter(counted)
         allowed = math.prod(
             allowance(tolerance, channels) ** (1 / len(counted))

@@ -37,7 +37,7 @@ class Filling:
     above: float
 
 
-def fill(
+def fill(  # noqa: PLR0913 -- what there is, what is wanted, and the limits
     fixed: dict[Growth, Floats],
     totals: dict[Growth, float],
     tolerances: Sequence[tuple[Growth, float]],
