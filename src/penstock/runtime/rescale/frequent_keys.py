@@ -24,7 +24,7 @@ MOST_KEYS = 64
 """The most keys that a channel reports."""
 
 MOST_ROWS = 65_536
-"""The most rows of a channel that are counted."""
+"""The most rows of a channel that are counted; of more rows the heavy ones and a sample of the others."""
 
 _LONGEST_TEXT = 40
 
@@ -52,6 +52,8 @@ class KeyCounts:
 def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | None = None) -> KeyCounts:
     """Count the keys in these columns of a table; a row counts for as many tuples as its weight says.
 
+    The counts of more rows than `MOST_ROWS` are estimates, the total is exact.
+
     >>> import pyarrow as pa
     >>> found = count_keys([pa.chunked_array([["a", "b", "a"]])], 3)
     >>> found.counts, found.total, found.keys
@@ -59,14 +61,14 @@ def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | N
     """
     if not columns or not rows:
         return KeyCounts(total=rows)
-    step = -(-rows // MOST_ROWS)
-    if step > 1:
-        at = np.arange(0, rows, step)
+    total = rows if weights is None else int(weights.sum())
+    estimates: NDArray[Any] | None = weights
+    if rows > MOST_ROWS:
+        at, estimates = _sampled(rows, weights)
         columns = [column.take(at) for column in columns]
         rows = len(at)
-        weights = None if weights is None else weights[at]
     numbers, keys = number_keys(list(columns), rows)
-    counts = np.bincount(numbers, weights).astype(np.int64)
+    counts = np.round(np.bincount(numbers, estimates)).astype(np.int64)
     most = min(MOST_KEYS, len(counts))
     top = np.argpartition(-counts, most - 1)[:most]
     top = top[np.argsort(-counts[top], kind="stable")]
@@ -74,14 +76,42 @@ def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | N
     hashes = spark_hash(chosen, len(top))
     return KeyCounts(
         tuple(hashes.view(np.int64).tolist()),
-        tuple((counts[top] * step).tolist()),
-        int(counts.sum()) * step,
+        tuple(counts[top].tolist()),
+        total,
         len(counts),
         tuple(
             ", ".join(map(str, row))[:_LONGEST_TEXT]
             for row in zip(*(each.to_pylist() for each in chosen), strict=True)
         ),
     )
+
+
+def _sampled(rows: int, weights: NDArray[np.int64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Places and weights of the rows that stand for all: every heavy row, and a sample of the light ones.
+
+    A row is heavy if it has more than 1/32,768 of all weight, so no frequent key is missed or overrated because
+    of one row. The sample takes a row at random out of each of many equal runs, so that no period in the data
+    can meet it. The same rows always give the same sample.
+    """
+    if weights is None:
+        taken = _one_of_each_run(rows, MOST_ROWS)
+        return taken, np.full(len(taken), rows / len(taken))
+    total = int(weights.sum())
+    is_heavy = weights > total / (MOST_ROWS // 2)
+    heavy = np.flatnonzero(is_heavy)
+    taken = _one_of_each_run(rows, MOST_ROWS - len(heavy))
+    taken = taken[~is_heavy[taken]]
+    rest, found = total - int(weights[heavy].sum()), int(weights[taken].sum())
+    scaled = weights[taken] * (rest / found if found else 1.0)
+    return np.concatenate([heavy, taken]), np.concatenate([weights[heavy].astype(np.float64), scaled])
+
+
+def _one_of_each_run(rows: int, most: int) -> NDArray[np.intp]:
+    """A place at random out of each of at most so many equal runs of rows."""
+    run = -(-rows // most)
+    starts = np.arange(0, rows, run)
+    within = splitmix64(starts.astype(np.uint64), seed=2) % np.uint64(run)
+    return np.minimum(starts + within.astype(np.intp), rows - 1)
 
 
 MOST_TRACKED = 1024
