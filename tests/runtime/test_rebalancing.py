@@ -27,6 +27,14 @@ def test_it_waits_while_state_moves():
     assert policy(seen(1, 90, 50))[0].channels == 2
 
 
+def test_an_idle_epoch_says_nothing_about_the_load():
+    """Defect 7: an idle stage counted again with the load of an earlier epoch."""
+    policy = ps.rebalance_when(1.2, epochs=2, pause=0)
+    assert policy(seen(0, 90, 50)) == []
+    assert policy(seen(1, 0, 0)) == []
+    assert policy(seen(2, 90, 50))
+
+
 def test_an_empty_channel_is_no_infinity_and_few_tuples_are_no_reason():
     """Defect 7: a quiet epoch with an empty channel had an infinite imbalance and asked for a new router."""
     policy = ps.rebalance_when(1.2, epochs=1, pause=0)

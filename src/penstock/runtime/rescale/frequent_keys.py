@@ -89,9 +89,9 @@ def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | N
 def _sampled(rows: int, weights: NDArray[np.int64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Places and weights of the rows that stand for all: every heavy row, and a sample of the light ones.
 
-    A row is heavy if it has more than 1/32,768 of all weight, so no frequent key is missed or overrated because
-    of one row. The sample takes a row at random out of each of many equal runs, so that no period in the data
-    can meet it. The same rows always give the same sample.
+    A row is heavy if it has more than 1/32,768 of all weight, so no frequent key is missed or overrated
+    because of one row. The sample takes a row at random out of each of many equal runs, so that no period in
+    the data can meet it. The same rows always give the same sample.
     """
     if weights is None:
         taken = _one_of_each_run(rows, MOST_ROWS)

@@ -28,6 +28,8 @@ class RebalanceWhen:
         return [wish for stage in seen.stages if (wish := self._judge(stage, seen.epoch)) is not None]
 
     def _judge(self, stage: StageChannels, epoch: int) -> Rescale | None:
+        if not any(each.tuples for each in stage.channels):
+            return None  # an idle stage is neither even nor uneven
         ratio = _most_over_least([each.tuples for each in stage.channels])
         uneven = ratio > self.imbalance and not stage.moving
         self._uneven[stage.stage] = self._uneven.get(stage.stage, 0) + 1 if uneven else 0
