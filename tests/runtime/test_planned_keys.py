@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.operators.exchange import Form
-from penstock.routing import Resources, Spread, first_router
+from penstock.routing import Goal, Resources, Spread, counter_threshold, first_router
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.rescale.frequent_keys import FrequentKeys, KeyCounts
 from penstock.runtime.rescale.requests import Rescale, Rescaling
@@ -46,6 +46,20 @@ def test_a_key_on_a_grid_is_not_placed_as_a_whole(rescaling):
     rest = rest_of(rescaling, plan)
     assert rest.max() / rest.min() <= 1.3
     assert HASHES[0] not in rescaling.routers.find(plan.target).keys
+
+
+@pytest.mark.parametrize("channels", [8, 24, 48])
+def test_shares_are_counted_as_finely_as_the_channels_require(rescaling, channels):
+    """Defect 8: the counter's error was 1e-4 for any number of channels."""
+    name = rescaling.routers.store(first_router("balanced", channels))
+    before = StagePlan(channels, router=name, target=name)
+    known = rescaling.frequent[0].known()
+    rescaling.following(0, before, StageRecord(), None, 1.0)
+    delta = counter_threshold(Goal(Resources.of("LLL"), domain=1000), channels)
+    assert rescaling.frequent[0].epsilon <= delta / 10
+    # What was known is not lost.
+    found = rescaling.frequent[0].known()
+    assert found.of(known.hashes[:200]) == pytest.approx(known.shares[:200], abs=1e-4)
 
 
 def test_a_grid_that_is_given_up_makes_its_key_whole_again(rescaling):

@@ -119,7 +119,8 @@ MOST_TRACKED = 1024
 
 _ITEMS = 16_384  # of an epoch
 _WINDOW = 16 * _ITEMS  # about the last epochs that count
-_EPSILON = 1e-4
+# Errors of shares: more is never needed for the table, and less than half an item of an epoch cannot be seen.
+_EPSILON, _FINEST = 1e-4, 0.5 / _ITEMS
 _REMEMBERED = 256  # keys in a manifest
 
 
@@ -130,6 +131,23 @@ class FrequentKeys:
     keys: int = 0
     _counting: SlidingCounting = field(default_factory=lambda: SlidingCounting(_EPSILON, _WINDOW))
     _strangers: int = 0
+
+    @property
+    def epsilon(self) -> float:
+        """By how much a share may be too low."""
+        return self._counting.epsilon
+
+    def aim(self, delta: float) -> None:
+        """Count finely enough for keys of this share: with errors of a tenth of it, as far as can be seen.
+
+        Never coarser than before; finer counters start from the keys that a manifest would hold.
+        """
+        epsilon = max(delta / 10, _FINEST)
+        # By half at least, so that a goal that changes little does not start the counters again.
+        if epsilon < self.epsilon:
+            counts = self.counts()
+            self._counting = SlidingCounting(max(min(epsilon, self.epsilon / 2), _FINEST), _WINDOW)
+            self.update([counts])
 
     def resume(self, counts: KeyCounts) -> None:
         """Continue from what a manifest holds."""

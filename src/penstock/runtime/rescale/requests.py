@@ -21,6 +21,7 @@ from penstock.routing import (
     Goal,
     Resources,
     Spread,
+    counter_threshold,
     first_router,
     next_router,
     step_toward,
@@ -123,6 +124,8 @@ class Rescaling:
         if not before.router:
             return plan if wish is None else replace(plan, channels=wish.channels)
         current, spread = self.routers.find(before.router), record.spread
+        channels = before.channels if wish is None else wish.channels
+        self.frequent[number].aim(counter_threshold(self._goal(number, before.form), channels))
         if wish is not None:
             partitioning = wish.partitioning or before.partitioning
             if spread is not None and spread.keys:
