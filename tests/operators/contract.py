@@ -180,6 +180,9 @@ class KernelRun:
         for channel in range(self.layout.channels):
             new = _together(self.kernel.exchanges, [port.channels[channel] for port in dealt])
             receipt, onward = task.work(channel, new)
+            # Defect 9: some operators reported no processor time.
+            assert receipt.cpu_seconds > 0, "no processor time"
+            assert receipt.received == (0 if new is None else new.num_rows)
             segments.append(Receipt.from_json(receipt.to_json()).segments)
             found += _tuples(onward[0]) if onward else []
         assert not (advance.idle and found), "an idle stage gave results"

@@ -23,7 +23,7 @@ EDGES = np.array([0, 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
 HASHES = np.concatenate(
     [EDGES, KNOWN.hashes, np.random.default_rng(4).integers(0, 2**64, 20_000, dtype=np.uint64)]
 )
-GOALS = {letters: Goal(Resources.of(letters), domain=300) for letters in ("LCL", "LLL", "CCL", "LQL")}
+GOALS = {letters: Goal(Resources.of(letters), domain=300) for letters in ("LCL", "LLL", "CCL", "LQL", "CCC")}
 NOTHING = Frequencies(np.zeros(0, np.uint64), np.zeros(0))
 # These leave no work for a second call; the others may need a few to settle.
 AT_ONCE = ("uniform", "consistent", "scan", "readj")

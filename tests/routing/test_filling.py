@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from penstock.routing.filling import fill, water_level
 from penstock.routing.resources import Growth
 
-LINEAR_ONLY = {Growth.LINEAR: 3}
+LINEAR_ONLY = ((Growth.LINEAR, 1.2),) * 3
 
 
 def world(linear, total=1.0):
@@ -36,9 +36,19 @@ def test_cells_without_a_channel_are_all_handed_out():
 
 
 def test_the_number_of_keys_counts_where_a_resource_says_so():
-    even = {Growth.LINEAR: 1, Growth.CONSTANT: 2}
+    even = ((Growth.LINEAR, 9.0), (Growth.CONSTANT, 1.2), (Growth.CONSTANT, 1.2))
     found = fill(*world([0.3, 0.0]), even, np.array([0.5, 0.5]), budget=1.0)
     assert found.shares == pytest.approx([0.5, 0.5], abs=0.05)
+
+
+def test_each_resource_is_held_to_its_own_tolerance():
+    """Defect 7: the product of the ratios is least with even numbers, but volume is then above its limit."""
+    held = ((Growth.LINEAR, 1.25), (Growth.CONSTANT, 1.6), (Growth.CONSTANT, 1.6))
+    fixed, totals = world([0.3, 0.0])
+    found = fill(fixed, totals, held, np.array([0.5, 0.5]), budget=1.0, held=10.0)
+    volume, number = fixed[Growth.LINEAR] + found.shares, found.shares
+    assert volume.max() / volume.min() <= 1.25
+    assert number.max() / number.min() <= 1.6
 
 
 @given(arrays(float, st.integers(1, 9), elements=st.floats(0, 10)), st.floats(0.01, 10))

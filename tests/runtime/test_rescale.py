@@ -97,6 +97,24 @@ def test_up_and_down_in_steps_and_what_a_run_tells_of_it(tmp_path):
     assert "move" in run_.progress[1].phases
 
 
+def test_an_idle_stage_does_not_report_an_earlier_epoch(tmp_path):
+    """Defects 7 and 9: the load of the last epoch with rows stood for every idle epoch after it."""
+    seen = []
+
+    def watch(observation):
+        seen.append([sum(each.tuples for each in stage.channels) for stage in observation.stages])
+        return []
+
+    streams = [
+        ps.stream(name, "time timestamp, k string", "time", "1 second", ps.rows(readings(epochs)))
+        for name, epochs in (("busy", 3), ("quiet", 1))
+    ]
+    counts = [each.group_by("k").window("1 hour").agg(n=ps.count()) for each in streams]
+    query, sinks = ps.outputs(*counts), (ps.memory(), ps.memory())
+    query.start(*sinks, checkpoint=tmp_path, channels=2, policy=watch).wait()
+    assert [sorted(each) for each in seen[:3]] == [[200, 200], [0, 200], [0, 200]]
+
+
 def test_a_start_with_other_channels_rescales_what_is_there(tmp_path):
     batches = readings(3)
     source = tmp_path / "in"

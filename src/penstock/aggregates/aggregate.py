@@ -108,6 +108,7 @@ class Definition(ABC):
     many numbers may follow the expressions, at least and at most. With `variadic` the last of the arguments
     that it `takes` may stand several times. The type of a result is always Spark's; of its value `agreement`
     says how it compares, and `detail` which one is chosen or how large the error is. `gives` is for the docs.
+    With `keeps_values` a partial grows with its tuples; other partials have a bound.
     `examples` are options for the shared tests.
     """
 
@@ -120,6 +121,7 @@ class Definition(ABC):
     agreement: ClassVar[Agreement]
     detail: ClassVar[str] = ""
     never_null: ClassVar[bool] = False
+    keeps_values: ClassVar[bool] = False
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     construct: ClassVar[Callable[..., Aggregate]]
 

@@ -32,6 +32,7 @@ class ArrayAggDefinition(Definition):
     numbers = {"array_agg": (0, 1)}  # noqa: RUF012 -- a ClassVar of the base
     gives = "an array of the argument's type"
     agreement = Agreement.CHOSEN
+    keeps_values = True
     detail = "in the order of event time, of equal times in that of values; the first `limit` of them"
     never_null = True
     examples = ({}, {"limit": 3})

@@ -35,6 +35,7 @@ class CountDistinctDefinition(Definition):
     variadic = True
     gives = "bigint"
     agreement = Agreement.EXACT
+    keeps_values = True
     never_null = True
 
     def result_type(self, _given: Sequence[str | None]) -> str:

@@ -16,6 +16,7 @@ from penstock.expressions.conditions import substituted
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Schema, quoted
 from penstock.functions import SqlSetting, Types, translated
+from penstock.operators.exchange import Form
 from penstock.operators.names import Named
 from penstock.operators.poison import Refuse
 from penstock.routing.resources import LLL, Resources
@@ -210,8 +211,11 @@ class Operator(ABC):
         """What its channels do, for inputs whose types Spark tells; operators without state have none."""
         raise NotImplementedError(f"{self} keeps no state, so nothing runs in channels for it")
 
-    def resources(self) -> Resources:
-        """How state, computation and communication of a key grow with its frequency (003, section 3.1)."""
+    def resources(self, form: Form = "rows") -> Resources:
+        """How state, computation and communication of a key grow with its frequency (003, section 3.1).
+
+        `form` is how rows reach its channels.
+        """
         return LLL
 
     # -- words for plans -------------------------------------------------------------------------------

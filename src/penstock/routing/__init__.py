@@ -18,7 +18,7 @@ from penstock.routing.partitionings import PARTITIONINGS, REGISTRY, Partitioning
 from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
 from penstock.routing.readjust import readjust
 from penstock.routing.redistribute import redistribute
-from penstock.routing.resources import CCL, LCL, LLL, LQL, Growth, Resources
+from penstock.routing.resources import CCC, CCL, LCL, LLL, LQL, Growth, Resources
 from penstock.routing.ring import Ring
 from penstock.routing.round_robin import RoundRobin
 from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves, relative_migration
@@ -36,6 +36,7 @@ from penstock.routing.window_shape import WindowShape
 from penstock.routing.window_split import copies, deliveries
 
 __all__ = [
+    "CCC",
     "CCL",
     "LCL",
     "LLL",

@@ -49,6 +49,31 @@ def _ratio(load: Costs) -> float:
     return float(load.max() / load.min()) if load.min() > 0 else math.inf
 
 
+def exceeded(resources: Resources, loads: Mapping[Growth, Costs]) -> tuple[Growth, ...]:
+    """The growths of the resources whose most over least load is above what that resource tolerates.
+
+    >>> even, skewed = np.array([5.0, 5.0]), np.array([6.0, 3.0])
+    >>> exceeded(Resources.of("LCL"), {Growth.LINEAR: skewed, Growth.CONSTANT: even})
+    (<Growth.LINEAR: 1>,)
+    """
+    pairs = zip(resources.growths, resources.tolerances, strict=True)
+    above = (growth for growth, tolerance in pairs if _ratio(loads[growth]) > tolerance)
+    return tuple(dict.fromkeys(above))
+
+
+def spread_penalty(resources: Resources, loads: Mapping[Growth, Costs]) -> float:
+    """Most less least load in units of what is allowed (Eq. 19), on average over the resources.
+
+    Finite with empty channels. Unlike the product of Eq. 20, one even resource does not hide an uneven one.
+    """
+    spreads = [
+        float((loads[growth].max() - loads[growth].min()) / loads[growth].mean())
+        / allowance(tolerance, len(loads[growth]))
+        for growth, tolerance in zip(resources.growths, resources.tolerances, strict=True)
+    ]
+    return sum(spreads) / len(spreads)
+
+
 @dataclass(frozen=True)
 class Penalty:
     """The balance penalty, rho, of tracked keys alone: spread of load over the spread that is allowed.
@@ -65,6 +90,8 @@ class Penalty:
     def of(cls, resources: Resources, channels: int) -> "Penalty":
         """The penalty for these resources on this number of channels, at least 2."""
         counted = [growth for growth in resources.growths if growth is not Growth.CONSTANT]
+        if not counted:
+            return cls((), (), 1.0)
         times = Counter(counted)
         allowed = math.prod(
             allowance(tolerance, channels) ** (1 / len(counted))

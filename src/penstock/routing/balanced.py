@@ -1,27 +1,29 @@
-"""Evens the load of all keys, not only of tracked ones, and moves no more state than a plain ring would.
+"""Evens the load of all keys, not only of tracked ones.
+
+When the number of channels changes, it moves no more state than a plain ring would. When it stays, it moves
+what the violation of a tolerance requires, or nothing.
 
 It goes beyond the three algorithms of [003] §4.2, which see tracked keys only. Here a key that the counter
 holds but the table does not still counts for its cell of the ring, and cells go to channels that lack load.
 The table has the same keys as theirs, and the ring the same number of cells.
 """
 
-import math
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import BadRouting
-from penstock.routing.balance import loads
+from penstock.routing.adaptation import utility
+from penstock.routing.balance import exceeded, loads, spread_penalty
 from penstock.routing.cell_ring import CellRing
-from penstock.routing.feeding import feed
+from penstock.routing.feeding import feed, part
 from penstock.routing.filling import Filling, fill, water_level
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.redistribute import redistribute
-from penstock.routing.resources import Growth
+from penstock.routing.resources import Growth, Resources
 from penstock.routing.ring import Ring
 from penstock.routing.router import Channels
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
@@ -38,12 +40,21 @@ _STAY = 0.05
 _LIGHT = 0.1
 # A placement that leaves less freedom to later changes must be better by this, in log of b, times 3.
 _MARGIN = 0.06
+# What a change at a constant number of channels must gain after migration, on average over the resources:
+# a part of the tolerated spread of load, and of the spread that there is. Errors of counted frequencies
+# feign smaller gains.
+_GAIN, _RELATIVE_GAIN = 0.1, 0.05
+# What a resource above its tolerance weighs more than one within it.
+_HELD = 10.0
+# Keys of which nothing is known any more stay in the table, up to this number, if they would have to move.
+_MOST_STALE = 1024
 
 
 def balanced(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> HashPair:
     """The successor of `before` on `channels` channels; `known` may hold keys far rarer than the table's.
 
-    While the number of channels stays and the imbalance is tolerated, nothing moves.
+    If the number of channels stays, it is `before` itself while each resource is within its own tolerance,
+    and as long as no plan gains more than its migration costs.
 
     >>> one = HashPair(np.empty(0, np.uint64), np.empty(0, np.int32), Ring(1))
     >>> known = Frequencies(np.arange(4, dtype=np.uint64) << np.uint64(60), np.array([0.3, 0.2, 0.1, 0.1]))
@@ -54,19 +65,19 @@ def balanced(before: HashPair, known: Frequencies, channels: int, goal: Goal) ->
     if channels < 1:
         raise BadRouting(f"channels is {channels}; give 1 or more")
     stock = _stock(before, known, channels, goal)
+    if channels == before.channels:
+        return _evened(before, stock, goal)
     budget = _budget(before, stock, channels)
-    weights = dict(Counter(goal.resources.growths))
     best: tuple[Ints, Filling] | None = None
     for places in _placements(stock, before, channels, goal, budget):
-        filling = stock.fill(places, channels, weights, budget)
+        filling = stock.fill(places, channels, goal.resources, budget=budget, held=0.0)
+        if filling.above:
+            # The product over resources decides, as b does, unless each of them can be within tolerance.
+            within = stock.fill(places, channels, goal.resources, budget=budget, held=_HELD)
+            filling = filling if within.above else within
         if best is None or (filling.imbalance < best[1].imbalance - _MARGIN):
             best = places, filling
     assert best is not None
-    if channels == before.channels:
-        now = stock.fill(stock.homes, channels, weights, 0.0)
-        tolerated = math.log(math.prod(goal.resources.tolerances))
-        if now.imbalance <= max(tolerated, best[1].imbalance + _MARGIN):
-            best = stock.homes, now
     return _pair(before, stock, channels, *best)
 
 
@@ -90,24 +101,94 @@ class _Stock:
         """All state."""
         return float(self.costs[self.state].sum()) + self.plain[self.state]
 
-    def fill(self, places: Ints, channels: int, weights: dict[Growth, int], budget: float) -> Filling:
+    def loads(self, places: Ints, shares: Floats, channels: int) -> dict[Growth, Floats]:
+        """The load of every channel under each growth, with units in these places and these plain shares."""
+        return {
+            growth: loads(places, self.costs[growth], channels) + shares * self.plain[growth]
+            for growth in Growth
+        }
+
+    def moved(self, places: Ints, filling: Filling) -> float:
+        """The state that changes its channel."""
+        units = float(self.costs[self.state][places != self.homes].sum())
+        return units + filling.moved * self.plain[self.state]
+
+    def fill(
+        self, places: Ints, channels: int, resources: Resources, *, budget: float, held: float
+    ) -> Filling:
         """The most even use of plain cells with units in these places, within the rest of the budget."""
         moved = float(self.costs[self.state][places != self.homes].sum())
         fixed = {growth: loads(places, self.costs[growth], channels) for growth in Growth}
         plain = max(self.plain[self.state], 1e-300)
-        filling = fill(fixed, self.plain, weights, self.shares, (budget - moved) / plain)
+        tolerances = tuple(zip(resources.growths, resources.tolerances, strict=True))
+        rest = (budget - moved) / plain
+        filling = fill(fixed, self.plain, tolerances, self.shares, budget=rest, held=held)
         over = moved + filling.moved * plain > budget + 1e-9 * self.total
         # A placement over budget only counts if there is none within.
-        return Filling(filling.shares, filling.moved, filling.imbalance + (1e6 if over else 0.0))
+        return replace(filling, imbalance=filling.imbalance + (1e6 if over else 0.0))
+
+
+def _evened(before: HashPair, stock: _Stock, goal: Goal) -> HashPair:
+    """The successor on as many channels: the same, unless a resource exceeds its tolerance and moves pay.
+
+    The budget follows the violation: first twice the share of the load that lies above the mean, since a swap
+    moves both ways, then four times as much while a resource still exceeds its tolerance.
+    """
+    channels = before.channels
+    now = stock.loads(stock.homes, stock.shares, channels)
+    if not exceeded(goal.resources, now):
+        return before
+    value = utility(goal.utility)
+    least = (1 - _RELATIVE_GAIN) * float(value(spread_penalty(goal.resources, now), 0.0)) - _GAIN
+    best, cured = before, False
+    budget = 2 * _excess(goal.resources, now)
+    while not cured:
+        allowed = min(budget, 1.0) * stock.total
+        for places in _parted(stock, before, goal, allowed):
+            filling = stock.fill(places, channels, goal.resources, budget=allowed, held=_HELD)
+            moved = stock.moved(places, filling)
+            then = stock.loads(places, filling.shares, channels)
+            worth = float(value(spread_penalty(goal.resources, then), moved * channels / stock.total))
+            if worth < least and moved <= allowed * (1 + 1e-9):
+                least, best = worth, _pair(before, stock, channels, places, filling)
+                cured = not exceeded(goal.resources, then)
+        if budget >= 1:
+            break
+        budget *= 4
+    return best
+
+
+def _parted(stock: _Stock, before: HashPair, goal: Goal, budget: float) -> Iterator[Ints]:
+    """Ways to place the units on as many channels; in the last ones hot keys part and the rest stays."""
+    channels, size, homes = before.channels, len(stock.tracked), stock.homes
+    yield from _placements(stock, before, channels, goal, budget)
+    for growth in dict.fromkeys(each for each in goal.resources.growths if each is not Growth.CONSTANT):
+        costs = stock.costs[growth]
+        yield part(costs, homes, channels)
+        table = part(costs[:size], homes[:size], channels)
+        yield np.concatenate([table, homes[size:]])
+        yield _with_cells(stock, table, homes[size:], channels)
+
+
+def _excess(resources: Resources, load: dict[Growth, Floats]) -> float:
+    """The greatest share of a resource's load that lies above the mean, of resources beyond tolerance."""
+    return max(
+        float(np.maximum(load[growth] - load[growth].mean(), 0).sum() / load[growth].sum())
+        for growth in exceeded(resources, load)
+    )
 
 
 def _stock(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> _Stock:
     cells = before.ring.cells
     counted = known.at_least(counter_threshold(goal, channels))
     threshold = table_threshold(goal, channels, counted.shares)
-    tracked = known.at_least(threshold)
-    light = known.at_least(threshold * _LIGHT)
-    light = Frequencies(light.hashes[len(tracked) :], light.shares[len(tracked) :])
+    named = known.shares >= threshold
+    if channels == before.channels:
+        # Here a key never moves because it became rarer: it stays in the table.
+        named |= np.isin(known.hashes, before.keys)
+    tracked = Frequencies(known.hashes[named], known.shares[named])
+    rarer = ~named & (known.shares >= threshold * _LIGHT)
+    light = Frequencies(known.hashes[rarer], known.shares[rarer])
     rest = max(goal.domain - len(tracked) - len(light), 1)
     mass = max(1.0 - float(tracked.shares.sum() + light.shares.sum()), 1e-12)
     # Assume that unknown keys are equal: right for their number and volume, too low for their squares.
@@ -223,7 +304,12 @@ def _pair(before: HashPair, stock: _Stock, channels: int, places: Ints, filling:
     plain = np.delete(np.arange(len(cells)), stock.heavy)
     cells[plain] = _hand_over(cells[plain], filling.shares)
     ring = CellRing.over(before.ring, cells, channels)
-    return HashPair(stock.tracked.hashes, places[:size].astype(np.int32), ring)
+    keys, targets = stock.tracked.hashes, places[:size].astype(np.int32)
+    if channels == before.channels:
+        stale = np.flatnonzero(~np.isin(before.keys, keys) & (before.targets != ring.route(before.keys)))
+        stale = stale[:_MOST_STALE]
+        keys, targets = np.append(keys, before.keys[stale]), np.append(targets, before.targets[stale])
+    return HashPair(keys, targets, ring)
 
 
 def _hand_over(owners: Channels, shares: Floats) -> Channels:

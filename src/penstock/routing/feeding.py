@@ -7,7 +7,7 @@ again. Greedy: the richest channel gives its largest unit that fits.
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["feed"]
+__all__ = ["feed", "part"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -54,3 +54,24 @@ def feed(  # noqa: PLR0913 -- each is one number of the rule
         places[unit] = taker
         load[giver] -= costs[unit]
         load[taker] += costs[unit]
+
+
+def part(costs: Floats, places: Ints, channels: int) -> Ints:
+    """New places of units, the heaviest first: each stays if it fits below the mean, else goes to the least.
+
+    So two heavy units of a channel part even if no channel has room for one of them: it gets the room of
+    lighter ones, which come later.
+
+    >>> part(np.array([5.0, 5.0, 3.0, 3.0, 2.0]), np.array([0, 0, 1, 2, 0]), 3).tolist()
+    [0, 1, 2, 2, 1]
+    """
+    places = places.copy()
+    load = np.zeros(channels)
+    mean = float(costs.sum()) / channels * (1 + 1e-9)
+    for unit in np.argsort(-costs, kind="stable"):
+        home, lowest = int(places[unit]), int(load.argmin())
+        # What is above the mean alone is no reason to go: it would be so everywhere.
+        stays = load[home] == 0 or load[home] + costs[unit] <= mean
+        places[unit] = home if stays else lowest
+        load[places[unit]] += costs[unit]
+    return places

@@ -5,6 +5,7 @@ All cells here are equal. What a channel has in addition is fixed, so its load o
 migration into a box has a closed form; many boxes are tried at once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -26,46 +27,57 @@ _JOINT = (0.0, 0.01, 0.03, 0.08, 0.2, 0.5)
 class Filling:
     """The share of the cells for each channel, the fraction of all cells that moves, and the imbalance.
 
-    `imbalance` is the sum over the three resources of log(most / least load), which orders as b does.
+    `imbalance` is the sum over the three resources of log(most / least load), which orders as b does. `above`
+    sums what each of them is above the log of its own tolerance.
     """
 
     shares: Floats
     moved: float
     imbalance: float
+    above: float
 
 
-def fill(
+def fill(  # noqa: PLR0913 -- what there is, what is wanted, and the limits
     fixed: dict[Growth, Floats],
     totals: dict[Growth, float],
-    weights: dict[Growth, int],
+    tolerances: Sequence[tuple[Growth, float]],
     shares: Floats,
+    *,
     budget: float,
+    held: float = 0.0,
 ) -> Filling:
     """The most even filling that moves at most `budget` of the cells, or as few more as possible.
 
-    `shares` are those that the channels have now and sum to less than 1 if cells lost their channel;
-    `weights` says how many resources have each growth. Costs O(N) for each of some thousand boxes.
+    What a resource is above its tolerance counts `held` times more.
+
+    `shares` are those that the channels have now, and sum to less than 1 if cells lost their channel.
+    `tolerances` has the growth and the tolerated imbalance of every resource. Costs O(N) for each of some
+    thousand boxes.
     """
-    boxes = _boxes(fixed, totals, weights)
+    boxes = _boxes(fixed, totals, {growth for growth, _ in tolerances})
     filled = _nearest(boxes, shares)
     moved = np.maximum(filled - shares, 0).sum(axis=1)
     if shares.sum() > 1 - 1e-9 and budget > 0:
         # A box beyond the budget still shows the way: go as far towards it as the budget lasts.
         reach = budget / np.maximum(moved, budget)
         filled, moved = shares + (filled - shares) * reach[:, None], moved * reach
-    imbalance = np.zeros(len(filled))
+    imbalance, above = np.zeros(len(filled)), np.zeros(len(filled))
     with np.errstate(divide="ignore", invalid="ignore"):
-        for growth, times in weights.items():
+        for growth, tolerance in tolerances:
             load = fixed[growth] + filled * totals[growth]
-            imbalance += times * np.log(load.max(axis=1) / load.min(axis=1))
+            ratio = np.log(load.max(axis=1) / load.min(axis=1))
+            imbalance += ratio
+            above += np.maximum(ratio - np.log(tolerance), 0.0)
     imbalance = np.where(np.isfinite(imbalance), imbalance, np.inf)
+    weighed = imbalance + held * above if held else imbalance
+    weighed = np.where(np.isfinite(weighed), weighed, np.inf)
     within = moved <= max(budget, float(moved.min())) + 1e-12
-    goal = imbalance[within].min()
+    goal = weighed[within].min()
     # Unknown keys add more than this margin, so it is better spent on fewer moves.
-    good = np.flatnonzero(within & (imbalance <= goal + 0.002))
+    good = np.flatnonzero(within & (weighed <= goal + 0.002))
     # Of boxes that differ by rounding alone take the first, so that the last bit does not decide.
     best = good[(moved[good] <= moved[good].min() + 1e-12).argmax()]
-    return Filling(filled[best], float(moved[best]), float(imbalance[best]))
+    return Filling(filled[best], float(moved[best]), float(imbalance[best]), float(above[best]))
 
 
 def water_level(heights: NDArray[np.float64], volume: float) -> float:
@@ -81,11 +93,11 @@ def water_level(heights: NDArray[np.float64], volume: float) -> float:
 
 
 def _boxes(
-    fixed: dict[Growth, Floats], totals: dict[Growth, float], weights: dict[Growth, int]
+    fixed: dict[Growth, Floats], totals: dict[Growth, float], growths: set[Growth]
 ) -> tuple[Floats, Floats]:
     """Least and greatest share of each channel in each box, one row a box; only boxes that can be filled."""
     channels = len(fixed[Growth.LINEAR])
-    counted = weights.get(Growth.CONSTANT, 0) > 0
+    counted = Growth.CONSTANT in growths
     steps = _JOINT if counted else _ALONE
     level = water_level(fixed[Growth.LINEAR], totals[Growth.LINEAR])
     sides = [steps, (*steps, 1.0, np.inf)] + ([steps, (0.0, 0.02, 0.1, np.inf)] if counted else [])

@@ -41,6 +41,19 @@ class Frequencies:
         count = int(np.searchsorted(-self.shares, -threshold, side="right"))
         return Frequencies(self.hashes[:count], self.shares[:count])
 
+    def without(self, hashes: Hashes) -> "Frequencies":
+        """What is known of all tuples but those of these keys; shares are of the tuples that are left.
+
+        >>> known = Frequencies(np.array([7, 8], np.uint64), np.array([0.3, 0.5]))
+        >>> known.without(np.array([8], np.uint64)).shares.tolist()
+        [0.6]
+        """
+        apart = np.isin(self.hashes, hashes)
+        rest = 1.0 - float(self.shares[apart].sum())
+        if rest <= 0 or not apart.any():
+            return Frequencies(self.hashes[~apart], self.shares[~apart])
+        return Frequencies(self.hashes[~apart], self.shares[~apart] / rest)
+
     def of(self, hashes: Hashes) -> Costs:
         """The share of each of these keys, 0 for a key that is not known."""
         order = np.argsort(self.hashes)

@@ -7,7 +7,7 @@ from typing import Self
 from penstock.errors import BadRouting
 from penstock.routing.router import Costs
 
-__all__ = ["CCL", "LCL", "LLL", "LQL", "Growth", "Resources"]
+__all__ = ["CCC", "CCL", "LCL", "LLL", "LQL", "Growth", "Resources"]
 
 
 class Growth(IntEnum):
@@ -51,8 +51,6 @@ class Resources:
             raise BadRouting(
                 f"tolerances are {self.tolerances}; each is a ratio of most to least load: give more than 1"
             )
-        if self.communication is Growth.CONSTANT:
-            raise BadRouting("communication is constant; give a growth that a skewed key can unbalance")
 
     @classmethod
     def of(cls, letters: str, tolerance: float = 1.2) -> Self:
@@ -72,3 +70,4 @@ CCL = Resources.of("CCL")
 LCL = Resources.of("LCL")
 LLL = Resources.of("LLL")
 LQL = Resources.of("LQL")
+CCC = Resources.of("CCC")

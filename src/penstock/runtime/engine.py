@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,6 +15,7 @@ from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
 from penstock.connect.sinks.parquet import COMPRESSION, ParquetFiles
 from penstock.durable import Purpose
 from penstock.errors import BadSink
+from penstock.operators.exchange import Form
 from penstock.query import Query, RunOptions, Stream
 from penstock.routing import Resources
 from penstock.runtime.checkpoint import Checkpoint
@@ -235,12 +236,12 @@ def _refusals(
     return RefusalSetup(rejects, options.most_errors, ResultFormat(folder.between, "parquet"))
 
 
-def _resources(stage: Stage, options: RunOptions) -> Resources:
+def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
     """How the cost of a key grows with its frequency: as given for the stage, else as its operator says."""
     given = (options.resources or {}).get(stage.number)
     if given is None:
-        return stage.operator.resources()
-    return Resources.of(given) if isinstance(given, str) else given
+        return {form: stage.operator.resources(form) for form in get_args(Form)}
+    return dict.fromkeys(get_args(Form), Resources.of(given) if isinstance(given, str) else given)
 
 
 def _note(runner: StageRunner) -> StageNote:

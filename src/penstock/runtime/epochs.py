@@ -181,7 +181,7 @@ class Epochs:
         self.works.checkpoint.commit(manifest)
         self.last = manifest
         self.planner.splits.observe(epoch.receipts)
-        self.receipts |= epoch.receipts
+        self.receipts = epoch.receipts
         self.rescaling.settle(plan.stages)
         phases.ends("commit")
         epoch.clean_up()

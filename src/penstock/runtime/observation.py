@@ -185,7 +185,7 @@ def stage_channels(
         )
         for channel, segments in enumerate(record.channels)
     )
-    resources: Resources = rescaling.resources[number]
+    resources: Resources = rescaling.resources[number][plan.form]
     return StageChannels(
         stage=number,
         name=str(runner.stage.operator),

@@ -98,6 +98,8 @@ class Planner:
         members = [runner, *hosted_by(self.graph.stages, number)]
         held = [last.stages[each.stage.number] for each in members]
         size = sum(segment.living_bytes for each in held for channel in each.channels for segment in channel)
+        # Costs of keys are those of the form in force; a single epoch may try another.
+        before = replace(before, form=_usual(runner, held[0], before.sub_keys))
         return self.rescaling.following(number, before, held[0], wish, size)
 
     def _sub_keys(
@@ -115,10 +117,14 @@ def _form(
     epoch_id: EpochId, runner: StageRunner, record: StageRecord | None, split: SubKeyPlan | None
 ) -> Form:
     """The form in which rows reach the channels, from how much the last combine shrank them."""
+    trial = split is None and epoch_id.epoch % _TRIAL_EVERY == 0
+    return runner.forms[0] if trial else _usual(runner, record, split)
+
+
+def _usual(runner: StageRunner, record: StageRecord | None, split: SubKeyPlan | None) -> Form:
+    """The form without trials."""
     if split is not None:
         return "partials"
     best, *others = runner.forms
     shrinkage = record.shrinkage if record else None
-    if not others or shrinkage is None or shrinkage >= _HARDLY_SHRINKS:
-        return best
-    return best if epoch_id.epoch % _TRIAL_EVERY == 0 else others[0]
+    return best if not others or shrinkage is None or shrinkage >= _HARDLY_SHRINKS else others[0]

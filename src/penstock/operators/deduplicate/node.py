@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.expressions.durations import words
 from penstock.expressions.schema import Schema
+from penstock.operators.exchange import Form
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named
 from penstock.operators.operator import Inputs, Operator
@@ -67,7 +68,7 @@ class Deduplicate(Operator):
 
         return compile_deduplicate(self, time_type, ports[0])
 
-    def resources(self) -> Resources:
+    def resources(self, form: Form = "rows") -> Resources:
         """One time for each key, whatever its frequency."""
         return _ONE_TIME
 

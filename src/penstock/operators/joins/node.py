@@ -10,6 +10,7 @@ from penstock.expressions.pairs import PairCondition
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Column, Schema, quoted
 from penstock.functions import SqlSetting, Types
+from penstock.operators.exchange import Form
 from penstock.operators.joins.condition.meaning import check_known
 from penstock.operators.kernel import Describe
 from penstock.operators.operator import NATIVE, InputRelation, Inputs, Operator, lowered
@@ -233,7 +234,7 @@ class Join(Operator):
         left, right = ports
         return compile_join(self, time_type, left, right)
 
-    def resources(self) -> Resources:
+    def resources(self, form: Form = "rows") -> Resources:
         """Within a distance, rows are kept (linear state) and paired (quadratic computation)."""
         return LQL if self.within is not None else _LAST_ROWS
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from penstock.aggregates.aggregate import stable_text
 from penstock.expressions.durations import words
 from penstock.expressions.schema import Column, Schema
+from penstock.operators.exchange import Form
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import Inputs, Operator
@@ -91,7 +92,7 @@ class Process(Operator):
 
         return compile_process(self, time_type, ports[0])
 
-    def resources(self) -> Resources:
+    def resources(self, form: Form = "rows") -> Resources:
         """One state for each key, whatever its frequency."""
         return _ONE_STATE
 

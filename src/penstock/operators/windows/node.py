@@ -13,9 +13,11 @@ from penstock.errors import BadWindow, WrongType
 from penstock.expressions.durations import words
 from penstock.expressions.schema import Column, Schema
 from penstock.functions import SqlSetting
+from penstock.operators.exchange import Form
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import Inputs, Operator, lowered
+from penstock.routing.resources import CCC, LLL, Resources
 
 if TYPE_CHECKING:
     from penstock.operators.windows.kernel import WindowKernel
@@ -24,6 +26,7 @@ __all__ = ["WINDOW_END", "WINDOW_START", "Aggregation", "Window"]
 
 WINDOW_START: Final = "window_start"
 WINDOW_END: Final = "window_end"
+_PARTIALS_OF_ROWS: Final = Resources.of("CLL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Window:
 class Aggregation(Operator):
     """Aggregates over the tuples of each key in each window.
 
-    State and computation are linear in the frequency of a key: a partial for each pane that has a tuple.
+    A frequent key has a tuple in every pane, so it keeps as many partials as any other frequent key.
     """
 
     stateful: ClassVar[bool] = True
@@ -135,6 +138,15 @@ class Aggregation(Operator):
                     f"{each.definition.name} of decimals as {each.name!r} in a session without ANSI mode: "
                     "parts that overflow would be lost; set spark.sql.ansi.enabled to true, or cast to double"
                 )
+
+    def resources(self, form: Form = "rows") -> Resources:
+        """One partial for each pane, however frequent the key, unless an aggregate keeps values of tuples.
+
+        What channels receive are as many rows as tuples, or the partials that were formed elsewhere.
+        """
+        if any(each.definition.keeps_values for each in self.aggregates):
+            return LLL
+        return _PARTIALS_OF_ROWS if form == "rows" else CCC
 
     def words(self) -> list[str]:
         """Panes, the two sub-queries, and why they are formed where they are."""

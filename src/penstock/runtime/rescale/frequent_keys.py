@@ -24,7 +24,7 @@ MOST_KEYS = 64
 """The most keys that a channel reports."""
 
 MOST_ROWS = 65_536
-"""The most rows of a channel that are counted."""
+"""The most rows of a channel that are counted; of more rows the heavy ones and a sample of the others."""
 
 _LONGEST_TEXT = 40
 
@@ -52,6 +52,8 @@ class KeyCounts:
 def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | None = None) -> KeyCounts:
     """Count the keys in these columns of a table; a row counts for as many tuples as its weight says.
 
+    The counts of more rows than `MOST_ROWS` are estimates, the total is exact.
+
     >>> import pyarrow as pa
     >>> found = count_keys([pa.chunked_array([["a", "b", "a"]])], 3)
     >>> found.counts, found.total, found.keys
@@ -59,14 +61,14 @@ def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | N
     """
     if not columns or not rows:
         return KeyCounts(total=rows)
-    step = -(-rows // MOST_ROWS)
-    if step > 1:
-        at = np.arange(0, rows, step)
+    total = rows if weights is None else int(weights.sum())
+    estimates: NDArray[Any] | None = weights
+    if rows > MOST_ROWS:
+        at, estimates = _sampled(rows, weights)
         columns = [column.take(at) for column in columns]
         rows = len(at)
-        weights = None if weights is None else weights[at]
     numbers, keys = number_keys(list(columns), rows)
-    counts = np.bincount(numbers, weights).astype(np.int64)
+    counts = np.round(np.bincount(numbers, estimates)).astype(np.int64)
     most = min(MOST_KEYS, len(counts))
     top = np.argpartition(-counts, most - 1)[:most]
     top = top[np.argsort(-counts[top], kind="stable")]
@@ -74,8 +76,8 @@ def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | N
     hashes = spark_hash(chosen, len(top))
     return KeyCounts(
         tuple(hashes.view(np.int64).tolist()),
-        tuple((counts[top] * step).tolist()),
-        int(counts.sum()) * step,
+        tuple(counts[top].tolist()),
+        total,
         len(counts),
         tuple(
             ", ".join(map(str, row))[:_LONGEST_TEXT]
@@ -84,12 +86,41 @@ def count_keys(columns: Sequence[Any], rows: int, weights: NDArray[np.int64] | N
     )
 
 
+def _sampled(rows: int, weights: NDArray[np.int64] | None) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Places and weights of the rows that stand for all: every heavy row, and a sample of the light ones.
+
+    A row is heavy if it has more than 1/32,768 of all weight, so no frequent key is missed or overrated
+    because of one row. The sample takes a row at random out of each of many equal runs, so that no period in
+    the data can meet it. The same rows always give the same sample.
+    """
+    if weights is None:
+        taken = _one_of_each_run(rows, MOST_ROWS)
+        return taken, np.full(len(taken), rows / len(taken))
+    total = int(weights.sum())
+    is_heavy = weights > total / (MOST_ROWS // 2)
+    heavy = np.flatnonzero(is_heavy)
+    taken = _one_of_each_run(rows, MOST_ROWS - len(heavy))
+    taken = taken[~is_heavy[taken]]
+    rest, found = total - int(weights[heavy].sum()), int(weights[taken].sum())
+    scaled = weights[taken] * (rest / found if found else 1.0)
+    return np.concatenate([heavy, taken]), np.concatenate([weights[heavy].astype(np.float64), scaled])
+
+
+def _one_of_each_run(rows: int, most: int) -> NDArray[np.intp]:
+    """A place at random out of each of at most so many equal runs of rows."""
+    run = -(-rows // most)
+    starts = np.arange(0, rows, run)
+    within = splitmix64(starts.astype(np.uint64), seed=2) % np.uint64(run)
+    return np.minimum(starts + within.astype(np.intp), rows - 1)
+
+
 MOST_TRACKED = 1024
 """The most keys of a stage that are tracked."""
 
 _ITEMS = 16_384  # of an epoch
 _WINDOW = 16 * _ITEMS  # about the last epochs that count
-_EPSILON = 1e-4
+# Errors of shares: more is never needed for the table, and less than half an item of an epoch cannot be seen.
+_EPSILON, _FINEST = 1e-4, 0.5 / _ITEMS
 _REMEMBERED = 256  # keys in a manifest
 
 
@@ -100,6 +131,23 @@ class FrequentKeys:
     keys: int = 0
     _counting: SlidingCounting = field(default_factory=lambda: SlidingCounting(_EPSILON, _WINDOW))
     _strangers: int = 0
+
+    @property
+    def epsilon(self) -> float:
+        """By how much a share may be too low."""
+        return self._counting.epsilon
+
+    def aim(self, delta: float) -> None:
+        """Count finely enough for keys of this share: with errors of a tenth of it, as far as can be seen.
+
+        Never coarser than before; finer counters start from the keys that a manifest would hold.
+        """
+        epsilon = max(delta / 10, _FINEST)
+        # By half at least, so that a goal that changes little does not start the counters again.
+        if epsilon < self.epsilon:
+            counts = self.counts()
+            self._counting = SlidingCounting(max(min(epsilon, self.epsilon / 2), _FINEST), _WINDOW)
+            self.update([counts])
 
     def resume(self, counts: KeyCounts) -> None:
         """Continue from what a manifest holds."""

@@ -1,7 +1,7 @@
 """A simple policy: keep the number of channels but change the router when the load stays uneven."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import BadRescale
@@ -9,6 +9,8 @@ from penstock.runtime.observation import Observation, Policy, StageChannels
 from penstock.runtime.rescale.requests import Rescale
 
 __all__ = ["RebalanceWhen", "guarded", "rebalance_when"]
+
+_CHANCE = 3
 
 
 @dataclass
@@ -26,20 +28,38 @@ class RebalanceWhen:
         return [wish for stage in seen.stages if (wish := self._judge(stage, seen.epoch)) is not None]
 
     def _judge(self, stage: StageChannels, epoch: int) -> Rescale | None:
-        uneven = len(stage.channels) > 1 and stage.imbalance[2] > self.imbalance and not stage.moving
+        if not any(each.tuples for each in stage.channels):
+            return None  # an idle stage is neither even nor uneven
+        ratio = _most_over_least([each.tuples for each in stage.channels])
+        uneven = ratio > self.imbalance and not stage.moving
         self._uneven[stage.stage] = self._uneven.get(stage.stage, 0) + 1 if uneven else 0
         if self._uneven[stage.stage] < self.epochs or epoch < self._rests.get(stage.stage, 0):
             return None
         self._uneven[stage.stage] = 0
         self._rests[stage.stage] = epoch + self.pause
-        reason = f"the busiest channel had {stage.imbalance[2]:.2f} times the tuples of the least busy one"
+        reason = f"the busiest channel had {ratio:.2f} times the tuples of the least busy one"
         return Rescale(stage.stage, len(stage.channels), reason=reason)
+
+
+def _most_over_least(tuples: Sequence[int]) -> float:
+    """The most tuples of a channel over the least; 1 if chance alone makes such a difference.
+
+    A channel without tuples counts as one with a single tuple, so the answer is finite.
+
+    >>> _most_over_least([900, 500]), _most_over_least([40, 0]), _most_over_least([3, 0])
+    (1.8, 40.0, 1.0)
+    """
+    most, least = max(tuples, default=0), min(tuples, default=0)
+    # Counts of tuples that fall at random differ by the root of their sum, three times that among many.
+    by_chance = (most - least) ** 2 <= _CHANCE**2 * (most + least)
+    return 1.0 if by_chance else most / max(least, 1)
 
 
 def rebalance_when(imbalance: float = 1.2, epochs: int = 3, pause: int = 10) -> RebalanceWhen:
     """A policy for ``start``: keep the channels, but place hot keys again when the load is uneven.
 
-    The load is uneven if the most tuples of a channel over the least exceed `imbalance`. After a change
+    The load is uneven if the most tuples of a channel over the least exceed `imbalance`, by more than chance
+    explains; a channel without tuples counts as one with a single tuple. After a change
     the policy leaves the stage alone for `pause` epochs.
 
     >>> rebalance_when(1.5)

@@ -13,12 +13,15 @@ import numpy as np
 from penstock.compile import is_single
 from penstock.connect.checks import one_of, printable, whole_number
 from penstock.errors import BadRescale
+from penstock.operators.exchange import Form
 from penstock.query import MOST_CHANNELS
 from penstock.routing import (
     PARTITIONINGS,
     Frequencies,
     Goal,
     Resources,
+    Spread,
+    counter_threshold,
     first_router,
     next_router,
     step_toward,
@@ -58,12 +61,15 @@ class Rescale:
 
 @dataclass
 class Rescaling:
-    """The open requests, and how they become plans; an epoch moves at most `most_bytes` of a stage."""
+    """The open requests, and how they become plans; an epoch moves at most `most_bytes` of a stage.
+
+    `resources` of a stage depend on the form in which rows reach its channels.
+    """
 
     runners: Sequence[StageRunner]
     routers: Routers
     partitioning: str
-    resources: Sequence[Resources]
+    resources: Sequence[Mapping[Form, Resources]]
     frequent: Mapping[int, FrequentKeys]
     most_bytes: int
     _asked: dict[int, Rescale] = field(default_factory=dict)
@@ -110,28 +116,33 @@ class Rescaling:
     def following(
         self, number: int, before: StagePlan, record: StageRecord, wish: Rescale | None, size: float
     ) -> StagePlan:
-        """The plan after another one; the stage and those in its channels have `size` bytes of state."""
+        """The plan after another one; the stage and those in its channels have `size` bytes of state.
+
+        Keys that lie on grids or are split into sub-keys have no place of their own, so none is planned.
+        """
         plan = replace(before, spread=None)
         if not before.router:
             return plan if wish is None else replace(plan, channels=wish.channels)
         current, spread = self.routers.find(before.router), record.spread
+        channels = before.channels if wish is None else wish.channels
+        self.frequent[number].aim(counter_threshold(self._goal(number, before.form), channels))
         if wish is not None:
             partitioning = wish.partitioning or before.partitioning
             if spread is not None and spread.keys:
                 current = spread.settled(current)
                 spread = spread.fitting(wish.channels)
-            goal = self._goal(number)
-            after = next_router(partitioning, current, self._known(number), wish.channels, goal)
+            known = self._whole(number, before, spread)
+            after = next_router(partitioning, current, known, wish.channels, self._goal(number, before.form))
             plan = replace(plan, partitioning=partitioning, target=self.routers.store(after))
         if plan.target == before.router and spread == record.spread:
             return plan
         stepped = step_toward(
             current,
             self.routers.find(plan.target),
-            self._known(number),
-            growth=self.resources[number].state,
+            self._whole(number, before, spread),
+            growth=self.resources[number][before.form].state,
             share=min(1.0, self.most_bytes / size) if size else 1.0,
-            domain=self._goal(number).domain,
+            domain=self._goal(number, before.form).domain,
         )
         changed = spread if spread != record.spread else None
         return replace(plan, router=self.routers.store(stepped), channels=stepped.channels, spread=changed)
@@ -154,9 +165,17 @@ class Rescaling:
     def _known(self, number: int) -> Frequencies:
         return self.frequent[number].known()
 
-    def _goal(self, number: int) -> Goal:
+    def _whole(self, number: int, plan: StagePlan, spread: Spread | None) -> Frequencies:
+        """What is known of the keys that are in one channel each."""
+        spread = spread or Spread()
+        grids = tuple(key for key, size in zip(spread.keys, spread.sizes, strict=True) if size > 1)
+        split = () if plan.sub_keys is None else tuple(each.hash for each in plan.sub_keys.keys)
+        return self._known(number).without(np.array(grids + split, np.int64).view(np.uint64))
+
+    def _goal(self, number: int, form: Form) -> Goal:
         keys = self.frequent[number].keys
-        return Goal(resources=self.resources[number], domain=max(keys, len(self._known(number)) + 1, 1000))
+        domain = max(keys, len(self._known(number)) + 1, 1000)
+        return Goal(resources=self.resources[number][form], domain=domain)
 
     def check(self, wish: Rescale) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
