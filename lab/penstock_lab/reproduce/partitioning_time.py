@@ -3,16 +3,14 @@
 import time
 from collections.abc import Iterator, Mapping
 
-from penstock.routing.partitionings import REGISTRY
 from penstock_lab.reports import Check, Value, say
 from penstock_lab.reproduce.experiment import Outcome
-from penstock_lab.reproduce.partitioning_growth import counted, pairs, population
+from penstock_lab.reproduce.partitioning_growth import CONSTRUCTORS, counted, pairs, population
 from penstock_lab.reproduce.partitioning_plots import lines
 from penstock_lab.reproduce.partitioning_settings import Setting
 
 __all__ = ["time_outcome"]
 
-_BY_KEYS = {name: each.next for name, each in REGISTRY.items() if each.next is not None}
 _PAPER = {("readj", 0.1): 0.05, ("readj", 0.008): 10.0, ("redist", 0.008): 0.5}
 
 
@@ -49,7 +47,7 @@ def time_outcome(*, quick: bool, seed: int) -> Outcome:
         ),
     )
     panels = {
-        "seconds": {name: [by_sigma[sigma][name] for sigma in sigmas] for name in _BY_KEYS},
+        "seconds": {name: [by_sigma[sigma][name] for sigma in sigmas] for name in CONSTRUCTORS},
     }
     chart = lines("Construction, N = 10", ("sigma", sigmas), panels, log=("x", "seconds"), limit=None)
     return Outcome(tuple(rows), checks, {"003-fig-12": chart})
@@ -60,10 +58,10 @@ def _seconds(setting: Setting, seed: int) -> dict[str, float]:
     say(f"  times: {setting.channels} channels, skew {setting.skew}, sigma {setting.sigma}")
     keys = population(setting.domain, setting.skew, seed)
     found = {}
-    for name, construct in _BY_KEYS.items():
+    for name, construct in CONSTRUCTORS.items():
         case = next(setting.cases(name, range(seed, seed + 1)))
         # Where keys were before hardly matters for the time, and scan gets there quickly.
-        *_, (before, _) = pairs(case, "scan" if name == "readj" else name)
+        *_, (before, _) = pairs(case, "scan" if name in {"readj", "readjust"} else name)
         known = counted(keys, setting.goal, setting.channels, name)
         times = []
         for _ in range(2):
