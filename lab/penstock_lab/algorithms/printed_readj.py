@@ -22,13 +22,12 @@ __all__ = ["readj"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-_TURNS = 5  # c in the paper
 
-
-def readj(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> HashPair:
+def readj(before: HashPair, known: Frequencies, channels: int, goal: Goal, turns: int = 5) -> HashPair:
     """The successor of `before` on `channels` channels: tracked keys stay, but for what lowers the penalty.
 
-    A step costs O(R²), and there are at most c R steps.
+    A key changes its channel at most `turns` times, c in the paper. A step costs O(R²), and there are at most
+    c R steps.
 
     >>> from penstock.routing import Ring
     >>> one = HashPair(np.empty(0, np.uint64), np.empty(0, np.int32), Ring(1))
@@ -40,7 +39,7 @@ def readj(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> Ha
     # Keys of channels that go away start where the ring puts them.
     places = np.where(start.homes < channels, start.homes, start.ring.route(start.tracked.hashes))
     if channels > 1 and len(places):
-        places = _Search(start, utility(goal.utility)).run(places.astype(np.intp))
+        places = _Search(start, utility(goal.utility)).run(places.astype(np.intp), turns)
     return start.pair(places.astype(np.int32))
 
 
@@ -60,14 +59,14 @@ class _Search:
         self.shares = np.pad(start.tracked.shares, nothing)
         self.homes = np.pad(start.homes, nothing, constant_values=-1)
 
-    def run(self, tracked: Ints) -> Ints:
+    def run(self, tracked: Ints, most_turns: int) -> Ints:
         """Take the best readjustment until none lowers the penalty, or all that do have had their turns."""
         size, u = len(tracked), 0.0
         places = np.concatenate([tracked, np.arange(self.start.channels)])
         moved = self.start.carried + float(self.start.state[tracked != self.start.homes].sum())
         turns = np.zeros(len(places), np.intp)
         while True:
-            first, second, penalties = self._candidates(places, turns < _TURNS)
+            first, second, penalties = self._candidates(places, turns < most_turns)
             if not len(first):
                 return places[:size]
             migration = moved + self._migration(first, second, places)

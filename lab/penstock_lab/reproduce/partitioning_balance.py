@@ -35,7 +35,7 @@ _NOISE = 0.038
 _NOISE_M = 0.11
 _UNIFORM_COUNTS = Difference(
     "the uniform hash is the key number modulo N here, so its channels have equally many keys, and under "
-    "CCL that is two resources of three; readj is below it in 16 % of 50 single rings and 2.3 % above in the "
+    "CCL that is two resources of three; readj is below it in 16 % of 50 single rings and 2.4 % above in the "
     "mean, and the paper does not say whether its five runs had rings of their own",
     1.0,
     1.06,
