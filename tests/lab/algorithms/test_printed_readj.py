@@ -26,7 +26,7 @@ def drawn(seed, count):
 
 
 def algorithm_4(before, known, channels, goal, most):  # noqa: C901 -- as deep as the loops of the paper
-    """The paper's loops as they are printed, one candidate after the other, with `most` turns for each key."""
+    """The paper's loops as they are printed, one candidate after the other; a key has `most` turns."""
     adapted = adaptation(before, known, channels, goal)
     keys, shares = range(len(adapted.tracked)), adapted.tracked.shares.tolist()
     homes, places = adapted.homes.tolist(), adapted.homes.tolist()
