@@ -1,7 +1,6 @@
 """Balance and migration over resource functions, skew and channels ([003] Fig. 3, 4 and 6)."""
 
 from collections.abc import Mapping
-from math import sqrt
 
 from matplotlib.figure import Figure
 
@@ -9,7 +8,15 @@ from penstock_lab.reports import Check, Difference, Value
 from penstock_lab.reproduce.experiment import Outcome
 from penstock_lab.reproduce.partitioning_growth import ALGORITHMS
 from penstock_lab.reproduce.partitioning_plots import bars, lines
-from penstock_lab.reproduce.partitioning_settings import Extent, Runs, Setting, run_growth, run_setting
+from penstock_lab.reproduce.partitioning_settings import (
+    Extent,
+    Runs,
+    Setting,
+    run_growth,
+    run_setting,
+    twice_error,
+    within,
+)
 
 __all__ = ["balance_outcome"]
 
@@ -125,12 +132,12 @@ def _figure_3(points: Mapping[Setting, Points], runs: int) -> list[Check]:
         if letters != "LQL":
             rest = min(found[name].b for name in ("scan", "redist", "uniform", "consistent"))
             # Under CCL the difference is one of the uniform hash and no noise.
-            error = 0.0 if letters == "CCL" else _error(_NOISE, runs)
+            error = 0.0 if letters == "CCL" else twice_error(_NOISE, runs)
             checks.append(
                 Check(
                     f"{letters}: b of readj over the best of the others",
                     found["readj"].b / rest,
-                    _within(source, error, runs),
+                    within(source, error, runs),
                     ceiling=1 + error,
                     differs=_UNIFORM_COUNTS if letters == "CCL" else None,
                 )
@@ -166,23 +173,14 @@ def _figure_3(points: Mapping[Setting, Points], runs: int) -> list[Check]:
         Check(
             "LLL: m of readj off the published 1.34 by",
             abs(lll["readj"].m - _PAPER_M["readj"]),
-            _within(source, _error(_NOISE_M, runs), runs),
-            ceiling=_error(_NOISE_M, runs),
+            within(source, twice_error(_NOISE_M, runs), runs),
+            ceiling=twice_error(_NOISE_M, runs),
         ),
         Check("most m of uniform over settings", most, source, floor=8),
         Check(
             "LQL: b of computation with redist", points[Setting("LQL")]["redist"].each[1], source, floor=30
         ),
     ]
-
-
-def _error(noise: float, runs: int) -> float:
-    """Twice the standard error of a mean of runs, the tolerance of checks that compare such means."""
-    return 2 * noise / sqrt(runs)
-
-
-def _within(source: str, error: float, runs: int) -> str:
-    return f"{source}, within twice the standard error of {runs} runs, {error:.3f}" if error else source
 
 
 def _figure_4(points: Mapping[Setting, Points], extent: Extent) -> list[Check]:
@@ -211,7 +209,7 @@ def _figure_4(points: Mapping[Setting, Points], extent: Extent) -> list[Check]:
 
 def _figure_6(points: Mapping[Setting, Points], runs: int) -> list[Check]:
     source = "[003] Fig. 6"
-    error = _error(_NOISE, runs)
+    error = twice_error(_NOISE, runs)
     grown = {s.channels: found for s, found in points.items() if s == Setting(channels=s.channels)}
     last, at_most_20 = grown[32], [found for channels, found in grown.items() if channels <= 20]
     return [
@@ -229,7 +227,7 @@ def _figure_6(points: Mapping[Setting, Points], runs: int) -> list[Check]:
                 found["readj"].b / min(found[n].b for n in ("scan", "redist", "uniform", "consistent"))
                 for found in at_most_20
             ),
-            _within(source, error, runs),
+            within(source, error, runs),
             ceiling=1 + error,
         ),
     ]
