@@ -2,11 +2,12 @@
 
 from penstock_lab.reports.here import report_here
 from penstock_lab.reports.machine import cores, this_machine
-from penstock_lab.reports.report import Check, Machine, Report, Value
+from penstock_lab.reports.report import Check, Difference, Machine, Report, Value
 from penstock_lab.reports.tables import emit_json, say, show
 
 __all__ = [
     "Check",
+    "Difference",
     "Machine",
     "Report",
     "Value",

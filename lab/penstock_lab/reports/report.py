@@ -21,11 +21,27 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Why a value misses a published bound, and from where to where it lies if the reason is true."""
+
+    because: str
+    least: float
+    most: float
+
+    def explains(self, value: float) -> bool:
+        """Whether a value lies where the reason puts it."""
+        return self.least <= value <= self.most
+
+
+@dataclass(frozen=True)
 class Check:
     """One promise with its measured value and exactly one bound; no value at all breaks the promise.
 
     The quick form of a measurement may be too small for a bound. Its check then stays in the report with
     value and bound, and `unjudged` says why the bound is not applied.
+
+    A bound that someone else published may be out of reach for a known reason. `differs` gives the reason and
+    the values that it explains: within them a miss stands as a difference, outside it is a failure.
 
     >>> Check("p99", 0.8, source="latency bound", ceiling=1.5).ok
     True
@@ -33,6 +49,9 @@ class Check:
     False
     >>> Check("ratio", 11.0, source="a promise", floor=25, unjudged="one small epoch").ok is None
     True
+    >>> known = Difference("the paper counts each copy", 10, 12)
+    >>> [Check("ratio", each, "a paper", floor=25, differs=known).verdict for each in (11, 9, 26)]
+    ['differs', 'FAILED', 'ok']
     """
 
     name: str
@@ -41,6 +60,7 @@ class Check:
     floor: float | None = None
     ceiling: float | None = None
     unjudged: str = ""
+    differs: Difference | None = None
 
     def __post_init__(self) -> None:
         if (self.floor is None) == (self.ceiling is None):
@@ -50,20 +70,44 @@ class Check:
 
     @property
     def ok(self) -> bool | None:
-        """Whether the value is within the bound; None if the check is not judged but has a value."""
+        """Whether the value is within the bound; None if it is not judged, or misses as `differs` says."""
         if self.value is None or not math.isfinite(self.value):
             return False
         if self.unjudged:
             return None
+        if self._within(self.value):
+            return True
+        return None if self.differs is not None and self.differs.explains(self.value) else False
+
+    @property
+    def verdict(self) -> str:
+        """The same in a word: ok, FAILED, not judged or differs."""
+        if self.ok is None:
+            return "not judged" if self.unjudged else "differs"
+        return "ok" if self.ok else "FAILED"
+
+    @property
+    def reason(self) -> str:
+        """Why there is neither a yes nor a no; empty if there is one."""
+        if self.ok is not None:
+            return ""
+        if self.unjudged:
+            return f"not judged: {self.unjudged}"
+        assert self.differs is not None
+        return f"differs, because {self.differs.because}"
+
+    def _within(self, value: float) -> bool:
         if self.floor is not None:
-            return bool(self.value >= self.floor)
-        return self.ceiling is not None and bool(self.value <= self.ceiling)
+            return bool(value >= self.floor)
+        return self.ceiling is not None and bool(value <= self.ceiling)
 
     def as_dict(self) -> dict[str, Value | bool]:
-        """The JSON form, with only the bound that was given, and the reason if it is not judged."""
+        """The JSON form, with only the bound that was given, and the reason if there is no yes or no."""
         bound = {"floor": self.floor} if self.floor is not None else {"ceiling": self.ceiling}
         value = float(self.value) if self.value is not None and math.isfinite(self.value) else None
         reason = {"unjudged": self.unjudged} if self.unjudged else {}
+        if self.verdict == "differs" and self.differs is not None:
+            reason = {"differs": self.differs.because}
         return {
             "name": self.name,
             "value": value,
@@ -88,7 +132,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether no check failed; those that are not judged do not count."""
+        """Whether no check failed; those that are not judged or differ for a known reason do not count."""
         return all(check.ok is not False for check in self.checks)
 
     @property

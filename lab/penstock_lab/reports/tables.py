@@ -57,15 +57,14 @@ def _checks(checks: tuple[Check, ...]) -> Table:
     table.add_column("source")
     for check in checks:
         bound = f"≥ {_figure(check.floor)}" if check.floor is not None else f"≤ {_figure(check.ceiling)}"
-        source = f"{check.source}; not judged: {check.unjudged}" if check.unjudged else check.source
+        source = f"{check.source}; {check.reason}" if check.reason else check.source
         table.add_row(check.name, _figure(check.value), bound, _verdict(check), source)
     return table
 
 
 def _verdict(check: Check) -> Text:
-    if check.ok is None:
-        return Text("not judged", style="yellow")
-    return Text("ok", style="green") if check.ok else Text("FAILED", style="bold red")
+    style = "yellow" if check.ok is None else "green" if check.ok else "bold red"
+    return Text(check.verdict, style=style)
 
 
 def _figure(value: Value) -> str:

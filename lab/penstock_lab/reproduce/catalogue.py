@@ -1,6 +1,7 @@
 """Every experiment that `penstock reproduce` knows, in the order in which `all` runs them."""
 
 from penstock_lab.reproduce.experiment import Experiment
+from penstock_lab.reproduce.frequency_change import FREQUENCY_CHANGE
 from penstock_lab.reproduce.hot_keys import HOT_KEYS
 from penstock_lab.reproduce.partitioning import PARTITIONING
 from penstock_lab.reproduce.rate_aware_panes import RATE_AWARE_PANES
@@ -13,6 +14,7 @@ __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     PARTITIONING,
+    FREQUENCY_CHANGE,
     RATE_AWARE_PANES,
     RELOCATION,
     HOT_KEYS,

@@ -4,11 +4,19 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from penstock_lab.reports import Check, Value
+from penstock_lab.reports import Check, Difference, Value
 from penstock_lab.reproduce.experiment import Outcome
 from penstock_lab.reproduce.partitioning_growth import ALGORITHMS
 from penstock_lab.reproduce.partitioning_plots import bars, lines
-from penstock_lab.reproduce.partitioning_settings import Extent, Runs, Setting, run_growth, run_setting
+from penstock_lab.reproduce.partitioning_settings import (
+    Extent,
+    Runs,
+    Setting,
+    run_growth,
+    run_setting,
+    twice_error,
+    within,
+)
 
 __all__ = ["balance_outcome"]
 
@@ -20,15 +28,36 @@ _PAPER_M = {"readj": 1.34, "redist": 1.23, "scan": 1.23, "uniform": 8.0}
 _NOTES = {
     "uniform": "key number modulo N, as the paper's figures imply",
     "consistent": "1,024 replicas on 16,384 cells; top keys fall by luck, so that runs differ by 0.2",
-    "readj": "untracked keys add the same noise to all three; a better readj would need a luckier ring",
+    "readj": "as printed, at most 5 turns a key; the order of candidates is open, m is 1.25 to 1.36 in six",
+    "readjust": "Penstock's own search, `readj` in a run: candidates against the present placement",
     "scan": "mean of more runs than the paper's five",
     "redist": "mean of more runs than the paper's five",
     "balanced": "beyond the paper: evens all keys, not tracked ones alone",
 }
 
+# How far the b of one constructor over that of another is from its mean in one run, as a standard deviation:
+# the untracked keys of a ring add to both. The most over N = 2 to 20, LCL, 40 rings; 0.027 under CCL.
+_NOISE = 0.038
+# The same for the m of readj at N = 10, LLL, 20 rings.
+_NOISE_M = 0.11
+_UNIFORM_COUNTS = Difference(
+    "the uniform hash is the key number modulo N here, so its channels have equally many keys, and under "
+    "CCL that is two resources of three; readj is below it in 16 % of 50 single rings and 2.4 % above in the "
+    "mean, and the paper does not say whether its five runs had rings of their own",
+    1.0,
+    1.06,
+)
+_SCAN_STAYS = Difference(
+    "Algorithm 2 gives 0.77 to 1.09 over 40 rings: while two channels are empty the balance penalty is the "
+    "same wherever the key is not the new most load, so that it stays at home; neither the order of ties "
+    "nor sampling noise gives 3",
+    0.75,
+    1.1,
+)
+
 _PAPER_M_32 = {"redist": 1.15, "scan": 3.0, "uniform": 22.0}
 _NOTES_32 = {
-    "scan": "Algorithm 2 as printed keeps a key at home unless the spread falls; what moved more is not said",
+    "scan": "Algorithm 2 as printed keeps a key at home unless the spread falls",
     "uniform": "key number modulo N, as the paper's figures imply",
 }
 
@@ -44,7 +73,12 @@ def balance_outcome(extent: Extent, seed: int) -> Outcome:
             points[setting] = run_setting(setting, ALGORITHMS, seeds)
     growth = run_growth(Setting(), ALGORITHMS, extent.channels, seeds)
     points |= {Setting(channels=channels): found for channels, found in growth.items() if channels != 10}
-    checks = [*_figure_3(points), *_figure_4(points, extent), *_figure_6(points), *_dominance(points)]
+    checks = [
+        *_figure_3(points, extent.runs),
+        *_figure_4(points, extent),
+        *_figure_6(points, extent.runs),
+        *_dominance(points),
+    ]
     return Outcome(tuple(_rows(points)), tuple(checks), _figures(points, extent))
 
 
@@ -90,19 +124,22 @@ def _indices(found: Points) -> range:
     return range(len(found["scan"].runs))
 
 
-def _figure_3(points: Mapping[Setting, Points]) -> list[Check]:
+def _figure_3(points: Mapping[Setting, Points], runs: int) -> list[Check]:
     source = "[003] Fig. 3"
     checks = []
     for letters in _LETTERS:
         found = points[Setting(letters)]
         if letters != "LQL":
             rest = min(found[name].b for name in ("scan", "redist", "uniform", "consistent"))
+            # Under CCL the difference is one of the uniform hash and no noise.
+            error = 0.0 if letters == "CCL" else twice_error(_NOISE, runs)
             checks.append(
                 Check(
                     f"{letters}: b of readj over the best of the others",
                     found["readj"].b / rest,
-                    source,
-                    ceiling=1,
+                    within(source, error, runs),
+                    ceiling=1 + error,
+                    differs=_UNIFORM_COUNTS if letters == "CCL" else None,
                 )
             )
         others = [name for name in (*_THREE, "uniform") if name in found]
@@ -133,6 +170,12 @@ def _figure_3(points: Mapping[Setting, Points]) -> list[Check]:
     return [
         *checks,
         Check("LLL: m of readj over redist", lll["readj"].m / lll["redist"].m, source, floor=1),
+        Check(
+            "LLL: m of readj off the published 1.34 by",
+            abs(lll["readj"].m - _PAPER_M["readj"]),
+            within(source, twice_error(_NOISE_M, runs), runs),
+            ceiling=twice_error(_NOISE_M, runs),
+        ),
         Check("most m of uniform over settings", most, source, floor=8),
         Check(
             "LQL: b of computation with redist", points[Setting("LQL")]["redist"].each[1], source, floor=30
@@ -164,8 +207,9 @@ def _figure_4(points: Mapping[Setting, Points], extent: Extent) -> list[Check]:
     ]
 
 
-def _figure_6(points: Mapping[Setting, Points]) -> list[Check]:
+def _figure_6(points: Mapping[Setting, Points], runs: int) -> list[Check]:
     source = "[003] Fig. 6"
+    error = twice_error(_NOISE, runs)
     grown = {s.channels: found for s, found in points.items() if s == Setting(channels=s.channels)}
     last, at_most_20 = grown[32], [found for channels, found in grown.items() if channels <= 20]
     return [
@@ -174,7 +218,7 @@ def _figure_6(points: Mapping[Setting, Points]) -> list[Check]:
         Check(
             "m of redist over all N", max(found["redist"].m for found in grown.values()), source, ceiling=1.3
         ),
-        Check("N = 32: m of scan", last["scan"].m, source, floor=3),
+        Check("N = 32: m of scan", last["scan"].m, source, floor=3, differs=_SCAN_STAYS),
         Check("N = 32: m of readj over N = 10", last["readj"].m / grown[10]["readj"].m, source, floor=1),
         Check("N = 32: b of consistent", last["consistent"].b, source, floor=2),
         Check(
@@ -183,8 +227,8 @@ def _figure_6(points: Mapping[Setting, Points]) -> list[Check]:
                 found["readj"].b / min(found[n].b for n in ("scan", "redist", "uniform", "consistent"))
                 for found in at_most_20
             ),
-            source,
-            ceiling=1,
+            within(source, error, runs),
+            ceiling=1 + error,
         ),
     ]
 

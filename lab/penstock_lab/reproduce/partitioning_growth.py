@@ -1,6 +1,10 @@
-"""How partitionings are measured ([003] §5.1): channels are added one at a time, from 1 up to N."""
+"""How partitionings are measured ([003] §5.1): channels are added one at a time, from 1 up to N.
 
-from collections.abc import Iterator
+In these experiments "readj" is the paper's Algorithm 4 as it is printed, and "readjust" is Penstock's own
+search, which a run takes under the name "readj".
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -9,16 +13,17 @@ import numpy as np
 from penstock.routing.balance import Balance, balance, loads
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
-from penstock.routing.partitionings import PARTITIONINGS, next_router
+from penstock.routing.partitionings import REGISTRY, Next
 from penstock.routing.resources import Growth
 from penstock.routing.ring import Ring
 from penstock.routing.router import Costs, Router
 from penstock.routing.threshold import Goal, counter_threshold
-from penstock_lab.algorithms.uniform import UniformHash
+from penstock_lab.algorithms import UniformHash, readj
 from penstock_lab.reproduce.zipf_keys import Population, zipf_keys
 
 __all__ = [
     "ALGORITHMS",
+    "CONSTRUCTORS",
     "Case",
     "Measured",
     "counted",
@@ -28,7 +33,9 @@ __all__ = [
     "population",
 ]
 
-ALGORITHMS = PARTITIONINGS
+_OWN = {name: each.next for name, each in REGISTRY.items() if each.next is not None}
+CONSTRUCTORS: Mapping[str, Next] = {**_OWN, "readj": readj, "readjust": _OWN["readj"]}
+ALGORITHMS = ("balanced", "uniform", "consistent", "scan", "redist", "readj", "readjust")
 
 # A lossy counter with an error of a tenth of the threshold holds keys down to that ([003] §4.1.2).
 _COUNTED = 0.1
@@ -83,7 +90,7 @@ def pairs(case: Case, algorithm: str) -> Iterator[tuple[HashPair, HashPair]]:
     pair = HashPair(np.empty(0, np.uint64), np.empty(0, np.int32), Ring(1, seed=case.ring))
     for channels in range(2, case.channels + 1):
         known = counted(keys, case.goal, channels, algorithm)
-        successor = next_router(algorithm, pair, known, channels, case.goal)
+        successor = CONSTRUCTORS[algorithm](pair, known, channels, case.goal)
         yield pair, successor
         pair = successor
 

@@ -12,6 +12,7 @@ _COLOURS = {
     "scan": "#6aa84f",
     "redist": "#3d78b4",
     "readj": "#8e5ba6",
+    "readjust": "#c9a3dc",
     "balanced": "#c0392b",
 }
 

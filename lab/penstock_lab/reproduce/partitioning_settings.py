@@ -2,13 +2,24 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import sqrt
 from statistics import fmean
 
 from penstock.routing import Goal, Resources
 from penstock_lab.reports import say
 from penstock_lab.reproduce.partitioning_growth import Case, Measured, measure, measure_growth
 
-__all__ = ["Extent", "Runs", "Setting", "full_extent", "quick_extent", "run_growth", "run_setting"]
+__all__ = [
+    "Extent",
+    "Runs",
+    "Setting",
+    "full_extent",
+    "quick_extent",
+    "run_growth",
+    "run_setting",
+    "twice_error",
+    "within",
+]
 
 
 _RINGS = 16
@@ -126,3 +137,17 @@ def run_growth(
         channels: {name: Runs(tuple(run[channels] for run in runs)) for name, runs in grown.items()}
         for channels in at
     }
+
+
+def twice_error(noise: float, runs: int) -> float:
+    """Twice the standard error of a mean of runs, one of which deviates by `noise`: what a check tolerates.
+
+    >>> twice_error(0.04, runs=16)
+    0.02
+    """
+    return 2 * noise / sqrt(runs)
+
+
+def within(source: str, error: float, runs: int) -> str:
+    """The source of a check with its tolerance, if it has one."""
+    return f"{source}, within twice the standard error of {runs} runs, {error:.3f}" if error else source

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from penstock_lab.reports.report import Check, Machine, Report
+from penstock_lab.reports.report import Check, Difference, Machine, Report
 
 MACHINE = Machine(cores=2, cpu="a processor", memory=1024, python="3.11.7", spark="4.3.0")
 
@@ -79,3 +79,31 @@ def test_without_a_value_even_a_check_that_is_not_judged_fails():
     check = Check("ratio", None, source="a promise", floor=25, unjudged="one small epoch")
     assert check.ok is False
     assert report(check).status == 1
+
+
+COPIES = Difference("the paper counts each copy", 10, 12)
+
+
+@pytest.mark.parametrize(
+    ("value", "ok", "verdict"),
+    [(30, True, "ok"), (25, True, "ok"), (12, None, "differs"), (10, None, "differs"), (9.9, False, "FAILED"),
+     (12.1, False, "FAILED"), (None, False, "FAILED"), (math.nan, False, "FAILED")],
+)  # fmt: skip
+def test_a_reason_excuses_only_the_values_that_it_explains(value, ok, verdict):
+    check = Check("ratio", value, "a paper", floor=25, differs=COPIES)
+    assert check.ok is ok
+    assert check.verdict == verdict
+    assert report(check).status == (1 if ok is False else 0)
+
+
+def test_a_difference_stands_in_json_with_the_reason_and_only_while_it_lasts():
+    told = Check("ratio", 11.0, "a paper", floor=25, differs=COPIES).as_dict()
+    assert told == {
+        "name": "ratio",
+        "value": 11.0,
+        "floor": 25,
+        "ok": None,
+        "source": "a paper",
+        "differs": "the paper counts each copy",
+    }
+    assert "differs" not in Check("ratio", 26.0, "a paper", floor=25, differs=COPIES).as_dict()

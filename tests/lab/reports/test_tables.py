@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from penstock_lab.reports.report import Check, Machine, Report
+from penstock_lab.reports.report import Check, Difference, Machine, Report
 from penstock_lab.reports.tables import emit_json, say, show
 
 REPORT = Report(
@@ -39,4 +39,13 @@ def test_a_check_that_is_not_judged_is_shown_with_the_reason():
     check = Check("ratio", 11.0, "a promise", floor=25, unjudged="one small epoch")
     show(replace(REPORT, checks=(check,)), Console(file=out, width=120))
     assert "not judged: one small epoch" in " ".join(out.getvalue().split())
+    assert "FAILED" not in out.getvalue()
+
+
+def test_a_check_that_differs_is_shown_with_the_reason():
+    out = io.StringIO()
+    known = Difference("the paper counts each copy", 10, 12)
+    check = Check("ratio", 11.0, "a paper", floor=25, differs=known)
+    show(replace(REPORT, checks=(check,)), Console(file=out, width=120))
+    assert "differs, because the paper counts each copy" in " ".join(out.getvalue().split())
     assert "FAILED" not in out.getvalue()
