@@ -63,7 +63,7 @@ def part(costs: Floats, places: Ints, channels: int) -> Ints:
     lighter ones, which come later.
 
     >>> part(np.array([5.0, 5.0, 3.0, 3.0, 2.0]), np.array([0, 0, 1, 2, 0]), 3).tolist()
-    [0, 1, 2, 2, 1]
+    [0, 1, 2, 2, 0]
     """
     places = places.copy()
     load = np.zeros(channels)
