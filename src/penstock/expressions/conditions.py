@@ -83,7 +83,8 @@ def is_total(condition: Expression, schema: Schema) -> bool:
 
     >>> from penstock.expressions.scalar import predicate
     >>> calls = Schema.parse("phone string, seconds int")
-    >>> [is_total(predicate(text, calls), calls) for text in ("seconds > 3", "60 / seconds > 3", "seconds > '3'")]
+    >>> texts = ("seconds > 3", "60 / seconds > 3", "seconds > '3'")
+    >>> [is_total(predicate(text, calls), calls) for text in texts]
     [True, False, False]
     """
     return all(_has_value(node, schema) for node in parse_scalar(condition.sql).walk())
