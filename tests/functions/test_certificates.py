@@ -47,6 +47,51 @@ def test_every_form_has_the_type_the_values_and_the_errors_of_spark(group, many)
     assert not wrong, "\n".join(wrong)
 
 
+# What is no call: literals, intervals, tests, CASE, and texts that stand for times.
+FORMS_OF_SQL = """
+    cast(1.9 as bigint)
+    cast(-7 as bigint) + bigint_0
+    cast(2.5 as double) * double_0
+    double_0 * 3.6
+    double_0 > -0.1
+    3L - int_0
+    timestamp_0 + interval 90 minutes
+    timestamp_0 - interval '2' day
+    timestamp_ntz_0 + interval 1 week
+    timestamp_0 > '2000-02-29 12:34:56.789'
+    timestamp_0 between '1970-01-01' and '2024-03-10T07:30:00'
+    timestamp_ntz_0 <= '2024-12-30'
+    date_0 = '2024-01-31'
+    date_0 in ('2000-02-29', '1970-01-01')
+    timestamp_0 <=> timestamp'1970-01-01 00:00:00'
+    date_0 > date'2000-01-01'
+    extract(week from date_0)
+    date_part('dow', date_0)
+    case int_0 when 1 then 'a' when 2 then 'b' end
+    case when int_0 > 1 then int_1 when int_0 < 0 then bigint_0 else 0.5D end
+    int_0 not in (1, 2, null)
+    string_0 not like 'a%'
+    int_0 not between 1 and 5
+    not (boolean_0 or boolean_1 and boolean_2)
+    boolean_0 and null
+    int_0 <> 0 and 10 / int_0 > 1
+    int_0 = 0 or 10 % int_0 = 1
+    int_0 is not null and cast(int_0 as tinyint) > 3
+    string_0 is null or length(string_0) > 2
+    coalesce(null, int_0, 5)
+    nullif(string_0, 'a') || 'it''s'
+    decimal_10_2__0 > 100
+    decimal_10_2__0 + 1.25
+    if(boolean_0, int_0, null)
+"""
+
+
+def test_what_is_no_call_has_the_type_the_values_and_the_errors_of_spark(many):
+    texts = [each.strip() for each in FORMS_OF_SQL.strip().splitlines()]
+    wrong = differences(texts, *many, certified=False)
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("part", [0, *(pytest.param(each, marks=pytest.mark.soak) for each in range(1, 18))])
 def test_compositions_have_the_type_the_values_and_the_errors_of_spark(part, some):
     print("seed", SEED, part)  # noqa: T201 -- a failure shows it

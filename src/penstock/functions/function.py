@@ -151,6 +151,8 @@ def has_exact_double(kind: str) -> bool:
 
 
 def _fits(given: str, wanted: str) -> bool:
+    if given == "void":
+        return wanted in {"plain", "any"}
     if wanted in GROUPS:
         return any(_fits(given, each) for each in GROUPS[wanted])
     if wanted == "decimal":

@@ -196,7 +196,8 @@ class _Translation:
             if wanted in _MOMENTS:
                 return self._moment(given, wanted)
             raise Uncertified(f"{what} has no certified translation")
-        if given.literal is not None and wanted in {"bigint", "double"} and given.type != "boolean":
+        exact = wanted == "double" or (wanted == "bigint" and types.is_integer(given.type))
+        if given.literal is not None and exact and types.is_numeric(given.type):
             return Translated(f"CAST({given.literal} AS {duck_type(wanted)})", wanted, given.literal)
         found = cast_between(given.type, wanted)
         if found is None:
