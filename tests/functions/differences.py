@@ -3,7 +3,7 @@
 from functions.values import ERROR, TYPES, channel_values, plain, raises_in_spark, spark_values
 from penstock.functions import Uncertified
 
-MOST_RAISING = 20
+MOST_RAISING = 8
 
 
 def differences(texts, frame, table, *, certified=True):

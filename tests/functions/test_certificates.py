@@ -27,12 +27,12 @@ def _given(spark, rows):
 
 @pytest.fixture(scope="module")
 def many(interpreted):
-    return _given(interpreted, 150)
+    return _given(interpreted, 120)
 
 
 @pytest.fixture(scope="module")
 def some(interpreted):
-    return _given(interpreted, 50)
+    return _given(interpreted, 25)
 
 
 @pytest.mark.parametrize("group", sorted({each.group for each in FUNCTIONS.values()} | {"cast"}))
