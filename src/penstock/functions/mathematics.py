@@ -21,7 +21,13 @@ for _names, _duck in (("floor", "floor"), ("ceil ceiling", "ceil")):
     define(
         "mathematics",
         _names,
-        Form(("double",), "bigint", f"CAST({_duck}({{0}}) AS BIGINT)", raises=True),
+        # Of NaN Spark makes 0.
+        Form(
+            ("double",),
+            "bigint",
+            f"CASE WHEN isnan({{0}}) THEN 0 ELSE CAST({_duck}({{0}}) AS BIGINT) END",
+            raises=True,
+        ),
         Form(("integer",), "bigint", "CAST({0} AS BIGINT)"),
         Form(("decimal",), _whole_decimal, f"CAST({_duck}({{0}}) AS {{type}})"),
     )

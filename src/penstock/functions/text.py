@@ -121,7 +121,8 @@ define(
     Form(
         ("string", "string", "int"),
         "string",
-        "CASE WHEN {2} = 0 THEN error('split_part counts from 1') "
+        "CASE WHEN {0} IS NULL OR {1} IS NULL OR {2} IS NULL THEN NULL "
+        "WHEN {2} = 0 THEN error('split_part counts from 1') "
         "WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END "
         "ELSE split_part({0}, {1}, {2}) END",
         raises=True,
