@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.routing import Frequencies, Goal, HashPair
-from penstock.routing.adaptation import CLOSE, Adaptation, Utility, adaptation, utility
+from penstock.routing.adaptation import CLOSE, adaptation, utility
+from penstock.routing.readjust import Swaps
 
 __all__ = ["readj"]
 
@@ -43,21 +44,8 @@ def readj(before: HashPair, known: Frequencies, channels: int, goal: Goal, turns
     return start.pair(places.astype(np.int32))
 
 
-class _Search:
-    """Algorithm 4 from its `while` on, with the names of the paper: u, v and g.
-
-    Each channel also holds a key that costs nothing, so that a move is a swap with it. These keys follow the
-    tracked ones, in the order of the channels, and never move.
-    """
-
-    def __init__(self, start: Adaptation, utility: Utility) -> None:
-        self.start, self.utility = start, utility
-        self.means = start.loads.sum(axis=1) / start.channels
-        nothing = (0, start.channels)
-        self.costs = np.pad(start.loads, ((0, 0), nothing))
-        self.state = np.pad(start.state, nothing)
-        self.shares = np.pad(start.tracked.shares, nothing)
-        self.homes = np.pad(start.homes, nothing, constant_values=-1)
+class _Search(Swaps):
+    """Algorithm 4 from its `while` on, with the names of the paper: u, v and g."""
 
     def run(self, tracked: Ints, most_turns: int) -> Ints:
         """Take the best readjustment until none lowers the penalty, or all that do have had their turns."""
@@ -69,7 +57,7 @@ class _Search:
             first, second, penalties = self._candidates(places, turns < most_turns)
             if not len(first):
                 return places[:size]
-            migration = moved + self._migration(first, second, places)
+            migration = moved + self.migration(first, second, places)
             values = self.utility(penalties, migration / self.start.ideal)
             v = _best(values, np.abs(self.shares[first] - self.shares[second]), u)
             u, moved = float(values[v]), float(migration[v])
@@ -106,15 +94,6 @@ class _Search:
         low = np.minimum(np.minimum(here, there), least[mine][:, places])
         spreads: Floats = high - low
         return spreads
-
-    def _migration(self, first: Ints, second: Ints, places: Ints) -> Floats:
-        """State that moves on account of a swap; less than 0 if keys come home (Eq. 22)."""
-        origin, to = places[first], places[second]
-        home, back = self.homes[first], self.homes[second]
-        outward = self.state[first] * ((home == origin).view(np.int8) - (home == to).view(np.int8))
-        inward = self.state[second] * ((back == to).view(np.int8) - (back == origin).view(np.int8))
-        both: Floats = outward + inward
-        return both
 
 
 def _best(values: Floats, volumes: Floats, u: float) -> int:

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from penstock.expressions import types
 from penstock.expressions.inference import type_of
+from penstock.expressions.mismatches import COMPARISONS, operands_of
 from penstock.expressions.parsing import Tree, call_name, parse_scalar
 from penstock.expressions.scalar import Expression, of_tree
 from penstock.expressions.schema import Schema
@@ -28,18 +29,6 @@ _PLAIN: Final = (
     exp.Or,
     exp.Not,
     exp.Is,
-)
-_COMPARISONS: Final = (
-    exp.EQ,
-    exp.NEQ,
-    exp.GT,
-    exp.GTE,
-    exp.LT,
-    exp.LTE,
-    exp.NullSafeEQ,
-    exp.NullSafeNEQ,
-    exp.In,
-    exp.Between,
 )
 # Expressions that need no parentheses inside another expression.
 _CLOSED: Final = (exp.Column, exp.Literal, exp.Cast, exp.Anonymous, exp.Paren)
@@ -112,8 +101,8 @@ def _meant(node: Tree, meanings: Mapping[str, str]) -> Tree:
 
 
 def _has_value(node: Tree, schema: Schema) -> bool:
-    if isinstance(node, _COMPARISONS):
-        return _comparable([type_of(each, schema) for each in _operands(node)])
+    if isinstance(node, COMPARISONS):
+        return _comparable([type_of(each, schema) for each in operands_of(node)])
     if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Neg)):
         # Integers and decimals overflow with an error, doubles do not.
         return type_of(node, schema) == "double" or _is_negative_number(node)
@@ -126,11 +115,6 @@ def _has_value(node: Tree, schema: Schema) -> bool:
 
 def _is_negative_number(node: Tree) -> bool:
     return isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
-
-
-def _operands(node: Tree) -> list[Tree]:
-    found = [node.this, *node.expressions, *(node.args.get(key) for key in ("expression", "low", "high"))]
-    return [each for each in found if each is not None]
 
 
 def _comparable(kinds: list[str | None]) -> bool:

@@ -15,10 +15,10 @@ from penstock.expressions.inference import type_of
 from penstock.expressions.parsing import Tree, render
 from penstock.expressions.schema import Schema
 
-__all__ = ["check_operands"]
+__all__ = ["COMPARISONS", "check_operands", "operands_of"]
 
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
-_COMPARISONS: Final = (
+COMPARISONS: Final = (
     exp.EQ,
     exp.NEQ,
     exp.GT,
@@ -26,8 +26,9 @@ _COMPARISONS: Final = (
     exp.LT,
     exp.LTE,
     exp.NullSafeEQ,
-    exp.Between,
+    exp.NullSafeNEQ,
     exp.In,
+    exp.Between,
 )
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _TIME: Final = re.compile(r"\s*([+-]?\d|epoch|now|today|tomorrow|yesterday).*", re.IGNORECASE)
@@ -36,13 +37,18 @@ _TIME: Final = re.compile(r"\s*([+-]?\d|epoch|now|today|tomorrow|yesterday).*", 
 def check_operands(tree: Tree, schema: Schema) -> None:
     """Raise WrongType for the first operator of the tree whose operands cannot go together."""
     for node in tree.walk():
-        if isinstance(node, (*_ARITHMETIC, *_COMPARISONS)):
+        if isinstance(node, (*_ARITHMETIC, *COMPARISONS)):
             _check(node, schema)
 
 
-def _check(node: Tree, schema: Schema) -> None:
+def operands_of(node: Tree) -> list[Tree]:
+    """The operands of an operator or a comparison."""
     found = [node.this, *node.expressions, *(node.args.get(key) for key in ("expression", "low", "high"))]
-    operands = [(each, type_of(each, schema)) for each in found if isinstance(each, exp.Expr)]
+    return [each for each in found if each is not None]
+
+
+def _check(node: Tree, schema: Schema) -> None:
+    operands = [(each, type_of(each, schema)) for each in operands_of(node)]
     families = {_family(kind) for _, kind in operands if kind is not None} - {None}
     for each, kind in operands:
         if kind == "string":

@@ -7,7 +7,15 @@ digits of the fraction where a result needs more than 38 digits.
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.functions.function import INTEGERS, Form, define, has_exact_double, precision_of, same_as_first
+from penstock.functions.function import (
+    ENDS,
+    INTEGERS,
+    Form,
+    define,
+    has_exact_double,
+    precision_of,
+    same_as_first,
+)
 
 __all__: list[str] = []
 
@@ -128,12 +136,10 @@ define(
     Form(("decimal",), _short_decimal, "abs({0})"),
 )
 
-_ENDS: Final = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
-
 
 def _unless_over(operator: str, kind: str) -> Form:
     exact = f"(CAST({{0}} AS HUGEINT) {operator} {{1}})"
-    fits = f"{exact} BETWEEN {-_ENDS[kind]} AND {_ENDS[kind] - 1}"
+    fits = f"{exact} BETWEEN {-ENDS[kind]} AND {ENDS[kind] - 1}"
     return Form((kind, kind), kind, f"CASE WHEN {fits} THEN CAST({exact} AS {{type}}) END")
 
 

@@ -7,7 +7,7 @@ cuts off the fraction, where DuckDB's own would round.
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.functions.function import INTEGERS, has_exact_double
+from penstock.functions.function import ENDS, INTEGERS, SECONDS, has_exact_double
 
 __all__ = ["CASTS", "Cast", "cast_between"]
 
@@ -22,8 +22,6 @@ class Cast:
 
 
 _PLAIN: Final = "CAST({0} AS {type})"
-_SECONDS: Final = "(epoch_us({0}) - ((epoch_us({0}) % 1000000) + 1000000) % 1000000) // 1000000"
-_ENDS: Final = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 _TRUNCATED: Final = (
     "CASE WHEN isnan({{0}}) OR trunc({{0}}) >= {end} OR trunc({{0}}) < -{end} "
     "THEN error('out of range') ELSE CAST(trunc({{0}}) AS {{type}}) END"
@@ -42,7 +40,7 @@ CASTS: Final[dict[tuple[str, str], Cast]] = {
     ("timestamp", "date"): Cast(_PLAIN, zoned=True),
     ("timestamp", "string"): Cast(_PLAIN, zoned=True),
     ("timestamp", "timestamp_ntz"): Cast("{0}", zoned=True),
-    ("timestamp", "bigint"): Cast(_SECONDS),
+    ("timestamp", "bigint"): Cast(SECONDS),
     ("timestamp_ntz", "date"): Cast(_PLAIN),
     ("timestamp_ntz", "string"): Cast(_PLAIN),
     ("timestamp_ntz", "timestamp"): Cast("{0}", zoned=True),
@@ -58,7 +56,7 @@ CASTS: Final[dict[tuple[str, str], Cast]] = {
     **{(given, "string"): Cast(_PLAIN) for given in INTEGERS},
     **{(given, "boolean"): Cast("{0} <> 0") for given in INTEGERS},
     **{("boolean", wanted): Cast(_PLAIN) for wanted in INTEGERS},
-    **{("double", wanted): Cast(_TRUNCATED.format(end=end), raises=True) for wanted, end in _ENDS.items()},
+    **{("double", wanted): Cast(_TRUNCATED.format(end=end), raises=True) for wanted, end in ENDS.items()},
 }
 
 

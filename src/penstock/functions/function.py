@@ -12,9 +12,11 @@ from typing import Final, Literal
 from penstock.expressions import types
 
 __all__ = [
+    "ENDS",
     "FUNCTIONS",
     "GROUPS",
     "INTEGERS",
+    "SECONDS",
     "Form",
     "Function",
     "Order",
@@ -25,6 +27,10 @@ __all__ = [
 ]
 
 INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
+ENDS: Final = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
+"""The first number that is too large for a type; the least that fits is its negative."""
+SECONDS: Final = "(epoch_us({0}) - ((epoch_us({0}) % 1000000) + 1000000) % 1000000) // 1000000"
+"""The whole seconds of a time, towards the past."""
 GROUPS: Final = {
     "integer": INTEGERS,
     "real": (*INTEGERS, "float", "double", "decimal"),

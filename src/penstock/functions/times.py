@@ -4,7 +4,7 @@ DuckDB gets timestamps without a zone, as the time in UTC. In a session of anoth
 not certified, and Spark evaluates them.
 """
 
-from penstock.functions.function import Form, define
+from penstock.functions.function import SECONDS, Form, define
 
 __all__: list[str] = []
 
@@ -53,10 +53,7 @@ define(
     "unix_millis",
     Form(_CLOCK, "bigint", "(epoch_us({0}) - ((epoch_us({0}) % 1000) + 1000) % 1000) // 1000"),
 )
-_SECONDS = Form(
-    _CLOCK, "bigint", "(epoch_us({0}) - ((epoch_us({0}) % 1000000) + 1000000) % 1000000) // 1000000"
-)
-define("time", "unix_seconds", _SECONDS)
+define("time", "unix_seconds", Form(_CLOCK, "bigint", SECONDS))
 # Towards 1970, not towards the past.
 define("time", "unix_timestamp to_unix_timestamp", Form(_CLOCK, "bigint", "epoch_us({0}) // 1000000"))
 define("time", "timestamp_micros", Form(("bigint",), "timestamp", "make_timestamp({0})"))

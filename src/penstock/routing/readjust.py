@@ -16,7 +16,7 @@ from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.threshold import Goal
 
-__all__ = ["readjust"]
+__all__ = ["Swaps", "readjust"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -72,8 +72,8 @@ class _Tried:
     spreads: list[Floats]
 
 
-class _Search:
-    """The search from one placement to another by the best swap at each step.
+class Swaps:
+    """Keys that may change their channels, and what a swap of two of them moves.
 
     Each channel also holds a key that costs nothing, so that a move is a swap with it. These keys follow the
     tracked ones, in the order of the channels, and never move.
@@ -87,6 +87,19 @@ class _Search:
         self.state = np.pad(start.state, nothing)
         self.shares = np.pad(start.tracked.shares, nothing)
         self.homes = np.pad(start.homes, nothing, constant_values=-1)
+
+    def migration(self, first: Ints, second: Ints, places: Ints) -> Floats:
+        """State that moves on account of a swap; less than 0 if keys come home (Eq. 22)."""
+        origin, to = places[first], places[second]
+        home, back = self.homes[first], self.homes[second]
+        outward = self.state[first] * ((home == origin).view(np.int8) - (home == to).view(np.int8))
+        inward = self.state[second] * ((back == to).view(np.int8) - (back == origin).view(np.int8))
+        both: Floats = outward + inward
+        return both
+
+
+class _Search(Swaps):
+    """The search from one placement to another by the best swap at each step."""
 
     def run(self, tracked: Ints) -> Ints:
         """Take the swap with the greatest gain until none evens the load."""
@@ -162,7 +175,7 @@ class _Search:
         """
         if not len(first):
             return None
-        migration = self._migration(first, second, places)
+        migration = self.migration(first, second, places)
         values = self.utility(penalties, (moved + migration) / self.start.ideal)
         gains = (now - values) / np.abs(self.shares[first] - self.shares[second])
         greatest = gains.max()
@@ -179,7 +192,7 @@ class _Search:
         if not len(counts):
             return None
         best = counts[squares[counts].argmin()]
-        migration = self._migration(first[best : best + 1], second[best : best + 1], places)
+        migration = self.migration(first[best : best + 1], second[best : best + 1], places)
         return _Swap(int(first[best]), int(second[best]), float(migration[0]), -float(squares[best]))
 
     def _squares(self, first: Ints, second: Ints, places: Ints, load: Floats) -> Floats:
@@ -189,15 +202,6 @@ class _Search:
             delta = (costs[first] - costs[second]) / mean
             added += delta * (delta - (row[places[first]] - row[places[second]]) / mean)
         return added
-
-    def _migration(self, first: Ints, second: Ints, places: Ints) -> Floats:
-        """State that moves on account of a swap; less than 0 if keys come home (Eq. 22)."""
-        origin, to = places[first], places[second]
-        home, back = self.homes[first], self.homes[second]
-        outward = self.state[first] * ((home == origin).view(np.int8) - (home == to).view(np.int8))
-        inward = self.state[second] * ((back == to).view(np.int8) - (back == origin).view(np.int8))
-        both: Floats = outward + inward
-        return both
 
 
 def _others(row: Floats, channel: int) -> tuple[Floats, Floats]:
