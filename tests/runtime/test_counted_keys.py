@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.control.rescale import Rescale
 from penstock.operators.exchange import Form
 from penstock.routing import PARTITIONINGS, Resources, first_router
 from penstock.routing.spark_hash import spark_hash
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.rescale.frequent_keys import FrequentKeys, count_keys
-from penstock.runtime.rescale.requests import Rescale, Rescaling
+from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
 from penstock.state.storage import Location
 from penstock_lab.workloads import draw, zipf_shares

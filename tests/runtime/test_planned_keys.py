@@ -5,12 +5,13 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from penstock.control.rescale import Rescale
+from penstock.control.sub_keys import SplitKey, SubKeyPlan
 from penstock.operators.exchange import Form
 from penstock.routing import Goal, Resources, Spread, counter_threshold, first_router
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.rescale.frequent_keys import FrequentKeys, KeyCounts
-from penstock.runtime.rescale.requests import Rescale, Rescaling
-from penstock.runtime.rescale.sub_keys import SplitKey, SubKeyPlan
+from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
 from penstock.sketches.splitmix import splitmix64
 from penstock.state.storage import Location

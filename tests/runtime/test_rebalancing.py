@@ -1,8 +1,8 @@
 import pytest
 
 import penstock as ps
+from penstock.control.observation import most_over_least
 from penstock.errors import BadRescale
-from penstock.runtime.observation import most_over_least
 
 
 def seen(epoch, *tuples, moving=False):

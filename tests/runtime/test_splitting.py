@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.control.sub_keys import MOST_SPLIT, SplitKey, SubKeyPlan, plan_sub_keys
 from penstock.routing import Frequencies
 from penstock.runtime.records import EpochPlan, StagePlan
 from penstock.runtime.rescale.frequent_keys import KeyCounts
 from penstock.runtime.rescale.splitting import Splitting
-from penstock.runtime.rescale.sub_keys import MOST_SPLIT, SplitKey, SubKeyPlan, plan_sub_keys
 from penstock.runtime.spark.forming import Formed
 from penstock.runtime.stage import Receipt, channel_work
 from penstock_lab.workloads import zipf_shares

@@ -8,7 +8,7 @@ import pytest
 
 import penstock as ps
 from oracle import Shape, windows
-from penstock.runtime.rescale.requests import Rescale
+from penstock.control.rescale import Rescale
 from penstock_lab.workloads import draw, zipf_shares
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)

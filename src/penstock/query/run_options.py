@@ -7,8 +7,9 @@ from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from penstock.checks import flag, one_of, path_text, printable, session_or_none, short, whole_number
 from penstock.connect import ParquetSink, Sink
-from penstock.connect.checks import flag, one_of, path_text, printable, session_or_none, short, whole_number
+from penstock.control.rescale import MOST_CHANNELS
 from penstock.errors import BadOption, BadRouting, BadSink
 from penstock.routing import PARTITIONINGS, Resources
 
@@ -43,9 +44,6 @@ PartitioningName = Literal["balanced", "uniform", "consistent", "scan", "redist"
 
 MOST_MOVED: Final = 512 * 2**20
 """The default of the most bytes of a stage's state that an epoch moves."""
-
-MOST_CHANNELS: Final = 1024
-"""The most channels that a stage can have."""
 
 KEPT_EPOCHS: Final = 3
 """The default of the number of last epochs that a checkpoint keeps."""

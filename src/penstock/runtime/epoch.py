@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from penstock.connect import EpochId, EpochTaken
 from penstock.connect.results import Output
 from penstock.connect.sinks.parquet import ParquetFiles
+from penstock.control.observation import Moved
 from penstock.durable import Purpose
 from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Advance, Seen
@@ -25,7 +26,7 @@ from penstock.runtime.epoch_input import EpochInput, StageFiles, StreamSeen
 from penstock.runtime.frontier import Frontier, Merging, merged
 from penstock.runtime.graph import Graph
 from penstock.runtime.progress import Phases
-from penstock.runtime.records import Counts, EpochPlan, Manifest, Moved, StageRecord
+from penstock.runtime.records import Counts, EpochPlan, Manifest, StageRecord
 from penstock.runtime.refusals import RefusalSetup
 from penstock.runtime.rescale.moving import Moving, relocated
 from penstock.runtime.rescale.requests import Rescaling

@@ -11,19 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connect import EpochId, EpochTaken
+from penstock.control.observation import Observation, StageChannels
 from penstock.errors import DamagedCheckpoint, LostCheckpoint
 from penstock.query import Stream
 from penstock.runtime.epoch import Epoch, RunSetup
 from penstock.runtime.epoch_input import EpochInput
-from penstock.runtime.observation import (
-    Decision,
-    Observation,
-    Policy,
-    StageChannels,
-    decided,
-    epoch_progress,
-    stage_channels,
-)
+from penstock.runtime.observation import Decision, Policy, decided, epoch_progress, stage_channels
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases
 from penstock.runtime.records import Manifest

@@ -1,105 +1,28 @@
 """What a run reports about its channels: rows, cost, state and keys of each, and how even they are."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from penstock.compile import is_single
+from penstock.control.observation import (
+    ChannelLoad,
+    Moved,
+    Observation,
+    StageChannels,
+    TrackedKey,
+    most_over_least,
+)
+from penstock.control.rescale import Rescale
 from penstock.routing import Frequencies, Resources, Spread
-from penstock.runtime.progress import EpochProgress, StageProgress, instant, shown_bytes, shown_seconds
-from penstock.runtime.records import Manifest, Moved, StagePlan, StageRecord
-from penstock.runtime.rescale.requests import Rescale, Rescaling
+from penstock.runtime.progress import EpochProgress, StageProgress
+from penstock.runtime.records import Manifest, StagePlan, StageRecord
+from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.stage import Receipt, StageRunner, channel_work
+from penstock.shown import instant, shown_bytes, shown_seconds
 
-__all__ = [
-    "ChannelLoad",
-    "Decision",
-    "Observation",
-    "Policy",
-    "StageChannels",
-    "TrackedKey",
-    "epoch_progress",
-    "most_over_least",
-    "stage_channels",
-]
-
-
-@dataclass(frozen=True, repr=False)
-class ChannelLoad:
-    """One channel in the last epoch: its tuples, busy seconds and keys, and the state it keeps."""
-
-    channel: int
-    tuples: int
-    seconds: float
-    keys: int
-    state_rows: int
-    state_bytes: int
-
-    def __repr__(self) -> str:
-        # Numbers have a fixed usual width, so that the channels of a stage read as a table.
-        return (
-            f"channel {self.channel:>3}: {self.tuples:>9,} tuples, {shown_seconds(self.seconds):>8}, "
-            f"{self.keys:>7,} keys, state {self.state_rows:>9,} rows, {shown_bytes(self.state_bytes):>8}"
-        )
-
-
-@dataclass(frozen=True, repr=False)
-class TrackedKey:
-    """A frequent key: its hash, its share of all tuples, and its channel (None if it is on a grid)."""
-
-    hash: int
-    share: float
-    channel: int | None
-
-    def __repr__(self) -> str:
-        place = "spread" if self.channel is None else f"channel {self.channel}"
-        return f"key {self.hash & 0xFFFF_FFFF_FFFF_FFFF:016x}: {self.share:.1%} of tuples, {place}"
-
-
-@dataclass(frozen=True, repr=False)
-class StageChannels:
-    """The channels of a stage, and most over least load of state, computation and communication.
-
-    `imbalance` is r_k of [003] and `tolerated` the alpha_k that the partitioning aims at. `moving` says that
-    a rescale is in progress, and `target` is the number of channels that it leads to. A stage without a key
-    to partition its state by is not `rescalable`.
-    """
-
-    stage: int
-    name: str
-    partitioning: str
-    target: int
-    channels: tuple[ChannelLoad, ...]
-    imbalance: tuple[float, float, float]
-    tolerated: tuple[float, float, float]
-    tracked: tuple[TrackedKey, ...]
-    moving: bool = False
-    rescalable: bool = True
-
-    def __repr__(self) -> str:
-        uneven = ", ".join(
-            f"{what} {ratio:.2f}"
-            for what, ratio in zip(("state", "time", "tuples"), self.imbalance, strict=True)
-        )
-        going = f", moving to {self.target}" if self.moving else ""
-        head = (
-            f"stage {self.stage}, {self.name}: {len(self.channels)} channels, {self.partitioning}{going}; "
-            f"most over least: {uneven}"
-        )
-        return "\n  ".join([head, *map(repr, self.channels)])
-
-
-@dataclass(frozen=True, repr=False)
-class Observation:
-    """What a policy sees after an epoch: its number, and the channels of every stage."""
-
-    epoch: int
-    stages: tuple[StageChannels, ...]
-
-    def __repr__(self) -> str:
-        return "\n".join([f"after epoch {self.epoch:,}:", *map(repr, self.stages)])
+__all__ = ["Decision", "Policy", "decided", "epoch_progress", "stage_channels"]
 
 
 Policy = Callable[[Observation], Iterable[Rescale]]
@@ -145,18 +68,6 @@ def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale])
             )
         )
     return found
-
-
-def most_over_least(loads: Sequence[float]) -> float:
-    """How uneven loads are: 1 if equal, infinite if a channel has none while others do.
-
-    >>> most_over_least([2, 3]), most_over_least([0, 0]), most_over_least([0, 1])
-    (1.5, 1.0, inf)
-    """
-    most, least = max(loads, default=0), min(loads, default=0)
-    if not most:
-        return 1.0
-    return most / least if least else math.inf
 
 
 _MOST_SHOWN = 64  # tracked keys

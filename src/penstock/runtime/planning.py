@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.connect import EpochId
+from penstock.control.rescale import Rescale
+from penstock.control.sub_keys import SubKeyPlan
 from penstock.operators.exchange import Form
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph
 from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
-from penstock.runtime.rescale.requests import Rescale, Rescaling
+from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import Splits
-from penstock.runtime.rescale.sub_keys import SubKeyPlan
 from penstock.runtime.stage import StageRunner, hosted_by
 
 __all__ = ["Planner"]

@@ -4,12 +4,14 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol, Self
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
+
+from penstock.shown import shown_bytes, shown_seconds, shown_time
 
 __all__ = [
     "ChannelWork",
@@ -17,44 +19,8 @@ __all__ = [
     "LiveLine",
     "Phases",
     "StageProgress",
-    "instant",
     "line",
-    "shown_bytes",
-    "shown_seconds",
-    "shown_time",
 ]
-
-
-def shown_bytes(size: float) -> str:
-    """A size with its unit.
-
-    >>> shown_bytes(0), shown_bytes(1_234_000), shown_bytes(8e13)
-    ('0 B', '1.2 MB', '80,000.0 GB')
-    """
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= factor:
-            return f"{size / factor:,.1f} {unit}"
-    return f"{size:.0f} B"
-
-
-def shown_seconds(seconds: float) -> str:
-    """A duration with the unit that fits it.
-
-    >>> shown_seconds(1.234), shown_seconds(0.0123), shown_seconds(2.5e-6)
-    ('1.23 s', '12.3 ms', '2.5 µs')
-    """
-    if seconds >= 1 or not seconds:
-        return f"{seconds:,.2f} s"
-    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
-
-
-def shown_time(time: datetime | None) -> str:
-    """An event time to the second, or "none yet".
-
-    >>> shown_time(datetime(2024, 1, 1, 12, tzinfo=UTC)), shown_time(None)
-    ('2024-01-01 12:00:00', 'none yet')
-    """
-    return "none yet" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,16 +109,6 @@ class EpochProgress:
 
 def _warned(warnings: tuple[str, ...]) -> str:
     return "".join(f"; warning: {each}" for each in warnings)
-
-
-def instant(microseconds: int | None) -> datetime | None:
-    """A time of the frontier as a datetime; None if it is outside the range of datetime."""
-    if microseconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(microseconds / 1e6, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 class Phases:

@@ -5,15 +5,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from penstock.connect import EpochId
+from penstock.control.observation import Moved
+from penstock.control.sub_keys import SubKeyPlan
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import StagePosition
 from penstock.routing import Spread
 from penstock.runtime.frontier import Frontier
 from penstock.runtime.rescale.frequent_keys import KeyCounts
-from penstock.runtime.rescale.sub_keys import SubKeyPlan
 from penstock.state.segments import Segment
 
-__all__ = ["Counts", "EpochPlan", "Manifest", "Moved", "StagePlan", "StageRecord"]
+__all__ = ["Counts", "EpochPlan", "Manifest", "StagePlan", "StageRecord"]
 
 
 @dataclass(frozen=True)
@@ -121,24 +122,6 @@ class StageRecord:
             keys=KeyCounts.from_json(value.pop("keys")),
             **value,
         )
-
-
-@dataclass(frozen=True)
-class Moved:
-    """State of a stage and those in its channels that moved to other channels at the start of an epoch.
-
-    `before` and `after` are numbers of channels. `left` is what later epochs have to move: the share of
-    cells and table keys that are not yet where the target router has them.
-    """
-
-    stage: int
-    before: int
-    after: int
-    rows: int = 0
-    keys: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
-    left: float = 0.0
 
 
 @dataclass(frozen=True)

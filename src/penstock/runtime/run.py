@@ -16,12 +16,13 @@ from typing import Any, Self
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.control.observation import StageChannels
+from penstock.control.rescale import Rescale
 from penstock.query import PartitioningName
 from penstock.runtime.epochs import Epochs
-from penstock.runtime.observation import Decision, StageChannels
+from penstock.runtime.observation import Decision
 from penstock.runtime.progress import EpochProgress, LiveLine
 from penstock.runtime.records import Counts
-from penstock.runtime.rescale.requests import Rescale
 from penstock.runtime.spark.failures import raised
 
 __all__ = ["HISTORY", "Rescaled", "Run"]

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.connect.checks import whole_number
+from penstock.checks import whole_number
 from penstock.connect.results import EpochId, Results
 from penstock.connect.sink import Delivery, Sink, SinkContext
 from penstock.errors import BadSink

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock import durable
-from penstock.connect.checks import path_text, printable
+from penstock.checks import path_text, printable
 from penstock.connect.results import EpochId, ResultFormat, Results
 from penstock.connect.sink import Begins, Delivery, Sink, SinkContext
 from penstock.durable import Purpose

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar, Final
 from uuid import uuid4
 
-from penstock.connect.checks import flag, one_of, path_text
+from penstock.checks import flag, one_of, path_text
 from penstock.connect.results import EpochId, Output, ResultFormat, Results
 from penstock.connect.sink import Begins, Delivery, Sink, SinkContext
 from penstock.durable import Purpose

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from penstock.connect.checks import short
+from penstock.checks import short
 from penstock.errors import BadSource
 from penstock.expressions.schema import Schema, quoted
 from penstock.state.storage import Location

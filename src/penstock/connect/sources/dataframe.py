@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.connect.checks import flag
+from penstock.checks import flag
 from penstock.connect.source import Source, SourceContext
 from penstock.errors import BadSource
 

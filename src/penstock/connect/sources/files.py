@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from penstock.connect.checks import flag, path_text, short, whole_number
+from penstock.checks import flag, path_text, short, whole_number
 from penstock.connect.source import CORRUPT, REASON, EpochTaken, Source, SourceContext
 from penstock.connect.sources.csv_headers import CsvHeader, grouped
 from penstock.errors import BadSource

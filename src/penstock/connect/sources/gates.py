@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from penstock.connect.checks import printable, short, whole_number
+from penstock.checks import printable, short, whole_number
 from penstock.connect.source import EpochTaken, Source, SourceContext
 from penstock.errors import BadSource
 from penstock.expressions.durations import microseconds

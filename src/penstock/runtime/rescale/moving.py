@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from penstock.control.observation import Moved
 from penstock.operators.kernel import Kernel
 from penstock.routing import shaped_grid
-from penstock.runtime.records import Moved, StagePlan, StageRecord
+from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.routers import Routers
 from penstock.runtime.spark.channels import move_state
 from penstock.runtime.stage import StageRunner

@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from penstock.control.observation import Observation, StageChannels
+from penstock.control.rescale import Rescale
 from penstock.errors import BadRescale
-from penstock.runtime.observation import Observation, Policy, StageChannels
-from penstock.runtime.rescale.requests import Rescale
+from penstock.runtime.observation import Policy
 
 __all__ = ["RebalanceWhen", "guarded", "rebalance_when"]
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from penstock.compile import is_single
-from penstock.connect.checks import one_of, printable, whole_number
+from penstock.control.rescale import Rescale
 from penstock.errors import BadRescale
 from penstock.operators.exchange import Form
-from penstock.query import MOST_CHANNELS
 from penstock.routing import (
-    PARTITIONINGS,
     Frequencies,
     Goal,
     Resources,
@@ -31,32 +29,7 @@ from penstock.runtime.rescale.frequent_keys import FrequentKeys
 from penstock.runtime.routers import Routers
 from penstock.runtime.stage import StageRunner
 
-__all__ = ["Rescale", "Rescaling"]
-
-_MOST_STAGE = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Rescale:
-    """A request: a number of channels for a stage, a partitioning (default: as before) and a reason.
-
-    >>> Rescale(0, 8)
-    Rescale(stage=0, channels=8, partitioning=None, reason='asked for')
-    """
-
-    stage: int
-    channels: int
-    partitioning: str | None = None
-    reason: str = "asked for"
-
-    def __post_init__(self) -> None:
-        """Check what needs no run, so that a policy fails where it makes the request."""
-        for name, least, most in (("stage", 0, _MOST_STAGE), ("channels", 1, MOST_CHANNELS)):
-            given = whole_number(name, getattr(self, name), least, most, BadRescale)
-            object.__setattr__(self, name, given)
-        if self.partitioning is not None:
-            one_of("partitioning", self.partitioning, PARTITIONINGS, BadRescale)
-        printable("reason", self.reason, BadRescale, longest=1000)
+__all__ = ["Rescaling"]
 
 
 @dataclass

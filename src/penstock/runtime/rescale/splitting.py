@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.control.sub_keys import SubKeyPlan, plan_sub_keys
 from penstock.routing import Frequencies
 from penstock.runtime.observation import Decision
 from penstock.runtime.records import Manifest, StagePlan
-from penstock.runtime.rescale.sub_keys import SubKeyPlan, plan_sub_keys
 from penstock.runtime.stage import Receipt, StageRunner
 
 __all__ = ["Splits", "Splitting", "splits_decided"]

@@ -1,0 +1,251 @@
+"""What a run tells its policies after an epoch: instants, and rows, cost, state and keys of every channel.
+
+All of it is plain data of this epoch and of no other. A recorded observation reads back as the one that the
+run acted on, so a replay decides what the run decided.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from penstock.control.sub_keys import SubKeyPlan
+from penstock.routing import Copied, Frequencies, Growth, Resources, Spread
+from penstock.shown import shown_bytes, shown_seconds
+
+__all__ = [
+    "ChannelLoad",
+    "KnownKeys",
+    "Moved",
+    "Observation",
+    "StageChannels",
+    "TrackedKey",
+    "most_over_least",
+]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """State of a stage and those in its channels that moved to other channels at the start of an epoch.
+
+    `before` and `after` are numbers of channels. `left` is what later epochs have to move: the share of
+    cells and table keys that are not yet where the target router has them.
+    """
+
+    stage: int
+    before: int
+    after: int
+    rows: int = 0
+    keys: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    left: float = 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class ChannelLoad:
+    """One channel in an epoch: its tuples, busy seconds and keys, and the state it keeps.
+
+    `rows` are what came over the exchange, and represent `tuples`. If hot keys are split into sub-keys,
+    tuples and seconds are those that the channel formed itself, whichever channel keeps the keys.
+    """
+
+    channel: int
+    tuples: int
+    seconds: float
+    keys: int
+    state_rows: int
+    state_bytes: int
+    rows: int = 0
+    cpu_seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        # Numbers have a fixed usual width, so that the channels of a stage read as a table.
+        return (
+            f"channel {self.channel:>3}: {self.tuples:>9,} tuples, {shown_seconds(self.seconds):>8}, "
+            f"{self.keys:>7,} keys, state {self.state_rows:>9,} rows, {shown_bytes(self.state_bytes):>8}"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class TrackedKey:
+    """A frequent key: its hash, its share of all tuples, and its channel (None if it is on a grid)."""
+
+    hash: int
+    share: float
+    channel: int | None
+
+    def __repr__(self) -> str:
+        place = "spread" if self.channel is None else f"channel {self.channel}"
+        return f"key {self.hash & 0xFFFF_FFFF_FFFF_FFFF:016x}: {self.share:.1%} of tuples, {place}"
+
+
+@dataclass(frozen=True)
+class KnownKeys:
+    """The frequent keys over the last epochs: signed hashes, and the share of tuples of each, the most first.
+
+    An operator over pairs also has the shares of each side's own tuples, in the order of the hashes, and how
+    many tuples each side had. `texts` are some of the keys in readable form.
+    """
+
+    hashes: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
+    sides: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    rates: tuple[float, float] = (0.0, 0.0)
+    texts: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "KnownKeys":
+        """The keys from their plain values."""
+        left, right = value["sides"]
+        one, other = value["rates"]
+        return cls(
+            tuple(value["hashes"]),
+            tuple(value["shares"]),
+            (tuple(left), tuple(right)),
+            (one, other),
+            {int(key): text for key, text in value["texts"].items()},
+        )
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """The keys as routers take them."""
+        return Frequencies(np.array(self.hashes, np.int64).view(np.uint64), np.array(self.shares, np.float64))
+
+
+@dataclass(frozen=True, repr=False)
+class StageChannels:
+    """The channels of a stage, and most over least load of state, computation and communication.
+
+    `imbalance` is r_k of [003] and `tolerated` the alpha_k that the partitioning aims at. `moving` says that
+    a rescale is in progress, and `target` is the number of channels that it leads to. A stage without a key
+    to partition its state by is not `rescalable`.
+
+    For policies that plan: the name of the `router` in force and the form in which rows reach the channels;
+    the `resources` of its operator in that form and `sigma`; the keys that are `known` and an estimate of how
+    many there are (`domain`); the hot keys that lie on grids (`spread`) or are split (`sub_keys`), and what
+    the operator allows: rows of a hot key formed in several channels (`splits`), rows copied over a grid
+    (`copied`). `moved` is what this epoch moved.
+    """
+
+    stage: int
+    name: str
+    partitioning: str
+    target: int
+    channels: tuple[ChannelLoad, ...]
+    imbalance: tuple[float, float, float]
+    tolerated: tuple[float, float, float]
+    tracked: tuple[TrackedKey, ...]
+    moving: bool = False
+    rescalable: bool = True
+    router: str = ""
+    form: str = "rows"
+    resources: Resources | None = None
+    sigma: float = 0.1
+    known: KnownKeys = field(default_factory=KnownKeys)
+    domain: int = 1
+    spread: Spread | None = None
+    sub_keys: SubKeyPlan | None = None
+    splits: bool = False
+    copied: Copied = "neither"
+    moved: Moved | None = None
+
+    def __repr__(self) -> str:
+        uneven = ", ".join(
+            f"{what} {ratio:.2f}"
+            for what, ratio in zip(("state", "time", "tuples"), self.imbalance, strict=True)
+        )
+        going = f", moving to {self.target}" if self.moving else ""
+        head = (
+            f"stage {self.stage}, {self.name}: {len(self.channels)} channels, {self.partitioning}{going}; "
+            f"most over least: {uneven}"
+        )
+        return "\n  ".join([head, *map(repr, self.channels)])
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "StageChannels":
+        """The channels of a stage from their plain values."""
+        given = dict(value)
+        resources, spread, split, moved = (
+            given.pop(each) for each in ("resources", "spread", "sub_keys", "moved")
+        )
+        state, time, tuples = given.pop("imbalance")
+        tolerated = given.pop("tolerated")
+        return cls(
+            **given
+            | {"known": KnownKeys.from_json(given["known"])}
+            | {"channels": tuple(ChannelLoad(**each) for each in given["channels"])}
+            | {"tracked": tuple(TrackedKey(**each) for each in given["tracked"])},
+            imbalance=(_number(state), _number(time), _number(tuples)),
+            tolerated=(tolerated[0], tolerated[1], tolerated[2]),
+            resources=None if resources is None else _resources(resources),
+            spread=None if spread is None else Spread.from_json(spread),
+            sub_keys=None if split is None else SubKeyPlan.from_json(split),
+            moved=None if moved is None else Moved(**moved),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Observation:
+    """What a policy sees after an epoch: its number, and the channels of every stage.
+
+    Instants are in seconds since 1970: when the rows of the epoch had `arrived` (were offered to it), when it
+    was planned and `started`, when its stages had `ended`, and when it was `committed`. `slots` is the number
+    of tasks that can run at a time; `rows` is the number of tuples of the epoch.
+    """
+
+    epoch: int
+    stages: tuple[StageChannels, ...]
+    arrived: float = 0.0
+    started: float = 0.0
+    ended: float = 0.0
+    committed: float = 0.0
+    slots: int = 1
+    rows: int = 0
+
+    def __repr__(self) -> str:
+        return "\n".join([f"after epoch {self.epoch:,}:", *map(repr, self.stages)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that JSON can hold; an infinite imbalance becomes null."""
+        finite = tuple(
+            replace(each, imbalance=tuple(_finite(ratio) for ratio in each.imbalance))  # type: ignore[arg-type]
+            for each in self.stages
+        )
+        return asdict(replace(self, stages=finite))
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Observation":
+        """The observation from its plain values."""
+        stages = tuple(StageChannels.from_json(each) for each in value["stages"])
+        return cls(**{**value, "stages": stages})
+
+
+def most_over_least(loads: Sequence[float]) -> float:
+    """How uneven loads are: 1 if equal, infinite if a channel has none while others do.
+
+    >>> most_over_least([2, 3]), most_over_least([0, 0]), most_over_least([0, 1])
+    (1.5, 1.0, inf)
+    """
+    most, least = max(loads, default=0), min(loads, default=0)
+    if not most:
+        return 1.0
+    return most / least if least else math.inf
+
+
+def _finite(ratio: float) -> float | None:
+    return ratio if math.isfinite(ratio) else None
+
+
+def _number(ratio: float | None) -> float:
+    return math.inf if ratio is None else ratio
+
+
+def _resources(value: Mapping[str, Any]) -> Resources:
+    one, two, three = value["tolerances"]
+    state, computation, communication = (
+        Growth(value[each]) for each in ("state", "computation", "communication")
+    )
+    return Resources(state, computation, communication, (one, two, three))
