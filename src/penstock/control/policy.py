@@ -1,7 +1,7 @@
 """The one shape of every policy: it observes, it decides, and its state survives a restart.
 
-A policy has no clock and does no I/O: instants come with what it observes and with `decide`, so that a run can
-be replayed under another policy, and the same observations always give the same decisions.
+A policy has no clock and does no I/O: instants come with what it observes and with `decide`, so that a run
+can be replayed under another policy, and the same observations always give the same decisions.
 """
 
 from collections.abc import Mapping, Sequence
