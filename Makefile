@@ -30,6 +30,7 @@ bench: $(READY)
 	$(BIN)/penstock bench splits
 	$(BIN)/penstock bench operators
 	$(BIN)/penstock bench process
+	$(BIN)/penstock bench skew
 	$(BIN)/penstock bench rescale
 	$(BIN)/penstock bench gates
 	$(BIN)/penstock reproduce all --plots figures

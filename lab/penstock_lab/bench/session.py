@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from penstock.runtime.spark.session import SETTINGS, settings, spark_session
 from penstock_lab.reports.machine import cores, this_machine
 
-__all__ = ["measuring_session", "settings", "stock_settings", "tuned_settings"]
+__all__ = ["measuring_session", "settings", "slotted_session", "stock_settings", "tuned_settings"]
 
 _JAVA = "spark.driver.extraJavaOptions"
 _STOCK_CHECKPOINTS = {
@@ -22,10 +22,19 @@ def measuring_session(*, quick: bool = False) -> SparkSession:
     the heap cannot be changed once the JVM runs. In a `quick` measurement the JVM runs without its
     optimising compiler, which would take half of all processor time and not pay off before the end.
     """
+    return spark_session(settings=_chosen(quick=quick))
+
+
+def slotted_session(slots: int, *, quick: bool = False) -> SparkSession:
+    """The active session, or one with this number of task slots, whatever the number of cores."""
+    return spark_session(f"local[{slots}]", _chosen(quick=quick))
+
+
+def _chosen(*, quick: bool) -> dict[str, str]:
     chosen = {"spark.driver.memory": f"{this_machine().memory // 2}m"}
     if quick:
         chosen[_JAVA] = f"{SETTINGS[_JAVA]} -XX:TieredStopAtLevel=1"
-    return spark_session(settings=chosen)
+    return chosen
 
 
 def stock_settings() -> dict[str, str]:

@@ -142,6 +142,25 @@ def migration(
 
 
 @bench.command()
+def skew(
+    *,
+    keys: Annotated[
+        Path | None, typer.Option(help="Also run over real keys, one whole number a line, as they arrived.")
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what a run that nobody touches does about hot keys that come and go.
+
+    Example: penstock bench skew --keys keys.txt.gz --json > skew.json
+    """
+    from penstock_lab.bench.hot_sets import skew as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(seed=seed, quick=quick, keys=keys), json=json)
+
+
+@bench.command()
 def rescale(
     *,
     state_mb: Annotated[int, typer.Option(min=1, help="Megabytes of keyed state.")] = 1024,
