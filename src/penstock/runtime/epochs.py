@@ -28,7 +28,7 @@ from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import marked
 from penstock.runtime.spark.offsets import SourceNote, SparkOffsets
 from penstock.runtime.spark.session import prepare
-from penstock.runtime.stage import Receipt
+from penstock.runtime.stage import Receipt, hosted_by
 
 __all__ = ["MOST_DECISIONS", "ORPHANS_EVERY", "Epochs"]
 
@@ -198,12 +198,11 @@ class Epochs:
         """The channels of every stage that has its own, after the last epoch."""
         if self.last is None:
             return ()
+        stages = self.works.graph.stages
         return tuple(
-            stage_channels(runner, plan, record, self.receipts.get(runner.number, []), self.rescaling)
-            for runner, plan, record in zip(
-                self.works.graph.stages, self.last.plan.stages, self.last.stages, strict=True
-            )
-            if runner.stage.host is None
+            stage_channels([each, *hosted_by(stages, each.number)], self.last, self.receipts, self.rescaling)
+            for each in stages
+            if each.stage.host is None
         )
 
     def _bounds(self, before: Manifest) -> dict[str, int | None]:

@@ -92,9 +92,10 @@ class Run:
 
     @property
     def costs(self) -> dict[int, float]:
-        """Measured channel seconds per tuple, by the number of the stage."""
+        """Channel seconds per tuple, by the number of the stage, as measured in the last epochs."""
         stages = self._epochs.last.stages if self._epochs.last else ()
-        return {number: stage.seconds / stage.tuples for number, stage in enumerate(stages) if stage.tuples}
+        costs = {number: stage.recent.each for number, stage in enumerate(stages)}
+        return {number: each for number, each in costs.items() if each is not None}
 
     @property
     def channels(self) -> tuple[StageChannels, ...]:

@@ -45,6 +45,7 @@ class Rescaling:
     resources: Sequence[Mapping[Form, Resources]]
     frequent: Mapping[int, FrequentKeys]
     most_bytes: int
+    sigma: float = 0.1
     _asked: dict[int, Rescale] = field(default_factory=dict)
     _under_way: dict[int, list[threading.Event]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -146,9 +147,8 @@ class Rescaling:
         return self._known(number).without(np.array(grids + split, np.int64).view(np.uint64))
 
     def _goal(self, number: int, form: Form) -> Goal:
-        keys = self.frequent[number].keys
-        domain = max(keys, len(self._known(number)) + 1, 1000)
-        return Goal(resources=self.resources[number][form], domain=domain)
+        domain = self.frequent[number].domain
+        return Goal(resources=self.resources[number][form], sigma=self.sigma, domain=domain)
 
     def check(self, wish: Rescale) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
