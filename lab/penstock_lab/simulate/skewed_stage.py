@@ -1,6 +1,6 @@
 """A stage on paper whose keys are skewed and change: gives the observations that a run would give.
 
-Keys have Zipf shares; an exchange gives the shares to other keys. Tuples of channels are random counts,
+Keys have the given shares; an exchange gives them to other keys. Tuples of channels are random counts,
 seconds have noise, state follows the tuples of the last epochs. A rescale takes effect with the next epoch
 and moves the state of the keys whose channel changes. The same seed gives the same observations.
 """
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from penstock.control.observation import ChannelLoad, KnownKeys, Moved, Observation, StageChannels
 from penstock.control.rescale import Rescale, Resplit
 from penstock.routing import Growth, HashPair, Resources, first_router, router_name
-from penstock_lab.workloads import zipf_shares
 
 if TYPE_CHECKING:
     from penstock.control.sub_keys import SubKeyPlan
@@ -35,8 +34,7 @@ class SkewedStage:
     """
 
     seed: int
-    keys: int = 100_000
-    skew: float = 1.0
+    shares: Floats
     channels: int = 8
     slots: int = 8
     letters: str = "LLL"
@@ -56,8 +54,8 @@ class SkewedStage:
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)
-        self._hashes = self._random.integers(0, 2**64, self.keys, np.uint64)
-        self._shares = zipf_shares(self.keys, self.skew)
+        self._hashes = self._random.integers(0, 2**64, len(self.shares), np.uint64)
+        self._shares = self.shares
         self._recent: deque[Floats] = deque([self._shares], maxlen=self.counted)
         self._held = self._shares
         self._router = first_router("balanced", self.channels)
@@ -69,7 +67,7 @@ class SkewedStage:
 
     def exchange(self) -> None:
         """Give every share to another key."""
-        self._shares = self._shares[self._random.permutation(self.keys)]
+        self._shares = self._shares[self._random.permutation(len(self.shares))]
 
     def find(self, name: str) -> HashPair:
         """The router of this name."""
@@ -133,7 +131,7 @@ class SkewedStage:
             router=self._name,
             resources=self._resources,
             known=self._known(),
-            domain=self.keys,
+            domain=len(self.shares),
             sub_keys=self._sub_keys,
             splits=self.splits,
             moved=moved,
@@ -147,8 +145,8 @@ class SkewedStage:
 
     def _known(self) -> KnownKeys:
         """The most frequent keys of the last epochs, with the errors of counting."""
-        shares = sum(self._recent, np.zeros(self.keys)) / len(self._recent)
-        top = np.argpartition(-shares, self.tracked)[: self.tracked]
+        shares = sum(self._recent, np.zeros(len(self.shares))) / len(self._recent)
+        top = np.argpartition(-shares, min(self.tracked, len(shares) - 1))[: self.tracked]
         counted = self.counted * min(self.tuples, 16_384)
         found = self._random.poisson(shares[top] * counted) / counted
         order = np.argsort(-found, kind="stable")
@@ -161,7 +159,7 @@ class SkewedStage:
         if self._sub_keys is None:
             return _summed(self._routes, costs, self.channels)
         split = self._sub_keys.router(self.channels)
-        routes = split.route(self._hashes, self._random.integers(0, 2**31, self.keys))
+        routes = split.route(self._hashes, self._random.integers(0, 2**31, len(self.shares)))
         hot = np.isin(self._hashes, split.keys)
         loads = _summed(routes[~hot], costs[~hot], self.channels)
         for key, parts in zip(split.keys, split.parts, strict=True):

@@ -113,15 +113,15 @@ class SkewPolicy:
         if uneven is None or watch.rests:
             return None
         scene = self._scene(stage, watch)
-        if scene.best_gain() * watch.horizon <= self._price.of(0):
+        if (most := scene.best_gain()) * watch.horizon <= self._price.of(0):
+            watch.wait_for(most, self._price.of(0))
             return None
         placement = place(scene, watch.horizon)
         if placement is None:
             watch.wait_longer()
             return None
         if placement.gain * watch.horizon <= placement.price:
-            # What it takes until the gain exceeds the price; sooner if the load changes until then.
-            watch.wait(min(placement.price / placement.gain - watch.lasted, watch.lasted))
+            watch.wait_for(placement.gain, placement.price)
             return None
         watch.expect(placement.busiest)
         watch.wait_longer()

@@ -83,14 +83,16 @@ class StageWatch:
         return True
 
     def uneven(self, tolerated: tuple[float, float, float]) -> tuple[str, float] | None:
-        """The resource that exceeds its tolerance the most, by more than chance, and its most over least."""
-        named = (("state", self.state), ("time", self.time), ("rows", self.rows))
-        above = [
-            (load.most_over_least / limit, name, load.most_over_least)
-            for (name, load), limit in zip(named, tolerated, strict=True)
-            if load.is_uneven(limit)
-        ]
-        return max(above)[1:] if above else None
+        """A resource that exceeds its tolerance by more than chance, time first, and its most over least."""
+        state, time, rows = tolerated
+        for name, load, limit in (
+            ("time", self.time, time),
+            ("rows", self.rows, rows),
+            ("state", self.state, state),
+        ):
+            if load.is_uneven(limit):
+                return name, load.most_over_least
+        return None
 
     @property
     def rests(self) -> bool:
@@ -103,9 +105,12 @@ class StageWatch:
         """For how many epochs a gain is expected: as long as the imbalance has lasted."""
         return min(self.lasted, LONGEST)
 
-    def wait(self, epochs: float) -> None:
-        """Make no plan for this many epochs."""
-        self._rest_until = self.epoch + max(1, min(int(epochs), LONGEST))
+    def wait_for(self, gain: float, price: float) -> None:
+        """Make no plan until a gain of an epoch may have reached the price, or the imbalance doubled in age."""
+        if gain * LONGEST <= price:
+            self.wait_longer()
+        else:
+            self._rest_until = self.epoch + max(1, min(int(price / gain) - self.lasted, self.lasted))
 
     def wait_longer(self) -> None:
         """Make no plan for a while, and for a longer while the next time."""
