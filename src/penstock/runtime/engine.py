@@ -13,12 +13,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
 from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
 from penstock.connect.sinks.parquet import COMPRESSION, ParquetFiles
+from penstock.control.controller import Controller, Mode, RunPolicy
+from penstock.control.function_policy import FunctionPolicy
+from penstock.control.limits import Limits
+from penstock.control.skew import SkewPolicy
 from penstock.durable import Purpose
 from penstock.errors import BadSink
 from penstock.operators.exchange import Form
 from penstock.query import Query, RunOptions, Stream
 from penstock.routing import Resources
 from penstock.runtime.checkpoint import Checkpoint
+from penstock.runtime.control import RunControl
 from penstock.runtime.delivering import OpenSink
 from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
@@ -26,9 +31,9 @@ from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
+from penstock.runtime.recording import Recording
 from penstock.runtime.refusals import RefusalSetup
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
-from penstock.runtime.rescale.policies import guarded
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
 from penstock.runtime.run import Run
@@ -125,6 +130,7 @@ class SparkEngine:
             resources=tuple(_resources(each, options) for each in subqueries.stages),
             frequent={each.number: FrequentKeys() for each in subqueries.stages},
             most_bytes=options.most_moved,
+            sigma=options.sigma,
         )
         rejects = aside.all_rejects(len(graph.stages))
         works = RunSetup(
@@ -141,8 +147,8 @@ class SparkEngine:
         planner = Planner(
             graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
         )
-        policy = None if options.policy is None else guarded(options.policy, rescaling.check)
-        epochs = Epochs(spark, works, planner, report=run.report, policy=policy)
+        control = _control(options, rescaling, folder)
+        epochs = Epochs(spark, works, planner, report=run.report, control=control)
         if options.channels is not None:
             epochs.planner.match(epochs.last)
         run.begin(epochs, _starter(frame, folder, run_once=ends, name=options.name))
@@ -239,9 +245,32 @@ def _refusals(
 def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
     """How the cost of a key grows with its frequency: as given for the stage, else as its operator says."""
     given = (options.resources or {}).get(stage.number)
-    if given is None:
-        return {form: stage.operator.resources(form) for form in get_args(Form)}
-    return dict.fromkeys(get_args(Form), Resources.of(given) if isinstance(given, str) else given)
+    if isinstance(given, Resources):
+        return dict.fromkeys(get_args(Form), given)
+    return {
+        form: replace(
+            stage.operator.resources(form) if given is None else Resources.of(given),
+            tolerances=options.tolerances,
+        )
+        for form in get_args(Form)
+    }
+
+
+def _control(options: RunOptions, rescaling: Rescaling, folder: Checkpoint) -> RunControl:
+    """The controller of a run: the user's policy first, then Penstock's own unless they are switched off."""
+    policies: dict[str, RunPolicy] = {}
+    if options.policy is not None:
+        own: Any = options.policy
+        policies["policy"] = own if hasattr(own, "observe") else FunctionPolicy(own)
+    if options.control != "off":
+        policies["skew"] = SkewPolicy(rescaling.routers.find)
+    mode: Mode = "observe" if options.control == "observe" else "on"
+    controller = Controller(policies, options.limits or Limits(), mode, rescaling.check)
+    if not policies:
+        return RunControl(controller, rescaling)
+    assert folder.ownership is not None
+    recording = Recording(folder.control, folder.ownership.number, rescaling.routers.find, controller.to_json)
+    return RunControl(controller, rescaling, recording)
 
 
 def _note(runner: StageRunner) -> StageNote:

@@ -65,4 +65,3 @@ class Routers:
 def _bound(held: dict[Any, Any]) -> None:
     while len(held) > _MOST_HELD:
         del held[next(iter(held))]
-

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.control.observation import StageChannels
 from penstock.control.rescale import Rescale
+from penstock.control.ruling import Ruling
 from penstock.query import PartitioningName
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.observation import Decision
@@ -104,8 +105,17 @@ class Run:
 
     @property
     def decisions(self) -> list[Decision]:
-        """What was rescaled, why, and what moved, oldest first."""
+        """What was changed, why, and what moved, oldest first."""
         return list(self._epochs.decisions)
+
+    @property
+    def rulings(self) -> list[Ruling]:
+        """What policies decided after the last epochs, and why some of it is held back, oldest first.
+
+        With ``control="observe"`` all of it is held back. What is carried out is among `decisions` once its
+        epoch has run.
+        """
+        return list(self._epochs.control.rulings)
 
     def rescale(
         self,
@@ -230,6 +240,7 @@ class Run:
 
     def _close_sinks(self) -> None:
         try:
+            self._epochs.control.close()
             self._close()
         except BaseException as error:  # noqa: BLE001 - it is raised again by wait() and stop()
             if self._error is None:

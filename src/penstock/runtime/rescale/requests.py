@@ -7,11 +7,12 @@ than an epoch may move, the plan gets an intermediate router, and later plans co
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from penstock.compile import is_single
-from penstock.control.rescale import Rescale
+from penstock.control.rescale import Rescale, Resplit
 from penstock.errors import BadRescale
 from penstock.operators.exchange import Form
 from penstock.routing import (
@@ -47,6 +48,7 @@ class Rescaling:
     most_bytes: int
     sigma: float = 0.1
     _asked: dict[int, Rescale] = field(default_factory=dict)
+    _split: dict[int, Resplit] = field(default_factory=dict)
     _under_way: dict[int, list[threading.Event]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -58,6 +60,17 @@ class Rescaling:
             self._asked[wish.stage] = wish
             self._under_way.setdefault(wish.stage, []).append(done)
         return done
+
+    def offer(self, wish: Rescale | Resplit) -> bool:
+        """Take a request of a policy for the next plan, unless a user's is there already."""
+        with self._lock:
+            if isinstance(wish, Resplit):
+                self._split[wish.stage] = wish
+            elif wish.stage in self._asked:
+                return False
+            else:
+                self._asked[wish.stage] = wish
+        return True
 
     def settle(self, stages: Sequence[StagePlan]) -> None:
         """After an epoch with these plans: wake those who wait for a stage whose state has all moved."""
@@ -72,12 +85,16 @@ class Rescaling:
         with self._lock:
             return dict(self._asked)
 
-    def planned(self, wishes: Mapping[int, Rescale]) -> None:
+    def asked_splits(self) -> dict[int, Resplit]:
+        """The same for keys that are split into sub-keys."""
+        with self._lock:
+            return dict(self._split)
+
+    def planned(self, wishes: Mapping[int, Rescale], splits: Mapping[int, Resplit]) -> None:
         """Drop these requests: they are now part of a durable plan."""
         with self._lock:
-            for stage, wish in wishes.items():
-                if self._asked.get(stage) is wish:
-                    del self._asked[stage]
+            _drop(self._asked, wishes)
+            _drop(self._split, splits)
 
     def first(self, number: int, channels: int) -> StagePlan:
         """The first plan of a stage, which has no state yet."""
@@ -150,8 +167,15 @@ class Rescaling:
         domain = self.frequent[number].domain
         return Goal(resources=self.resources[number][form], sigma=self.sigma, domain=domain)
 
-    def check(self, wish: Rescale) -> None:
+    def check(self, wish: Rescale | Resplit) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
+        if isinstance(wish, Resplit):
+            if wish.stage not in [each.number for each in self.runners if each.may_split]:
+                raise BadRescale(
+                    f"stage {wish.stage} has no keys that could be split into sub-keys; see "
+                    "StageChannels.splits"
+                )
+            return
         if not isinstance(wish, Rescale):
             raise BadRescale(f"a request is {type(wish).__name__}; give a Rescale(stage, channels)")
         hosts = [each.stage.number for each in self.runners if each.stage.host is None]
@@ -168,3 +192,9 @@ class Rescaling:
                 f"stage {wish.stage} has no key to partition its state by, so it has one channel, "
                 f"not {wish.channels}; group or join by a key to have more"
             )
+
+
+def _drop(asked: dict[int, Any], planned: Mapping[int, Any]) -> None:
+    for stage, wish in planned.items():
+        if asked.get(stage) is wish:
+            del asked[stage]
