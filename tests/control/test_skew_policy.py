@@ -1,4 +1,4 @@
-"""What the skew policy promises, on simulated stages: when it moves, when it does not, and what it reaches."""
+"""What the skew policy promises, on simulated stages: when it moves, when not, and what it reaches."""
 
 import json
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.control.observation import StageChannels
 from penstock.control.skew.relative_load import RelativeLoad
 
-__all__ = ["LONGEST", "StageWatch"]
+__all__ = ["LONGEST", "StageWatch", "busy_seconds"]
 
 Floats = NDArray[np.float64]
 
@@ -64,10 +64,10 @@ class StageWatch:
             moved = bool(self.router) and stage.moved is not None
             self.router = placed
             self._begin_again(moved=moved)
-        if stage.moving or stage.moved is not None or not _busy(stage).any():
+        if stage.moving or stage.moved is not None or not busy_seconds(stage).any():
             return False
         self.epoch += 1
-        busy = _busy(stage)
+        busy = busy_seconds(stage)
         self.state.observe(np.array([each.state_bytes for each in stage.channels], np.float64))
         self.rows.observe(_rows(stage))
         jumped = self.time.observe(busy)
@@ -106,7 +106,7 @@ class StageWatch:
         return min(self.lasted, LONGEST)
 
     def wait_for(self, gain: float, price: float) -> None:
-        """Make no plan until a gain of an epoch may have reached the price, or the imbalance doubled in age."""
+        """Make no plan until the gain may have reached the price, or the imbalance is twice as old."""
         if gain * LONGEST <= price:
             self.wait_longer()
         else:
@@ -198,7 +198,7 @@ def _rows(stage: StageChannels) -> Floats:
     return rows if rows.any() else np.array([each.tuples for each in stage.channels], np.float64)
 
 
-def _busy(stage: StageChannels) -> Floats:
+def busy_seconds(stage: StageChannels) -> Floats:
     """Seconds of each channel: of the processor, or wall time, or what its rows would take."""
     for name in ("cpu_seconds", "seconds"):
         found = np.array([getattr(each, name) for each in stage.channels], np.float64)
