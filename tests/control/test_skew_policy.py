@@ -1,4 +1,4 @@
-"""What the skew policy promises, on simulated stages: when it moves, when it does not, and what it reaches."""
+"""What the skew policy promises, on simulated stages: when it moves, when not, and what it reaches."""
 
 import json
 
@@ -116,6 +116,27 @@ def test_a_hot_key_is_split_where_the_operator_allows_it_and_whole_again_when_it
     assert rulings[0].decision.reason.startswith("split: the busiest channel has ")
     assert busiest[-1] <= 1.1
     assert all(each.epoch > 0 or each.decision for each in rulings)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("copied", ["both", "right"])
+@pytest.mark.parametrize("skew", [1.0, 1.2])
+def test_hot_keys_of_a_join_get_grids_and_lose_them_when_others_are_hot(seed, copied, skew):
+    simulated = stage(seed, skew, letters="LQL", copied=copied, seconds=4.0)
+    rulings, busiest = run(simulated, controller(simulated), 36, exchanges=(12, 24))
+    for end in (11, 23, 35):
+        assert busiest[end] <= 1.15, (seed, [each.words() for each in rulings], busiest)
+    spreads = [each.decision.spread for each in rulings if each.decision.spread is not None]
+    assert spreads[0].grids.keys().isdisjoint(spreads[-1].grids)
+    assert len(simulated.moves) <= 8
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_grids_come_to_rest_on_stationary_input(seed):
+    simulated = stage(seed, 1.1, 2_000, letters="LQL", copied="both", noise=0.15, tracked=128)
+    rulings, _ = run(simulated, controller(simulated), 400)
+    assert len(rulings) <= 4
+    assert all(each.epoch < 200 for each in rulings), [each.epoch for each in rulings]
 
 
 def test_a_reason_says_it_in_numbers():

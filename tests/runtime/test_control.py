@@ -3,11 +3,11 @@
 import datetime as dt
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
 import penstock as ps
+from penstock.control.recording import Recording
 from sessions import interpreting
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -44,10 +44,9 @@ def answers(sink):
     return sorted(map(str, sink.table().to_pylist()))
 
 
-def recorded(folder):
-    return [
-        json.loads(line) for path in sorted(Path(folder).iterdir()) for line in path.read_text().splitlines()
-    ]
+def recorded(checkpoint):
+    (path,) = (checkpoint / "control").glob("*.jsonl")
+    return Recording.parse(path.read_text().splitlines())
 
 
 @dataclass
@@ -129,9 +128,9 @@ def test_a_dry_run_changes_nothing_and_tells_all(tmp_path):
     held = [(each.decision.stage, each.held) for each in runs["observe"].rulings if each.policy == "policy"]
     assert held[0] == (0, "dry run")
     assert held[1][1].startswith("it cannot be met: stage 9 does not exist")
-    lines = [each for each in recorded(tmp_path / "observe" / "control") if each["kind"] == "epoch"]
-    assert [each["observation"]["epoch"] for each in lines] == [0, 1, 2, 3]
-    assert lines[1]["rulings"][0]["decision"]["channels"] == 6
+    recording = recorded(tmp_path / "observe")
+    assert [each.seen.epoch for each in recording.epochs] == [0, 1, 2, 3]
+    assert recording.epochs[1].rulings[0]["decision"]["channels"] == 6
     # On: what is possible happens in the next epoch, with the reason.
     decision = next(each for each in runs["on"].decisions if each.after == 6)
     assert (decision.epoch, decision.reason, decision.rows > 0) == (2, "more", True)

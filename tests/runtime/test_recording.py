@@ -1,20 +1,17 @@
 """The recording of control: it reads back, is bounded, and ends no run."""
 
-import base64
-import json
-import zlib
-
-import numpy as np
-
 import penstock as ps
 from penstock.control.observation import KnownKeys
+from penstock.control.recording import Recording
 from penstock.control.ruling import Ruling
-from penstock.routing import HashPair, first_router, router_name
-from penstock.runtime.recording import Recording
+from penstock.control.setup import Setup
+from penstock.routing import first_router, router_name
+from penstock.runtime.recording import RecordingFiles
 from penstock.state.storage import Location
 
 ROUTERS = {router_name(each.to_bytes()): each for each in (first_router("balanced", n) for n in (4, 5))}
 FIRST, SECOND = ROUTERS
+SETUP = Setup({"skew": {}})
 
 
 def observation(epoch, router=FIRST):
@@ -25,12 +22,10 @@ def observation(epoch, router=FIRST):
     return ps.Observation(epoch, (stage,), 1.0, 2.0, 3.0, 4.0, 2, 40)
 
 
-def lines(folder):
-    return [json.loads(line) for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
-
-
 def record(folder, epochs, **limits):
-    recording = Recording(Location(str(folder)), 3, ROUTERS.__getitem__, lambda: {"failures": {}}, **limits)
+    recording = RecordingFiles(
+        Location(str(folder)), 3, SETUP, ROUTERS.__getitem__, lambda: {"failures": {}}, **limits
+    )
     for epoch in range(epochs):
         recording.begin()
         seen = observation(epoch, FIRST if epoch < 3 else SECOND)
@@ -38,28 +33,33 @@ def record(folder, epochs, **limits):
     recording.close()
 
 
+def read(path):
+    return Recording.parse(path.read_text().splitlines())
+
+
 def test_it_reads_back(tmp_path):
-    record(tmp_path / "control", 5)
-    found = lines(tmp_path / "control")
-    kinds = [each["kind"] for each in found]
-    assert kinds == ["controller", "router", "epoch", "epoch", "epoch", "router", "epoch", "epoch"]
-    assert found[0]["state"] == {"failures": {}}
-    seen = [ps.Observation.from_json(each["observation"]) for each in found if each["kind"] == "epoch"]
-    assert seen == [observation(epoch, FIRST if epoch < 3 else SECOND) for epoch in range(5)]
-    router = HashPair.from_bytes(zlib.decompress(base64.b85decode(found[1]["data"])))
-    hashes = np.arange(1000, dtype=np.uint64) << np.uint64(54)
-    assert (router.route(hashes) == ROUTERS[found[1]["name"]].route(hashes)).all()
-    assert found[2]["rulings"][0]["held"] == "dry run"
+    record(tmp_path, 5)
+    (path,) = tmp_path.glob("*.jsonl")
+    found = read(path)
+    assert (found.setup, found.state) == (SETUP, {"failures": {}})
+    assert [each.seen for each in found.epochs] == [
+        observation(epoch, FIRST if epoch < 3 else SECOND) for epoch in range(5)
+    ]
+    assert [each.now for each in found.epochs] == [4.0] * 5
+    assert found.epochs[0].rulings[0]["held"] == "dry run"
+    for name, router in ROUTERS.items():
+        assert (tmp_path / name).read_bytes() == router.to_bytes()
 
 
 def test_it_is_bounded_and_each_file_stands_for_itself(tmp_path):
-    record(tmp_path / "control", 60, most_bytes=5_000, most_files=4)
-    files = sorted((tmp_path / "control").iterdir())
+    record(tmp_path, 60, most_bytes=5_000, most_files=4)
+    files = sorted(tmp_path.glob("*.jsonl"))
     assert 4 <= len(files) <= 5
     assert all(each.stat().st_size <= 10_000 for each in files)
-    for path in files:
-        kinds = [json.loads(line)["kind"] for line in path.read_text().splitlines()]
-        assert kinds[:3] == ["controller", "router", "epoch"]
+    assert [read(path).state for path in files] == [{"failures": {}}] * len(files)
+    assert read(files[-1]).epochs[-1].seen.epoch == 59
+    # The first router is named by no file any more.
+    assert [each.name for each in tmp_path.glob("*.router")] == [SECOND]
 
 
 def test_a_failure_to_write_ends_the_recording_alone(tmp_path, caplog):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.control.observation import ChannelLoad, KnownKeys, Moved, Observation, StageChannels
 from penstock.control.rescale import Rescale, Resplit
-from penstock.routing import Growth, HashPair, Resources, first_router, router_name
+from penstock.routing import Copied, Growth, HashPair, Resources, Spread, first_router, router_name
 
 if TYPE_CHECKING:
     from penstock.control.sub_keys import SubKeyPlan
@@ -46,6 +46,7 @@ class SkewedStage:
     tracked: int = 512
     counted: int = 4
     splits: bool = False
+    copied: Copied = "neither"
     seconds_a_byte: float = 1e-8
     seconds_a_move: float = 0.2
     epoch: int = field(default=0, init=False)
@@ -62,6 +63,7 @@ class SkewedStage:
         self._name = self._store(self._router)
         self._sub_keys: SubKeyPlan | None = None
         self._wanted: Rescale | None = None
+        self._spread = Spread()
         self._routes = self._router.route(self._hashes)
         self._resources = Resources.of(self.letters)
 
@@ -89,7 +91,9 @@ class SkewedStage:
 
     @property
     def least_busiest(self) -> float:
-        """The least that `busiest` can be while keys are whole."""
+        """The least that `busiest` can be, while keys are whole if they have to."""
+        if self.copied != "neither":
+            return 1.0
         costs = self._resources.computation.costs(self._shares)
         return max(1.0, float(costs.max() * self.channels / costs.sum()))
 
@@ -103,7 +107,7 @@ class SkewedStage:
         noise = np.exp(self.noise * self._random.standard_normal(self.channels))
         even = self.overhead / self.channels
         seconds = self.seconds * (even + (1 - self.overhead) * work / work.sum()) * noise
-        held = np.bincount(self._routes, self._resources.state.costs(self._held), self.channels)
+        held = self._gridded(self._resources.state.costs(self._held))
         state = self.state * held / held.sum()
         keys = np.bincount(self._routes, minlength=self.channels)
         loads = tuple(
@@ -134,6 +138,8 @@ class SkewedStage:
             domain=len(self.shares),
             sub_keys=self._sub_keys,
             splits=self.splits,
+            spread=self._spread,
+            copied=self.copied,
             moved=moved,
         )
         now = 10.0 * self.epoch
@@ -152,12 +158,15 @@ class SkewedStage:
         order = np.argsort(-found, kind="stable")
         order = order[found[order] > 0]
         hashes = self._hashes[top[order]].view(np.int64)
-        return KnownKeys(tuple(hashes.tolist()), tuple(found[order].tolist()))
+        known = tuple(found[order].tolist())
+        if self.copied == "neither":
+            return KnownKeys(tuple(hashes.tolist()), known)
+        return KnownKeys(tuple(hashes.tolist()), known, (known, known), (self.tuples / 2, self.tuples / 2))
 
     def _loads(self, growth: Growth) -> Floats:
         costs = growth.costs(self._shares)
         if self._sub_keys is None:
-            return _summed(self._routes, costs, self.channels)
+            return self._gridded(costs)
         split = self._sub_keys.router(self.channels)
         routes = split.route(self._hashes, self._random.integers(0, 2**31, len(self.shares)))
         hot = np.isin(self._hashes, split.keys)
@@ -168,6 +177,16 @@ class SkewedStage:
             loads += np.bincount(every, minlength=self.channels) * share
         return loads
 
+    def _gridded(self, costs: Floats) -> Floats:
+        """The sums of these costs by channel, without the copies that keys on grids have."""
+        whole = costs.copy()
+        added = np.zeros(self.channels)
+        for key, (_, cells) in self._spread.grids.items():
+            place = int(np.flatnonzero(self._hashes.view(np.int64) == key)[0])
+            added[list(cells)] += costs[place] / len(cells)
+            whole[place] = 0.0
+        return added + _summed(self._routes, whole, self.channels)
+
     def _move(self) -> Moved | None:
         wanted, self._wanted = self._wanted, None
         if wanted is None or wanted.router is None:
@@ -177,6 +196,11 @@ class SkewedStage:
         size = int(self.state * costs[routes != self._routes].sum() / costs.sum())
         self._routes, self._router = routes, wanted.router
         self._name = self._store(wanted.router)
+        if wanted.spread is not None:
+            changed = dict(wanted.spread.grids.items() ^ self._spread.grids.items())
+            share = costs[np.isin(self._hashes.view(np.int64), list(changed))].sum() / costs.sum()
+            size += int(self.state * share)
+            self._spread = wanted.spread
         seconds = self.seconds_a_move + size * self.seconds_a_byte
         moved = Moved(0, self.channels, self.channels, rows=1, keys=1, bytes=size, seconds=seconds)
         self.moves.append(moved)

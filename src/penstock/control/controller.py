@@ -16,7 +16,7 @@ from penstock.control.rescale import Rescale, Resplit
 from penstock.control.ruling import Decided, Ruling
 from penstock.errors import BadOption, PenstockError
 
-__all__ = ["MODES", "MOST_FAILURES", "Controller", "Mode"]
+__all__ = ["MODES", "MOST_FAILURES", "Controller", "Mode", "RunPolicy"]
 
 Mode = Literal["on", "observe", "off"]
 MODES: tuple[Mode, ...] = ("on", "observe", "off")

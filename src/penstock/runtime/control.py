@@ -12,7 +12,7 @@ from typing import Any
 from penstock.control.controller import Controller
 from penstock.control.observation import Observation
 from penstock.control.ruling import Ruling
-from penstock.runtime.recording import Recording
+from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.rescale.requests import Rescaling
 
 __all__ = ["MOST_RULINGS", "RunControl"]
@@ -29,7 +29,7 @@ class RunControl:
 
     controller: Controller
     rescaling: Rescaling
-    recording: Recording | None = None
+    recording: RecordingFiles | None = None
     rulings: deque[Ruling] = field(init=False, default_factory=lambda: deque(maxlen=MOST_RULINGS))
 
     @property

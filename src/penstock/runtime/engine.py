@@ -13,10 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
 from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
 from penstock.connect.sinks.parquet import COMPRESSION, ParquetFiles
-from penstock.control.controller import Controller, Mode, RunPolicy
 from penstock.control.function_policy import FunctionPolicy
 from penstock.control.limits import Limits
-from penstock.control.skew import SkewPolicy
+from penstock.control.setup import Setup
 from penstock.durable import Purpose
 from penstock.errors import BadSink
 from penstock.operators.exchange import Form
@@ -31,7 +30,7 @@ from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
-from penstock.runtime.recording import Recording
+from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.refusals import RefusalSetup
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
 from penstock.runtime.rescale.requests import Rescaling
@@ -147,7 +146,7 @@ class SparkEngine:
         planner = Planner(
             graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
         )
-        control = _control(options, rescaling, folder)
+        control = _control(options, subqueries, rescaling, folder)
         epochs = Epochs(spark, works, planner, report=run.report, control=control)
         if options.channels is not None:
             epochs.planner.match(epochs.last)
@@ -256,21 +255,35 @@ def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
     }
 
 
-def _control(options: RunOptions, rescaling: Rescaling, folder: Checkpoint) -> RunControl:
+def _control(
+    options: RunOptions, subqueries: Subqueries, rescaling: Rescaling, folder: Checkpoint
+) -> RunControl:
     """The controller of a run: the user's policy first, then Penstock's own unless they are switched off."""
-    policies: dict[str, RunPolicy] = {}
-    if options.policy is not None:
-        own: Any = options.policy
-        policies["policy"] = own if hasattr(own, "observe") else FunctionPolicy(own)
-    if options.control != "off":
-        policies["skew"] = SkewPolicy(rescaling.routers.find)
-    mode: Mode = "observe" if options.control == "observe" else "on"
-    controller = Controller(policies, options.limits or Limits(), mode, rescaling.check)
-    if not policies:
-        return RunControl(controller, rescaling)
+    given: Any = options.policy
+    own = {} if given is None else {"policy": given if hasattr(given, "observe") else FunctionPolicy(given)}
+    setup = Setup(
+        policies={} if options.control == "off" else _policies(options, subqueries),
+        limits=options.limits or Limits(),
+        mode="observe" if options.control == "observe" else "on",
+        foreign=tuple(own),
+    )
+    controller = setup.controller(rescaling.routers.find, own)
+    controller.check = rescaling.check
     assert folder.ownership is not None
-    recording = Recording(folder.control, folder.ownership.number, rescaling.routers.find, controller.to_json)
+    recording = RecordingFiles(
+        folder.control, folder.ownership.number, setup, rescaling.routers.find, controller.to_json
+    )
     return RunControl(controller, rescaling, recording)
+
+
+def _policies(options: RunOptions, subqueries: Subqueries) -> dict[str, dict[str, Any]]:
+    """Penstock's own policies: against skew, and for each stage's share of a given number of channels."""
+    policies: dict[str, dict[str, Any]] = {"skew": {}}
+    hosts = [each.number for each in subqueries.stages if each.host is None]
+    if options.channels is not None and len(hosts) > 1:
+        hosted = {str(each.number): each.host for each in subqueries.stages if each.host is not None}
+        policies["allotment"] = {"total": max(options.channels, len(hosts)), "hosts": hosted}
+    return policies
 
 
 def _note(runner: StageRunner) -> StageNote:

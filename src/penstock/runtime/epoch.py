@@ -135,7 +135,7 @@ class Epoch:
         self._move(members)
         record, plan = self._before(number), self.plan.stages[number]
         bound = runner.kernel.bound(record.position, 0)
-        side = runner.exchange.run(self.intake, plan, bound, record.spread)
+        side = runner.exchange.run(self.intake, plan, bound, record.grids)
         self.sides.append(side)
         self.phases.ends("map")
         advances: dict[int, Advance] = {}

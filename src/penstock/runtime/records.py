@@ -125,8 +125,9 @@ class StageRecord:
 
     `shrinkage` is the measured ratio of rows to what the map side combined them into; the next plan chooses
     the form of the exchange by it. `tuples` and `seconds` sum what its channels took and how long they were
-    busy; `recent` has both of the last epochs. `spread` are its hot keys on grids, None before the first
-    search for them. `keys` are the frequent keys from which routers are made.
+    busy; `recent` has both of the last epochs. `spread` are its hot keys on grids, None while they are not
+    known: the search in the first epoch with rows had too few of them, and no plan has chosen any since.
+    `keys` are the frequent keys from which routers are made.
     """
 
     channels: tuple[tuple[Segment, ...], ...] = ()
@@ -137,6 +138,11 @@ class StageRecord:
     recent: RecentCost = field(default_factory=RecentCost)
     spread: Spread | None = None
     keys: KeyCounts = field(default_factory=KeyCounts)
+
+    @property
+    def grids(self) -> Spread | None:
+        """The hot keys on grids by which rows are routed; None while an epoch may still look for them."""
+        return self.spread if self.spread is not None or not self.tuples else Spread()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StageRecord":

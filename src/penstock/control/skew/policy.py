@@ -14,11 +14,13 @@ import numpy as np
 from penstock.control.observation import Observation, StageChannels
 from penstock.control.rescale import Rescale, Resplit
 from penstock.control.ruling import Decided
+from penstock.control.skew.grids import wanted_grids
+from penstock.control.skew.layout import Keys, Layout
 from penstock.control.skew.move_price import MovePrice
 from penstock.control.skew.placement import Placement, Scene, place
 from penstock.control.skew.split_keys import SplitKeys
-from penstock.control.skew.stage_watch import StageWatch
-from penstock.routing import LLL, HashPair, Resources
+from penstock.control.skew.stage_watch import COLD, LONGEST, StageWatch
+from penstock.routing import LLL, HashPair, Spread
 from penstock.shown import shown_bytes, shown_seconds
 
 __all__ = ["SkewPolicy", "SkewSettings"]
@@ -33,7 +35,10 @@ class SkewSettings:
 
 @dataclass
 class SkewPolicy:
-    """Moves hot keys and cells, and splits hot keys; `find` gives the router of a name."""
+    """Moves hot keys and cells, splits hot keys, and puts those of joins on grids.
+
+    `find` gives a router by its name.
+    """
 
     find: Callable[[str], HashPair]
     settings: SkewSettings = field(default_factory=SkewSettings)
@@ -109,64 +114,108 @@ class SkewPolicy:
 
     def _moved(self, stage: StageChannels) -> Rescale | None:
         watch = self._watches[stage.stage]
-        uneven = watch.uneven(stage.tolerated)
-        if uneven is None or watch.rests:
+        uneven, cold = watch.uneven(stage.tolerated), watch.cold >= COLD
+        if not (uneven or cold) or watch.rests:
             return None
         scene = self._scene(stage, watch)
-        if (most := scene.best_gain()) * watch.horizon <= self._price.of(0):
-            watch.wait_for(most, self._price.of(0))
+        epochs = watch.horizon if uneven else min(watch.cold, LONGEST)
+        least = self._price.of(0)
+        if not cold and (most := scene.best_gain()) * epochs <= least:
+            watch.wait_for(most, least)
             return None
-        placement = place(scene, watch.horizon)
+        placement = place(scene, _spreads(stage, scene), epochs)
         if placement is None:
             watch.wait_longer()
             return None
-        if placement.gain * watch.horizon <= placement.price:
+        if placement.gain * epochs <= placement.price:
             watch.wait_for(placement.gain, placement.price)
             return None
         watch.expect(placement.busiest)
         watch.wait_longer()
-        return _request(stage, watch, uneven, placement)
+        return _request(stage, watch, placement, epochs)
 
     def _scene(self, stage: StageChannels, watch: StageWatch) -> Scene:
         split = () if stage.sub_keys is None else tuple(each.hash for each in stage.sub_keys.keys)
         known = stage.known.frequencies.without(np.array(split, np.int64).view(np.uint64))
-        resources: Resources = stage.resources or LLL
         return Scene(
-            router=self.find(stage.router),
-            known=known,
-            base={},
-            resources=resources,
+            layout=Layout(self.find(stage.router), stage.spread or Spread()).settled,
+            keys=Keys(known, max(stage.domain, len(known) + 1), _left_parts(stage)),
+            resources=stage.resources or LLL,
             sigma=stage.sigma,
-            domain=max(stage.domain, len(known) + 1),
             load=watch.time.mean,
             seconds=watch.seconds,
+            rows=float(sum(each.rows or each.tuples for each in stage.channels)),
             state=np.array([each.state_bytes for each in stage.channels], np.float64),
             slots=self._slots,
             price=self._price,
+            splittable=_spreadable(stage),
         )
+
+
+def _spreadable(stage: StageChannels) -> bool:
+    return stage.copied != "neither" and bool(stage.known.sides[0])
+
+
+def _spreads(stage: StageChannels, scene: Scene) -> list[Spread]:
+    """The grids as they are, and those that the keys call for."""
+    present = scene.layout.spread
+    if not _spreadable(stage):
+        return [present]
+    wanted = wanted_grids(stage, scene.layout, scene.keys)
+    return [present] if wanted.grids == present.grids else [present, wanted]
+
+
+def _left_parts(stage: StageChannels) -> dict[int, float]:
+    """The part of each key's tuples that are of the left side."""
+    if not _spreadable(stage):
+        return {}
+    one, other = stage.known.rates
+    return {
+        key: left * one / max(left * one + right * other, 1e-300)
+        for key, left, right in zip(stage.known.hashes, *stage.known.sides, strict=True)
+    }
 
 
 _LONGEST_REASON = 1000
 
 
-def _request(
-    stage: StageChannels, watch: StageWatch, uneven: tuple[str, float], placement: Placement
-) -> Rescale:
-    what, ratio = uneven
-    gain = placement.gain * watch.horizon
+def _request(stage: StageChannels, watch: StageWatch, placement: Placement, epochs: int) -> Rescale:
+    uneven = watch.uneven(stage.tolerated)
+    what, ratio = uneven or ("time", watch.time.most_over_least)
+    lasted = watch.lasted if uneven else watch.cold
+    cause = f"{what} of the busiest channel was {ratio:.2f} times that of the idlest for {lasted} epochs"
+    if uneven is None:
+        cause = f"a key on a grid has not been hot for {lasted} epochs"
+    gain = placement.gain * epochs
+    moved = f"{_grids_words(stage, placement.layout)}moving {shown_bytes(placement.bytes)}"
     reason = (
-        f"{what} of the busiest channel was {ratio:.2f} times that of the idlest for {watch.lasted} epochs; "
-        f"moving {shown_bytes(placement.bytes)} costs {shown_seconds(placement.price)} and saves "
-        f"{shown_seconds(placement.gain)} an epoch, {shown_seconds(gain)} over the next {watch.horizon}"
+        f"{cause}; {moved} costs {shown_seconds(placement.price)} and saves "
+        f"{shown_seconds(placement.gain)} an epoch, {shown_seconds(gain)} over the next {epochs}"
     )
     numbers = {
         "imbalance": ratio,
         "busiest": watch.time.busiest,
         "predicted": placement.busiest,
-        "lasted": watch.lasted,
-        "horizon": watch.horizon,
+        "lasted": lasted,
+        "horizon": epochs,
         "bytes": placement.bytes,
         "price": placement.price,
         "gain": gain,
     }
-    return Rescale(stage.stage, len(stage.channels), reason=reason, router=placement.router, numbers=numbers)
+    changed = placement.layout.spread.grids != (stage.spread or Spread()).grids
+    return Rescale(
+        stage.stage,
+        len(stage.channels),
+        reason=reason,
+        router=placement.layout.router,
+        spread=placement.layout.spread if changed else None,
+        numbers=numbers,
+    )
+
+
+def _grids_words(stage: StageChannels, layout: Layout) -> str:
+    """Which keys get or lose a grid, in a few words."""
+    then, now = (stage.spread or Spread()).grids, layout.spread.grids
+    more, less = len(now.keys() - then.keys()), len(then.keys() - now.keys())
+    words = [f"{more} more keys on grids" if more else "", f"{less} keys whole again" if less else ""]
+    return "".join(f"{each}; " for each in words if each)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.control.observation import StageChannels
-from penstock.control.skew.channel_shares import change
+from penstock.control.skew.layout import Keys, Layout, change
 from penstock.control.sub_keys import SubKeyPlan, plan_sub_keys
 from penstock.routing import Growth, HashPair
 
@@ -59,7 +59,8 @@ class SplitKeys:
         """The busiest channel over the mean with whole keys: measured, or as the known keys say if split."""
         loads = self._loads
         if stage.sub_keys is not None:
-            loads = change(router, router, stage.known.frequencies, Growth.LINEAR, stage.domain, {}).before
+            whole = Layout(router)
+            loads = change(whole, whole, Keys(stage.known.frequencies, stage.domain), Growth.LINEAR).before
         return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
     def to_json(self) -> dict[str, Any]:

@@ -13,15 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.control.observation import StageChannels
+from penstock.control.skew.grids import cold_grids
 from penstock.control.skew.relative_load import RelativeLoad
 
-__all__ = ["LONGEST", "StageWatch"]
+__all__ = ["COLD", "LONGEST", "SECONDS_A_ROW", "StageWatch", "busy_seconds"]
 
 Floats = NDArray[np.float64]
 
 LONGEST = 64
 """The most epochs that a gain is expected to last, however long the imbalance has been there: without it, any
 small gain would be worth a move in the end, and a stationary stream would never come to rest."""
+COLD = 16
+"""A key on a grid that has not been hot for this many epochs may lose it."""
 _CALM = 3
 """An imbalance has ended if it was not seen in this many epochs in a row."""
 _SETTLED = 4
@@ -29,7 +32,7 @@ _SETTLED = 4
 _TOP, _DRIFT, _LONGEST_DRIFT = 16, 0.015, 6
 """If this share of all tuples went over to others of the top keys since the last epoch, keys have changed
 and are still being counted: a plan waits for that, but not for more epochs of an imbalance than this."""
-_SECONDS_A_ROW = 1e-6
+SECONDS_A_ROW = 1e-6
 """What a row is taken to cost where no time is measured."""
 _RESTS = (4, 256)
 """Epochs to wait after a plan that found nothing or was held back; doubled each time up to the second."""
@@ -48,6 +51,7 @@ class StageWatch:
     router: str = ""
     lasted: int = 0
     epoch: int = 0
+    cold: int = 0
     _calm: int = 0
     _rest_until: int = 0
     _rest: int = _RESTS[0]
@@ -64,10 +68,10 @@ class StageWatch:
             moved = bool(self.router) and stage.moved is not None
             self.router = placed
             self._begin_again(moved=moved)
-        if stage.moving or stage.moved is not None or not _busy(stage).any():
+        if stage.moving or stage.moved is not None or not busy_seconds(stage).any():
             return False
         self.epoch += 1
-        busy = _busy(stage)
+        busy = busy_seconds(stage)
         self.state.observe(np.array([each.state_bytes for each in stage.channels], np.float64))
         self.rows.observe(_rows(stage))
         jumped = self.time.observe(busy)
@@ -77,6 +81,7 @@ class StageWatch:
             # The load is another one now: what was learnt about plans for the old one does not count.
             self.lasted, self._calm, self._rest_until, self._rest = 1, 0, 0, _RESTS[0]
             self._missed, self._expected = 0, None
+        self.cold = self.cold + 1 if cold_grids(stage) else 0
         self._drifted(stage)
         self._last(stage.tolerated)
         self._judge()
@@ -106,7 +111,7 @@ class StageWatch:
         return min(self.lasted, LONGEST)
 
     def wait_for(self, gain: float, price: float) -> None:
-        """Make no plan until a gain of an epoch may have reached the price, or the imbalance doubled in age."""
+        """Make no plan until the gain may have reached the price, or the imbalance is twice as old."""
         if gain * LONGEST <= price:
             self.wait_longer()
         else:
@@ -182,6 +187,7 @@ _PLAIN = (
     "router",
     "lasted",
     "epoch",
+    "cold",
     "_before",
     "_drift",
     "_calm",
@@ -198,10 +204,10 @@ def _rows(stage: StageChannels) -> Floats:
     return rows if rows.any() else np.array([each.tuples for each in stage.channels], np.float64)
 
 
-def _busy(stage: StageChannels) -> Floats:
+def busy_seconds(stage: StageChannels) -> Floats:
     """Seconds of each channel: of the processor, or wall time, or what its rows would take."""
     for name in ("cpu_seconds", "seconds"):
         found = np.array([getattr(each, name) for each in stage.channels], np.float64)
         if found.any():
             return found if _rows(stage).any() else np.zeros(len(found))
-    return _rows(stage) * _SECONDS_A_ROW
+    return _rows(stage) * SECONDS_A_ROW
