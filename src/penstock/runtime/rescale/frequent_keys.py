@@ -140,7 +140,7 @@ def count_keys(
         number = len(candidates[0])
         distinct = (candidates, number)
     counts = _counted(places, weights, len(candidates[0]))
-    sides = [_counted(places[own], None, len(candidates[0])) for own in _of_ports(np.arange(rows), ports)]
+    sides = [_counted(places[own], None, len(candidates[0])) for own in _of_ports(None, ports)]
     top = _most([counts, *sides], MOST_KEYS)
     reported = [column.take(pa.array(top)) for column in candidates]
     return KeyCounts(
@@ -164,10 +164,10 @@ def _sketched(columns: Sequence[Any], rows: int) -> str:
     return found.to_text()
 
 
-def _of_ports(at: NDArray[Any], ports: Sequence[int]) -> list[slice]:
-    """The rows of each side among ascending places."""
-    ends = np.searchsorted(at, np.cumsum([0, *ports]))
-    return [slice(start, end) for start, end in pairwise(ends)]
+def _of_ports(at: NDArray[Any] | None, ports: Sequence[int]) -> list[slice]:
+    """The rows of each side among ascending places, or among all."""
+    ends = np.cumsum([0, *ports])
+    return [slice(*pair) for pair in pairwise(ends if at is None else np.searchsorted(at, ends))]
 
 
 def _added(numbers: _Places, weights: NDArray[np.float64], keys: int) -> NDArray[np.float64]:
@@ -175,10 +175,8 @@ def _added(numbers: _Places, weights: NDArray[np.float64], keys: int) -> NDArray
 
 
 def _counted(places: _Places, weights: NDArray[np.int64] | None, keys: int) -> _Places:
-    """How many tuples each key has; -1 is none of them. Floats add whole numbers up to 2^53 exactly."""
-    if weights is not None:
-        weights = np.asarray(weights, np.float64)
-    return np.bincount(places + 1, weights, keys + 1)[1:].astype(np.int64)
+    """How many tuples each key has; a place behind them is none. Floats add up to 2^53 exactly."""
+    return np.bincount(places, weights, keys + 1)[:keys].astype(np.int64)
 
 
 def _most(counts: Sequence[NDArray[Any]], most: int) -> NDArray[np.intp]:
@@ -189,34 +187,34 @@ def _most(counts: Sequence[NDArray[Any]], most: int) -> NDArray[np.intp]:
 
 
 def _found_in(columns: Sequence[Any], keys: Sequence[Any]) -> _Places:
-    """The place of each row's key among these keys, -1 if it is none of them; 8 to 20 ns a row and column."""
+    """The place of each row's key among these keys, behind them if it is none; 15 ns a row and column."""
     rows, wanted = _column_places(columns[0], keys[0])
+    if len(columns) == 1:
+        return rows
     for column, own in zip(columns[1:], keys[1:], strict=True):
         more, wanted_more = _column_places(column, own)
         size = len(own) + 1
-        known = np.unique(wanted * size + wanted_more)
-        joint = np.where((rows < 0) | (more < 0), -1, rows * size + more)
-        rows, wanted = _at(known, joint), _at(known, wanted * size + wanted_more)
-    order = np.empty(len(wanted), np.int64)
+        # Rows of no key get a number that no key has.
+        joint, wanted_joint = rows * size + more, wanted * size + wanted_more
+        known = np.unique(wanted_joint)
+        rows, wanted = _at(known, joint), _at(known, wanted_joint)
+    order = np.full(len(known) + 1, len(wanted))
     order[wanted] = np.arange(len(wanted))
-    return np.where(rows < 0, -1, order[rows])
+    return order[rows]
 
 
 def _column_places(column: Any, keys: Any) -> tuple[_Places, _Places]:
     """The places of a column's values, and of the keys' own, among the distinct values of the keys."""
     values = keys.unique()
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    found = [
-        pc.fill_null(pc.index_in(each, value_set=values), -1).to_numpy().astype(np.int64)
-        for each in (column, pa.chunked_array([keys]) if isinstance(keys, pa.Array) else keys)
-    ]
-    return found[0], found[1]
+    none = pa.scalar(len(keys), pa.int32())
+    found = [pc.fill_null(pc.index_in(each, value_set=values), none) for each in (column, keys)]
+    rows, wanted = (np.asarray(each).astype(np.int64) for each in found)
+    return rows, wanted
 
 
 def _at(known: _Places, wanted: _Places) -> _Places:
     places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[places] == wanted, places, -1)
+    return np.where(known[places] == wanted, places, len(known))
 
 
 def _sampled(
