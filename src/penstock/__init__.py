@@ -36,9 +36,12 @@ if TYPE_CHECKING:
         ChannelLoad,
         Decision,
         EpochProgress,
+        Limits,
         Observation,
         Rescale,
         Rescaled,
+        Resources,
+        Ruling,
         Run,
         StageChannels,
         StageProgress,
@@ -59,6 +62,7 @@ __all__ = [
     "Decision",
     "Directory",
     "EpochProgress",
+    "Limits",
     "Observation",
     "Outcome",
     "Processor",
@@ -66,6 +70,8 @@ __all__ = [
     "Relation",
     "Rescale",
     "Rescaled",
+    "Resources",
+    "Ruling",
     "Run",
     "Sink",
     "Source",
@@ -98,7 +104,8 @@ _ROOMS = {
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
     "penstock.query": "Query Relation Stream outputs sql stream",
     "penstock.runtime": (
-        "ChannelLoad Decision EpochProgress Observation Rescale Rescaled Run StageChannels StageProgress "
+        "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources Ruling Run "
+        "StageChannels StageProgress "
         "TrackedKey rebalance_when"
     ),
 }

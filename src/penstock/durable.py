@@ -70,6 +70,8 @@ class Purpose(StrEnum):
     """Results given to a sink."""
     MANIFEST = "manifest"
     """The record that an epoch happened."""
+    RECORDING = "recording"
+    """What the control of a run saw and decided; it may be lost."""
     COLLECT = "collect"
     """Files that no record names any more, deleted."""
     GATE_GROUP = "gate group"

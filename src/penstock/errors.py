@@ -13,6 +13,7 @@ __all__ = [
     "BadGate",
     "BadJoin",
     "BadLimit",
+    "BadLimits",
     "BadMap",
     "BadMessage",
     "BadMetadata",
@@ -20,6 +21,7 @@ __all__ = [
     "BadOption",
     "BadPath",
     "BadProcess",
+    "BadRecording",
     "BadRescale",
     "BadRouting",
     "BadRows",
@@ -234,6 +236,14 @@ class TooManyErrors(RunError):
 
 class BadRescale(RunError):
     """A stage was asked to run on a number of channels that it cannot have."""
+
+
+class BadLimits(RunError):
+    """A limit of what policies may change that cannot be met or means nothing."""
+
+
+class BadRecording(CheckpointError):
+    """A recording of a run that cannot be read, or that does not say what was decided."""
 
 
 class AggregateOverflow(RunError):

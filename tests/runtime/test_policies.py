@@ -4,10 +4,14 @@ from hypothesis import given
 
 import penstock as ps
 from junk import JUNK
+from penstock.control.controller import Controller
+from penstock.control.function_policy import FunctionPolicy
+from penstock.control.limits import Limits
 from penstock.errors import BadRescale
 from penstock.query import MOST_CHANNELS
 from penstock.routing import PARTITIONINGS
-from penstock.runtime.rescale.policies import guarded
+from penstock.runtime.control import RunControl
+from penstock.runtime.rescale.requests import Rescaling
 
 SEEN = ps.Observation(3, ())
 
@@ -25,17 +29,50 @@ def test_a_rescale_is_checked_when_it_is_made(stage, channels, partitioning, rea
     assert wish.reason.isprintable()
 
 
+def control(policy, check=lambda _: None):
+    """The control of a run without stages, under a policy of the user."""
+    controller = Controller({"policy": FunctionPolicy(policy)}, Limits(), "on", check)
+    return RunControl(controller, Rescaling((), None, "balanced", (), {}, 1))
+
+
 @given(JUNK)
 def test_a_policy_can_return_anything_and_only_wishes_pass(answer):
-    def check(wish):
-        if not isinstance(wish, ps.Rescale):
-            raise BadRescale("not a wish")
-
-    assert guarded(lambda _: answer, check)(SEEN) == []
+    asked = control(lambda _: answer)
+    asked.after(3, lambda: SEEN)
+    assert not asked.rescaling.asked()
 
 
-def test_a_policy_that_raises_asks_for_nothing(caplog):
-    assert guarded(lambda _: 1 / 0, lambda _: None)(SEEN) == []
+def test_a_policy_that_raises_asks_for_nothing_and_is_logged(caplog):
+    asked = control(lambda _: 1 / 0)
+    asked.after(3, lambda: SEEN)
+    assert not asked.rescaling.asked()
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("penstock.run", "ERROR")
-    assert "epoch 3: the policy failed" in record.message
+    assert "epoch 3, policy: the policy failed" in record.message
+    assert "ZeroDivisionError" in record.message
+
+
+def test_a_failure_of_control_itself_is_logged_and_ends_nothing(caplog):
+    asked = control(lambda _: [])
+    asked.after(3, lambda: 1 / 0)
+    assert "epoch 3: control failed; the last plan is kept" in caplog.text
+
+
+def test_a_request_that_cannot_be_met_is_held_back_and_told(caplog):
+    def check(_):
+        raise BadRescale("no such stage")
+
+    asked = control(lambda _: [ps.Rescale(7, 2)], check)
+    asked.after(3, lambda: SEEN)
+    assert not asked.rescaling.asked()
+    assert [each.held for each in asked.rulings] == ["it cannot be met: no such stage"]
+    assert "no such stage" in caplog.text
+
+
+def test_what_a_user_asks_for_comes_before_what_a_policy_asks_for():
+    asked = control(lambda _: [ps.Rescale(0, 2), ps.Rescale(1, 3)])
+    asked.rescaling.check = lambda _: None
+    asked.rescaling.ask(ps.Rescale(0, 5))
+    asked.after(3, lambda: SEEN)
+    assert {stage: wish.channels for stage, wish in asked.rescaling.asked().items()} == {0: 5, 1: 3}
+    assert [each.held for each in asked.rulings] == ["a request of the user comes first", ""]

@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.control.observation import ChannelLoad, KnownKeys, StageChannels
+from penstock.control.skew.split_keys import SplitKeys
 from penstock.control.sub_keys import MOST_SPLIT, SplitKey, SubKeyPlan, plan_sub_keys
-from penstock.routing import Frequencies
+from penstock.routing import Frequencies, first_router
 from penstock.runtime.records import EpochPlan, StagePlan
-from penstock.runtime.rescale.frequent_keys import KeyCounts
-from penstock.runtime.rescale.splitting import Splitting
 from penstock.runtime.spark.forming import Formed
 from penstock.runtime.stage import Receipt, channel_work
 from penstock_lab.workloads import zipf_shares
@@ -21,42 +21,62 @@ def skewed(keys=2000, exponent=1.5, seed=1):
     return Frequencies(hashes, zipf_shares(keys, exponent))
 
 
-def seen(*epochs):
-    splitting = Splitting()
+def stage(loads, current=None, known=None):
+    known = skewed() if known is None else known
+    signed = tuple(known.hashes.view(np.int64).tolist())
+    channels = tuple(ChannelLoad(place, each, 1.0, 1, 1, 1) for place, each in enumerate(loads))
+    even = (1.0, 1.0, 1.0)
+    keys = KnownKeys(signed, tuple(known.shares.tolist()), texts={7: "seven"})
+    return StageChannels(
+        0,
+        "agg",
+        "balanced",
+        4,
+        channels,
+        even,
+        even,
+        (),
+        known=keys,
+        domain=2000,
+        sub_keys=current,
+        splits=True,
+    )
+
+
+def decided(*epochs, current=None, known=None):
+    """The sub-keys after epochs with these tuples in the channels."""
+    splitting = SplitKeys()
     for loads in epochs:
-        keys = KeyCounts((7,), (1,), 1, 1, ("seven",))
-        splitting.observe([Receipt(place, (), (), tuples=n, keys=keys) for place, n in enumerate(loads)])
-    return splitting
+        splitting.observe(stage(loads, current, known))
+    return splitting.decide(stage(epochs[-1], current, known), first_router("balanced", len(epochs[-1])))
 
 
 def test_even_channels_keep_their_keys_whole():
-    assert seen(EVEN).decide(4, None, skewed()) is None
+    assert decided(EVEN) is None
 
 
 def test_uneven_channels_split_their_hot_keys():
-    found = seen(UNEVEN).decide(4, None, skewed())
+    found = decided(UNEVEN)
     assert found is not None
     assert found.keys[0].share == max(each.share for each in found.keys)
     assert all(each.parts > 1 for each in found.keys)
 
 
 def test_few_rows_and_one_channel_decide_nothing():
-    assert seen((30, 2, 1, 1)).decide(4, None, skewed()) is None
-    assert seen((9000,)).decide(1, None, skewed()) is None
+    assert decided((30, 2, 1, 1)) is None
+    assert decided((9000,)) is None
 
 
-def test_a_plan_stays_while_it_is_good_and_goes_when_channels_are_even():
+def test_a_plan_stays_while_it_is_good_and_goes_when_keys_are_even():
     known = skewed()
-    first = seen(UNEVEN).decide(4, None, known)
-    assert seen(UNEVEN).decide(4, first, known) is first
-    other = skewed(seed=2)
-    assert seen(UNEVEN).decide(4, first, other) != first
-    assert seen(UNEVEN, *[EVEN] * 8).decide(4, first, known) is None
+    first = decided(UNEVEN, known=known)
+    assert decided(EVEN, current=first, known=known) is first
+    assert decided(EVEN, current=first, known=skewed(seed=2)) != first
+    assert decided(EVEN, current=first, known=skewed(60_000, exponent=0.0)) is None
 
 
 def test_the_text_of_a_key_is_known():
-    known = Frequencies(np.array([7], np.uint64), np.array([0.5]))
-    found = seen(UNEVEN).decide(4, None, known)
+    found = decided(UNEVEN, known=Frequencies(np.array([7], np.uint64), np.array([0.5])))
     assert (
         found.words(4)
         == "seven with 50.0 % of the rows, 2.0 times the fair share of 1/4, into 2,048 sub-keys"

@@ -87,6 +87,7 @@ def rescale_live(
         channels=BEFORE,
         session=spark,
         most_moved=most_moved or data.step,
+        control="off",
         policy=watch,
     )
     _see_through(run, watch)

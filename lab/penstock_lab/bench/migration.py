@@ -121,6 +121,7 @@ def _rescaled(folder: Path, partitioning: PartitioningName) -> list[dict[str, Va
             partitioning=partitioning,
             resources={0: "LLL"},
             most_moved=1 << 40,
+            control="off",
             policy=schedule,
         )
         if not schedule.over.wait(_TIMEOUT):

@@ -9,6 +9,7 @@ from penstock_lab.simulate.handover import Handover
 from penstock_lab.simulate.plan import Plan, processors
 from penstock_lab.simulate.run import Clock, Observed, Tally, simulate
 from penstock_lab.simulate.saturation import saturate, sweep
+from penstock_lab.simulate.skewed_stage import SkewedStage
 from penstock_lab.simulate.splits import Dealt, Gridded, Keyed, Split, key_hashes
 from penstock_lab.simulate.stage import SOURCE, Links, Stage, Window
 
@@ -23,6 +24,7 @@ __all__ = [
     "Links",
     "Observed",
     "Plan",
+    "SkewedStage",
     "Split",
     "Stage",
     "Tally",

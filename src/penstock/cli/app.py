@@ -14,6 +14,7 @@ from penstock.cli.controller import controller
 from penstock.cli.demo import demo
 from penstock.cli.gate import gate
 from penstock.cli.push import push
+from penstock.cli.replay import replay
 from penstock.cli.state import state
 from penstock.cli.token import token
 from penstock.errors import MissingPackage, PenstockError
@@ -66,6 +67,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(state)
+app.command()(replay)
 app.command()(gate)
 app.command()(token)
 app.command()(controller)

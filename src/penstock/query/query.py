@@ -10,11 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.connect import ParquetSink, Sink
+from penstock.control.controller import Mode
+from penstock.control.limits import Limits
 from penstock.errors import BadName, QueryError
 from penstock.query.run_options import (
+    ALPHA,
     KEPT_EPOCHS,
     MOST_ERRORS,
     MOST_MOVED,
+    SIGMA,
     Merging,
     OnError,
     PartitioningName,
@@ -79,7 +83,11 @@ class Query:
         merging: Merging = "transparent",
         partitioning: PartitioningName = "balanced",
         resources: Mapping[int, Resources | str] | None = None,
+        alpha: float | tuple[float, float, float] = ALPHA,
+        sigma: float = SIGMA,
         most_moved: int = MOST_MOVED,
+        control: Mode = "on",
+        limits: Limits | None = None,
         policy: Callable[[Any], Iterable[Any]] | None = None,
         takeover: bool = False,
         from_epoch: int | None = None,
@@ -109,10 +117,19 @@ class Query:
             partitioning: How routers are made: ``"balanced"``, ``"uniform"``, ``"consistent"``, ``"scan"``,
                 ``"redist"`` or ``"readj"``.
             resources: How state, computation and communication grow with the frequency of a key, by the
-                number of a stage, as letters such as ``"LQL"``; by default the operator decides.
+                number of a stage, as letters such as ``"LQL"`` or as ``ps.Resources``, which has its own
+                tolerances; by default the operator decides.
+            alpha: The most load of a channel over the least that is tolerated, above 1: one number, or three,
+                of state, computation and communication.
+            sigma: The part of that which a single key may use up that no table names, above 0, at most 1.
             most_moved: The approximate limit of bytes of a stage's state that one epoch moves in a rescale.
-            policy: Called after each epoch with an ``Observation``; returns the ``Rescale`` requests to
-                follow. If a policy fails, the failure is logged and the run continues.
+            control: ``"on"``: the run moves and splits hot keys by itself when that pays off. ``"observe"``:
+                nothing changes by itself; ``Run.rulings`` and the recording say what would. ``"off"``: nobody
+                decides but your own ``policy``.
+            limits: What holds back decisions of policies: ``ps.Limits(least_interval=…)`` and more.
+            policy: A policy of your own, beside Penstock's and before them: called after each epoch with an
+                ``Observation``, it returns the ``Rescale`` requests to follow. If a policy fails, the failure
+                is logged and the run continues.
             takeover: Take the checkpoint from a run that has it; that run then fails. Without it, a
             checkpoint
                 that another live run has is refused.
@@ -137,7 +154,11 @@ class Query:
             merging=merging,
             partitioning=partitioning,
             resources=resources,
+            alpha=alpha,
+            sigma=sigma,
             most_moved=most_moved,
+            control=control,
+            limits=limits,
             policy=policy,
             takeover=takeover,
             from_epoch=from_epoch,

@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penstock.connect import ParquetSink, Sink
+from penstock.control.controller import Mode
+from penstock.control.limits import Limits
 from penstock.expressions.schema import Schema
 from penstock.operators import (
     DeduplicateVerbs,
@@ -23,9 +25,11 @@ from penstock.operators import (
 )
 from penstock.query.query import Query
 from penstock.query.run_options import (
+    ALPHA,
     KEPT_EPOCHS,
     MOST_ERRORS,
     MOST_MOVED,
+    SIGMA,
     Merging,
     OnError,
     PartitioningName,
@@ -90,7 +94,11 @@ class Relation(
         merging: Merging = "transparent",
         partitioning: PartitioningName = "balanced",
         resources: Mapping[int, Resources | str] | None = None,
+        alpha: float | tuple[float, float, float] = ALPHA,
+        sigma: float = SIGMA,
         most_moved: int = MOST_MOVED,
+        control: Mode = "on",
+        limits: Limits | None = None,
         policy: Callable[[Any], Iterable[Any]] | None = None,
         takeover: bool = False,
         from_epoch: int | None = None,
@@ -115,7 +123,11 @@ class Relation(
             merging=merging,
             partitioning=partitioning,
             resources=resources,
+            alpha=alpha,
+            sigma=sigma,
             most_moved=most_moved,
+            control=control,
+            limits=limits,
             policy=policy,
             takeover=takeover,
             from_epoch=from_epoch,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from penstock.checks import flag, one_of, path_text, printable, session_or_none, short, whole_number
 from penstock.connect import ParquetSink, Sink
+from penstock.control.controller import MODES, Mode
+from penstock.control.limits import Limits
 from penstock.control.rescale import MOST_CHANNELS
 from penstock.errors import BadOption, BadRouting, BadSink
 from penstock.routing import PARTITIONINGS, Resources
@@ -17,11 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "ALPHA",
     "KEPT_EPOCHS",
     "MERGINGS",
     "MOST_CHANNELS",
     "MOST_ERRORS",
     "MOST_MOVED",
+    "SIGMA",
     "STRATEGIES",
     "Merging",
     "OnError",
@@ -44,6 +48,12 @@ PartitioningName = Literal["balanced", "uniform", "consistent", "scan", "redist"
 
 MOST_MOVED: Final = 512 * 2**20
 """The default of the most bytes of a stage's state that an epoch moves."""
+
+ALPHA: Final = 1.2
+"""The default of the most load of a channel over the least that is tolerated."""
+
+SIGMA: Final = 0.1
+"""The default of the part of that which a key may use up that no table names."""
 
 KEPT_EPOCHS: Final = 3
 """The default of the number of last epochs that a checkpoint keeps."""
@@ -80,7 +90,11 @@ class RunOptions:
     merging: Merging = "transparent"
     partitioning: PartitioningName = "balanced"
     resources: Mapping[int, Resources | str] | None = None
+    alpha: float | tuple[float, float, float] = ALPHA
+    sigma: float = SIGMA
     most_moved: int = MOST_MOVED
+    control: Mode = "on"
+    limits: Limits | None = None
     policy: Callable[[Any], Iterable[Any]] | None = None
     takeover: bool = False
     from_epoch: int | None = None
@@ -113,12 +127,7 @@ class RunOptions:
         self._set(
             "most_moved", whole_number("most_moved", self.most_moved, 1, _MOST_BYTES, BadOption, hint=hint)
         )
-        if self.policy is not None and not callable(self.policy):
-            raise BadOption(
-                f"policy={short(self.policy)}; give a function from an Observation to Rescales, such as "
-                "ps.rebalance_when()"
-            )
-
+        self._check_control()
         one_of("on_error", self.on_error, ON_ERROR, BadOption)
         hint = ": the rows of an epoch that may be set aside because a function raises"
         self._set(
@@ -126,6 +135,27 @@ class RunOptions:
             whole_number("most_errors", self.most_errors, 1, _MOST_REFUSED, BadOption, hint=hint),
         )
         self._check_checkpoint()
+
+    @property
+    def tolerances(self) -> tuple[float, float, float]:
+        """The tolerated imbalance of state, computation and communication."""
+        return (self.alpha,) * 3 if isinstance(self.alpha, float) else self.alpha
+
+    def _check_control(self) -> None:
+        self._set("alpha", _alpha(self.alpha))
+        self._set("sigma", _sigma(self.sigma))
+        one_of("control", self.control, MODES, BadOption)
+        if self.limits is not None and not isinstance(self.limits, Limits):
+            raise BadOption(
+                f"limits={short(self.limits)}; give ps.Limits(), such as ps.Limits(least_interval=60)"
+            )
+        policy: Any = self.policy
+        whole = hasattr(policy, "observe") and hasattr(policy, "decide")
+        if policy is not None and not callable(policy) and not whole:
+            raise BadOption(
+                f"policy={short(policy)}; give a function from an Observation to Rescales, such as "
+                "ps.rebalance_when(), or an object with observe and decide"
+            )
 
     def _check_checkpoint(self) -> None:
         flag("takeover", self.takeover, BadOption)
@@ -200,6 +230,31 @@ def _cost(name: str, given: object) -> float:
     number = isinstance(given, Real) and not isinstance(given, bool)
     if not number or not isfinite(given) or not 0 <= given <= _MOST_COST:  # type: ignore[arg-type, operator]
         raise BadOption(f"{name} are {short(given)}; give seconds per tuple, from 0 to {_MOST_COST:,.0f}")
+    return float(given)  # type: ignore[arg-type]
+
+
+def _alpha(given: object) -> float | tuple[float, ...]:
+    """One ratio, or one each for state, computation and communication."""
+    several = isinstance(given, list | tuple)
+    found = [_ratio(each) for each in (given if several else [given])]  # type: ignore[attr-defined]
+    if None in found or (several and len(found) != 3):
+        raise BadOption(
+            f"alpha={short(given)}; give the most load of a channel over the least that is tolerated, above "
+            "1 such as 1.2, or three such numbers: of state, computation and communication"
+        )
+    ratios = tuple(each for each in found if each is not None)
+    return ratios if several else ratios[0]
+
+
+def _ratio(given: object) -> float | None:
+    number = isinstance(given, Real) and not isinstance(given, bool)
+    return float(given) if number and isfinite(given) and given > 1 else None  # type: ignore[arg-type, operator]
+
+
+def _sigma(given: object) -> float:
+    number = isinstance(given, Real) and not isinstance(given, bool)
+    if not number or not 0 < given <= 1:  # type: ignore[operator]
+        raise BadOption(f"sigma={short(given)}; give a fraction above 0 and at most 1")
     return float(given)  # type: ignore[arg-type]
 
 

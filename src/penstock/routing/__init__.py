@@ -9,7 +9,7 @@ from penstock.routing.batch_windows import batch_shape, pane_shape
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.greedy import Schedule, greedy
 from penstock.routing.grid import Copies, Grid, grid_for
-from penstock.routing.hash_pair import HashPair
+from penstock.routing.hash_pair import HashPair, router_name
 from penstock.routing.join_grid import Copied, copied_sides, join_grid, shaped_grid
 from penstock.routing.join_spread import JoinSpread
 from penstock.routing.longest_first import longest_first
@@ -28,7 +28,7 @@ from penstock.routing.shuffle_operator import OperatorState
 from penstock.routing.shuffle_scheduler import SchedulerState
 from penstock.routing.spread import Spread
 from penstock.routing.spread_hot_keys import joint_rates, spread_hot_keys
-from penstock.routing.stepwise import step_toward
+from penstock.routing.stepwise import cost_shares, step_toward
 from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
 from penstock.routing.window_ids import count_marks, time_marks
@@ -82,6 +82,7 @@ __all__ = [
     "choose_batch",
     "copied_sides",
     "copies",
+    "cost_shares",
     "count_marks",
     "counter_threshold",
     "deliveries",
@@ -99,6 +100,7 @@ __all__ = [
     "readjust",
     "redistribute",
     "relative_migration",
+    "router_name",
     "scan",
     "shaped_grid",
     "split_hot_keys",

@@ -8,7 +8,7 @@ holds but the table does not still counts for its cell of the ring, and cells go
 The table has the same keys as theirs, and the ring the same number of cells.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,8 +50,17 @@ _HELD = 10.0
 _MOST_STALE = 1024
 
 
-def balanced(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> HashPair:
+def balanced(
+    before: HashPair,
+    known: Frequencies,
+    channels: int,
+    goal: Goal,
+    base: Mapping[Growth, Floats] | None = None,
+) -> HashPair:
     """The successor of `before` on `channels` channels; `known` may hold keys far rarer than the table's.
+
+    `base` is what each channel has besides and cannot give away, such as its part of keys on grids, in the
+    unit of the costs of these frequencies.
 
     If the number of channels stays, it is `before` itself while each resource is within its own tolerance,
     and as long as no plan gains more than its migration costs.
@@ -64,7 +73,7 @@ def balanced(before: HashPair, known: Frequencies, channels: int, goal: Goal) ->
     """
     if channels < 1:
         raise BadRouting(f"channels is {channels}; give 1 or more")
-    stock = _stock(before, known, channels, goal)
+    stock = _stock(before, known, channels, goal, base or {})
     if channels == before.channels:
         return _evened(before, stock, goal)
     budget = _budget(before, stock, channels)
@@ -95,6 +104,7 @@ class _Stock:
     plain: dict[Growth, float]
     shares: Floats
     state: Growth
+    base: dict[Growth, Floats]
 
     @property
     def total(self) -> float:
@@ -104,9 +114,12 @@ class _Stock:
     def loads(self, places: Ints, shares: Floats, channels: int) -> dict[Growth, Floats]:
         """The load of every channel under each growth, with units in these places and these plain shares."""
         return {
-            growth: loads(places, self.costs[growth], channels) + shares * self.plain[growth]
-            for growth in Growth
+            growth: self.fixed(places, growth, channels) + shares * self.plain[growth] for growth in Growth
         }
+
+    def fixed(self, places: Ints, growth: Growth, channels: int) -> Floats:
+        """The load of every channel without plain cells."""
+        return self.base[growth] + loads(places, self.costs[growth], channels)
 
     def moved(self, places: Ints, filling: Filling) -> float:
         """The state that changes its channel."""
@@ -118,7 +131,7 @@ class _Stock:
     ) -> Filling:
         """The most even use of plain cells with units in these places, within the rest of the budget."""
         moved = float(self.costs[self.state][places != self.homes].sum())
-        fixed = {growth: loads(places, self.costs[growth], channels) for growth in Growth}
+        fixed = {growth: self.fixed(places, growth, channels) for growth in Growth}
         plain = max(self.plain[self.state], 1e-300)
         tolerances = tuple(zip(resources.growths, resources.tolerances, strict=True))
         rest = (budget - moved) / plain
@@ -164,8 +177,8 @@ def _parted(stock: _Stock, before: HashPair, goal: Goal, budget: float) -> Itera
     yield from _placements(stock, before, channels, goal, budget)
     for growth in dict.fromkeys(each for each in goal.resources.growths if each is not Growth.CONSTANT):
         costs = stock.costs[growth]
-        yield part(costs, homes, channels)
-        table = part(costs[:size], homes[:size], channels)
+        yield part(costs, homes, channels, stock.base[growth])
+        table = part(costs[:size], homes[:size], channels, stock.base[growth])
         yield np.concatenate([table, homes[size:]])
         yield _with_cells(stock, table, homes[size:], channels)
 
@@ -178,7 +191,9 @@ def _excess(resources: Resources, load: dict[Growth, Floats]) -> float:
     )
 
 
-def _stock(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> _Stock:
+def _stock(
+    before: HashPair, known: Frequencies, channels: int, goal: Goal, base: Mapping[Growth, Floats]
+) -> _Stock:
     cells = before.ring.cells
     counted = known.at_least(counter_threshold(goal, channels))
     threshold = table_threshold(goal, channels, counted.shares)
@@ -216,6 +231,7 @@ def _stock(before: HashPair, known: Frequencies, channels: int, goal: Goal) -> _
         plain={growth: cost * max(len(plain), 1) for growth, cost in each.items()},
         shares=np.bincount(plain[plain < channels], minlength=channels) / max(len(plain), 1),
         state=goal.resources.state,
+        base={growth: base.get(growth, np.zeros(channels)) for growth in Growth},
     )
 
 

@@ -56,22 +56,24 @@ def feed(  # noqa: PLR0913 -- each is one number of the rule
         load[taker] += costs[unit]
 
 
-def part(costs: Floats, places: Ints, channels: int) -> Ints:
+def part(costs: Floats, places: Ints, channels: int, base: Floats | None = None) -> Ints:
     """New places of units, the heaviest first: each stays if it fits below the mean, else goes to the least.
 
     So two heavy units of a channel part even if no channel has room for one of them: it gets the room of
-    lighter ones, which come later.
+    lighter ones, which come later. `base` is a load that cannot move.
 
     >>> part(np.array([5.0, 5.0, 3.0, 3.0, 2.0]), np.array([0, 0, 1, 2, 0]), 3).tolist()
     [0, 1, 2, 2, 0]
     """
     places = places.copy()
-    load = np.zeros(channels)
-    mean = float(costs.sum()) / channels * (1 + 1e-9)
+    fixed = np.zeros(channels) if base is None else base
+    load = fixed.copy()
+    mean = float(costs.sum() + load.sum()) / channels * (1 + 1e-9)
     for unit in np.argsort(-costs, kind="stable"):
         home, lowest = int(places[unit]), int(load.argmin())
         # What is above the mean alone is no reason to go: it would be so everywhere.
-        stays = load[home] == 0 or load[home] + costs[unit] <= mean
+        alone = costs[unit] > mean and load[home] == fixed[home]
+        stays = alone or load[home] + costs[unit] <= mean
         places[unit] = home if stays else lowest
         load[places[unit]] += costs[unit]
     return places

@@ -4,6 +4,7 @@ A key that the table names goes to its target, every other key to its place on t
 the size is that of the table plus a constant ([003] §4.1).
 """
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -17,7 +18,7 @@ from penstock.routing.ring import Ring
 from penstock.routing.router import Channels, Hashes
 from penstock.sketches.wire import pack, unpack
 
-__all__ = ["HashPair"]
+__all__ = ["HashPair", "router_name"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,3 +78,8 @@ class HashPair:
         numbers, (keys, targets, cells) = unpack("hash-pair", data)
         origin = Ring(1, replicas=numbers["replicas"], seed=numbers["seed"])
         return cls(keys, targets, CellRing.over(origin, cells, numbers["channels"]))
+
+
+def router_name(data: bytes) -> str:
+    """The name of a router from its bytes; equal routers have equal names."""
+    return f"{hashlib.sha256(data).hexdigest()[:24]}.router"

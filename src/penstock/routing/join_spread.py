@@ -58,6 +58,8 @@ class JoinSpread:
                 f"{len(self.keys)} keys have {len(self.sizes)} sizes and {len(self.columns)} columns over "
                 f"{len(self.targets)} channels; give each key a size, its columns and `size` channels"
             )
+        if len(np.unique(self.keys)) != len(self.keys):
+            raise BadRouting(f"one of the {len(self.keys)} keys occurs twice; give each key once")
         if (self.columns < 1).any() or (self.columns > self.sizes).any() or not self._distinct():
             raise BadRouting(
                 f"a key's grid has a channel twice, one beyond the {self.channels} that there are, or more "

@@ -24,6 +24,38 @@ class Spread:
         """What plain values stand for."""
         return cls(**{name: tuple(each) for name, each in value.items()})
 
+    @classmethod
+    def of(cls, router: JoinSpread) -> "Spread":
+        """The keys of a router, if it spreads any of them over several channels.
+
+        >>> from penstock.routing.ring import Ring
+        >>> two = np.array([2]), np.array([1])
+        >>> Spread.of(JoinSpread(np.array([7], np.uint64), *two, np.array([0, 3], np.int32), Ring(4)))
+        Spread(keys=(7,), sizes=(2,), columns=(1,), targets=(0, 3))
+        """
+        if not (router.sizes > 1).any():
+            return cls()
+        return cls(
+            tuple(router.keys.view(np.int64).tolist()),
+            tuple(router.sizes.tolist()),
+            tuple(router.columns.tolist()),
+            tuple(router.targets.tolist()),
+        )
+
+    @property
+    def grids(self) -> dict[int, tuple[int, tuple[int, ...]]]:
+        """The keys that lie on grids: the number of columns of each, and the channels of its cells.
+
+        >>> Spread((5, 7), (1, 2), (1, 1), (3, 0, 3)).grids
+        {7: (1, (0, 3))}
+        """
+        found, start = {}, 0
+        for key, size, across in zip(self.keys, self.sizes, self.columns, strict=True):
+            if size > 1:
+                found[key] = across, self.targets[start : start + size]
+            start += size
+        return found
+
     def router(self, pair: HashPair) -> JoinSpread:
         """The router that has all other keys where the pair has them."""
         keys = np.array(self.keys, np.int64).view(np.uint64)
@@ -52,15 +84,10 @@ class Spread:
 
     def fitting(self, channels: int) -> "Spread":
         """The keys that are spread over grids within so many channels."""
-        keys, sizes, columns = [], [], []
-        targets: list[int] = []
-        start = 0
-        for key, size, across in zip(self.keys, self.sizes, self.columns, strict=True):
-            grid = self.targets[start : start + size]
-            start += size
-            if size > 1 and max(grid) < channels:
-                keys.append(key)
-                sizes.append(size)
-                columns.append(across)
-                targets += grid
-        return Spread(tuple(keys), tuple(sizes), tuple(columns), tuple(targets))
+        fit = {key: grid for key, grid in self.grids.items() if max(grid[1]) < channels}
+        return Spread(
+            tuple(fit),
+            tuple(len(cells) for _, cells in fit.values()),
+            tuple(across for across, _ in fit.values()),
+            tuple(cell for _, cells in fit.values() for cell in cells),
+        )

@@ -15,7 +15,7 @@ from penstock.routing.hash_pair import HashPair
 from penstock.routing.resources import Growth
 from penstock.routing.router import Costs, Hashes
 
-__all__ = ["step_toward"]
+__all__ = ["cost_shares", "step_toward"]
 
 
 def step_toward(  # noqa: PLR0913 -- two routers, what weighs how much, and the limit
@@ -35,7 +35,7 @@ def step_toward(  # noqa: PLR0913 -- two routers, what weighs how much, and the 
     old, new = _same_size(before.ring.cells, after.ring.cells)
     keys = np.union1d(before.keys, after.keys)
     homes, goals = before.route(keys), after.route(keys)
-    key_weights, cell_weights = _weights(keys, known, growth, len(old), domain)
+    key_weights, cell_weights = cost_shares(keys, known, growth, len(old), domain)
     moving_keys, moving_cells = np.flatnonzero(homes != goals), np.flatnonzero(old != new)
     weights = np.concatenate([key_weights[moving_keys], cell_weights[moving_cells]])
     if weights.sum() <= share * (1 + 1e-9):
@@ -58,10 +58,13 @@ def _same_size(old: NDArray[np.int32], new: NDArray[np.int32]) -> tuple[NDArray[
     return np.repeat(old, size // len(old)), np.repeat(new, size // len(new))
 
 
-def _weights(
+def cost_shares(
     keys: Hashes, known: Frequencies, growth: Growth, cells: int, domain: int
 ) -> tuple[Costs, Costs]:
-    """The share of the whole state in each of these keys, and in each cell without them."""
+    """The share of a whole resource in each of these keys, and in each cell of the ring without them.
+
+    There are `domain` keys; those that are not known cost the same.
+    """
     rest = max(domain - len(known), 1)
     missing = max(1.0 - float(known.shares.sum()), 0.0)
     single = float(growth.costs(np.array([missing / rest]))[0])

@@ -1,20 +1,26 @@
 """Runs queries on Spark: epochs, channels, state, sinks."""
 
+from penstock.control.limits import Limits
 from penstock.control.observation import ChannelLoad, Observation, StageChannels, TrackedKey
+from penstock.control.rebalance_when import rebalance_when
 from penstock.control.rescale import Rescale
+from penstock.control.ruling import Ruling
+from penstock.routing import Resources
 from penstock.runtime.engine import SparkEngine
 from penstock.runtime.observation import Decision
 from penstock.runtime.progress import EpochProgress, StageProgress
-from penstock.runtime.rescale.policies import rebalance_when
 from penstock.runtime.run import Rescaled, Run
 
 __all__ = [
     "ChannelLoad",
     "Decision",
     "EpochProgress",
+    "Limits",
     "Observation",
     "Rescale",
     "Rescaled",
+    "Resources",
+    "Ruling",
     "Run",
     "SparkEngine",
     "StageChannels",

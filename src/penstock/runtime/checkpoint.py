@@ -9,6 +9,7 @@
     between/          what one stage passes to the next, until the epoch is committed
     late/ rejects/    tuples set aside
     back.json aside/  that a run went back to an earlier epoch, and what it set aside (`going_back.py`)
+    control/          what the run's control saw and decided (`recording.py`)
     spark/            Structured Streaming's own offsets and commits
 
 If a manifest exists, its epoch happened. Each file carries a checksum, so that a read detects a torn
@@ -38,7 +39,7 @@ FORMAT = 5
 
 _QUERY = "query.json"
 _MADE = ("plans", "manifests", "segments", "routers", "between", "late", "rejects")
-_OTHERS = frozenset({"owners", "results", "rows", "spark", "aside", "back.json"})
+_OTHERS = frozenset({"owners", "results", "rows", "spark", "aside", "back.json", "control"})
 # What a mounted volume or a desktop leaves in an empty folder.
 _IGNORED = frozenset({"lost+found"})
 
@@ -83,6 +84,11 @@ class Checkpoint:
     def manifests(self) -> Location:
         """Where manifests are."""
         return self.root / "manifests"
+
+    @property
+    def control(self) -> Location:
+        """Where the recording of the run's control is."""
+        return self.root / "control"
 
     @property
     def spark(self) -> Location:

@@ -13,12 +13,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
 from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
 from penstock.connect.sinks.parquet import COMPRESSION, ParquetFiles
+from penstock.control.function_policy import FunctionPolicy
+from penstock.control.limits import Limits
+from penstock.control.setup import Setup
 from penstock.durable import Purpose
 from penstock.errors import BadSink
 from penstock.operators.exchange import Form
 from penstock.query import Query, RunOptions, Stream
 from penstock.routing import Resources
 from penstock.runtime.checkpoint import Checkpoint
+from penstock.runtime.control import RunControl
 from penstock.runtime.delivering import OpenSink
 from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
@@ -26,9 +30,9 @@ from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
+from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.refusals import RefusalSetup
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
-from penstock.runtime.rescale.policies import guarded
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
 from penstock.runtime.run import Run
@@ -125,6 +129,7 @@ class SparkEngine:
             resources=tuple(_resources(each, options) for each in subqueries.stages),
             frequent={each.number: FrequentKeys() for each in subqueries.stages},
             most_bytes=options.most_moved,
+            sigma=options.sigma,
         )
         rejects = aside.all_rejects(len(graph.stages))
         works = RunSetup(
@@ -141,8 +146,8 @@ class SparkEngine:
         planner = Planner(
             graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
         )
-        policy = None if options.policy is None else guarded(options.policy, rescaling.check)
-        epochs = Epochs(spark, works, planner, report=run.report, policy=policy)
+        control = _control(options, subqueries, rescaling, folder)
+        epochs = Epochs(spark, works, planner, report=run.report, control=control)
         if options.channels is not None:
             epochs.planner.match(epochs.last)
         run.begin(epochs, _starter(frame, folder, run_once=ends, name=options.name))
@@ -239,9 +244,46 @@ def _refusals(
 def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
     """How the cost of a key grows with its frequency: as given for the stage, else as its operator says."""
     given = (options.resources or {}).get(stage.number)
-    if given is None:
-        return {form: stage.operator.resources(form) for form in get_args(Form)}
-    return dict.fromkeys(get_args(Form), Resources.of(given) if isinstance(given, str) else given)
+    if isinstance(given, Resources):
+        return dict.fromkeys(get_args(Form), given)
+    return {
+        form: replace(
+            stage.operator.resources(form) if given is None else Resources.of(given),
+            tolerances=options.tolerances,
+        )
+        for form in get_args(Form)
+    }
+
+
+def _control(
+    options: RunOptions, subqueries: Subqueries, rescaling: Rescaling, folder: Checkpoint
+) -> RunControl:
+    """The controller of a run: the user's policy first, then Penstock's own unless they are switched off."""
+    given: Any = options.policy
+    own = {} if given is None else {"policy": given if hasattr(given, "observe") else FunctionPolicy(given)}
+    setup = Setup(
+        policies={} if options.control == "off" else _policies(options, subqueries),
+        limits=options.limits or Limits(),
+        mode="observe" if options.control == "observe" else "on",
+        foreign=tuple(own),
+    )
+    controller = setup.controller(rescaling.routers.find, own)
+    controller.check = rescaling.check
+    assert folder.ownership is not None
+    recording = RecordingFiles(
+        folder.control, folder.ownership.number, setup, rescaling.routers.find, controller.to_json
+    )
+    return RunControl(controller, rescaling, recording)
+
+
+def _policies(options: RunOptions, subqueries: Subqueries) -> dict[str, dict[str, Any]]:
+    """Penstock's own policies: against skew, and for each stage's share of a given number of channels."""
+    policies: dict[str, dict[str, Any]] = {"skew": {}}
+    hosts = [each.number for each in subqueries.stages if each.host is None]
+    if options.channels is not None and len(hosts) > 1:
+        hosted = {str(each.number): each.host for each in subqueries.stages if each.host is not None}
+        policies["allotment"] = {"total": max(options.channels, len(hosts)), "hosts": hosted}
+    return policies
 
 
 def _note(runner: StageRunner) -> StageNote:

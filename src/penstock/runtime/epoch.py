@@ -135,7 +135,7 @@ class Epoch:
         self._move(members)
         record, plan = self._before(number), self.plan.stages[number]
         bound = runner.kernel.bound(record.position, 0)
-        side = runner.exchange.run(self.intake, plan, bound, record.spread)
+        side = runner.exchange.run(self.intake, plan, bound, record.grids)
         self.sides.append(side)
         self.phases.ends("map")
         advances: dict[int, Advance] = {}
@@ -193,6 +193,7 @@ class Epoch:
             host=None if host is None or exit_number is None else (host, exit_number),
             in_place=runner.in_place,
             refusals=None if self.intake.refused is None else self.intake.refused.refusals(number),
+            thorough=self.works.rescaling.frequent[number].curious,
         )
 
     def _record(
@@ -204,10 +205,11 @@ class Epoch:
         frequent = self.works.rescaling.frequent[number]
         if receipts:
             self.receipts[number] = receipts
-            frequent.update([each.keys for each in receipts])
+            copies = _copies(before.spread if spread is None else spread)
+            frequent.update([each.keys.without_copies(copies) for each in receipts])
         if self.intake.refused is not None:
             self.intake.refused.take(number, [file for each in receipts for file in each.refused])
-        tuples = sum(receipt.tuples for receipt in receipts)
+        tuples, busy = sum(each.tuples for each in receipts), sum(each.busy for each in receipts)
         received = sum(receipt.received for receipt in receipts)
         combined = received and plan.form == "combined"
         self.records[number] = StageRecord(
@@ -215,7 +217,8 @@ class Epoch:
             position=advance.position,
             shrinkage=tuples / received if combined else before.shrinkage,
             tuples=before.tuples + tuples,
-            seconds=before.seconds + sum(receipt.busy for receipt in receipts),
+            seconds=before.seconds + busy,
+            recent=before.recent.after(tuples, busy),
             spread=before.spread if spread is None else spread,
             keys=frequent.counts(),
         )
@@ -345,6 +348,16 @@ def _stages(runner: StageRunner, graph: Graph) -> str:
     """A stage and those in its channels, for people."""
     members = [runner, *hosted_by(graph.stages, runner.number)]
     return " and ".join(f"stage {each.number} ({each.stage.operator})" for each in members)
+
+
+def _copies(spread: Spread | None) -> dict[int, tuple[float, float]]:
+    """How often a row of each key on a grid arrives: of the left side in a column, of the right in a row."""
+    spread = spread or Spread()
+    return {
+        key: (size / across, float(across))
+        for key, size, across in zip(spread.keys, spread.sizes, spread.columns, strict=True)
+        if size > 1
+    }
 
 
 def _onward(before: tuple[int | None, ...], now: tuple[int | None, ...]) -> tuple[int | None, ...]:

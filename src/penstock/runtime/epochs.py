@@ -14,9 +14,10 @@ from penstock.connect import EpochId, EpochTaken
 from penstock.control.observation import Observation, StageChannels
 from penstock.errors import DamagedCheckpoint, LostCheckpoint
 from penstock.query import Stream
+from penstock.runtime.control import RunControl
 from penstock.runtime.epoch import Epoch, RunSetup
 from penstock.runtime.epoch_input import EpochInput
-from penstock.runtime.observation import Decision, Policy, decided, epoch_progress, stage_channels
+from penstock.runtime.observation import Decision, decided, epoch_progress, stage_channels
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases
 from penstock.runtime.records import Manifest
@@ -28,7 +29,7 @@ from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import marked
 from penstock.runtime.spark.offsets import SourceNote, SparkOffsets
 from penstock.runtime.spark.session import prepare
-from penstock.runtime.stage import Receipt
+from penstock.runtime.stage import Receipt, hosted_by
 
 __all__ = ["MOST_DECISIONS", "ORPHANS_EVERY", "Epochs"]
 
@@ -58,9 +59,9 @@ class Epochs:
     works: RunSetup
     planner: Planner
     report: Callable[[EpochProgress], None]
+    control: RunControl
     clock: Callable[[], float] = time.time
     last: Manifest | None = field(init=False)
-    policy: Policy | None = None
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
     decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
 
@@ -75,8 +76,10 @@ class Epochs:
         self._happened = 0
         self.offsets = SparkOffsets(self.works.checkpoint.spark)
         self._noted: Mapping[str, SourceNote] = {}
+        self._slots = self.session.sparkContext.defaultParallelism
         if self.last is not None:
             self.planner.resume(self.last)
+            self.control.resume(self.last.control)
         for number, record in enumerate(self.last.stages if self.last else ()):
             self.rescaling.frequent[number].resume(record.keys)
 
@@ -153,12 +156,14 @@ class Epochs:
             self.offsets.check(known, self.last.plan.offsets, "manifest")
 
     def _happen(self, epoch_id: EpochId, offered: Offered, offsets: str) -> None:
-        phases = Phases()
+        phases, arrived = Phases(), self.clock()
+        remembered = self.control.remembered()
         plan = self.planner.plan(epoch_id, self.last, offsets)
         if plan.offsets != offsets:
             self.offsets.check(epoch_id.epoch, plan.offsets, "plan")
         before = self.last or Manifest(epoch_id, plan)
         phases.ends("plan")
+        started = self.clock()
         streams = {each.name: each for each in self.works.arrivals.streams}
         intake = EpochInput(
             offered.session,
@@ -170,19 +175,20 @@ class Epochs:
             refused=None if self.works.refusals is None else EpochRefusals(self.works.refusals),
         )
         epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, offered.taken)
-        manifest = epoch.run()
+        manifest = replace(epoch.run(), control=remembered)
+        ended = self.clock() - phases.times["deliver"]
         self.works.checkpoint.commit(manifest)
         self.last = manifest
-        self.planner.splits.observe(epoch.receipts)
         self.receipts = epoch.receipts
-        self.rescaling.settle(plan.stages)
+        committed = self.clock()
         phases.ends("commit")
         epoch.clean_up()
         self._happened += 1
         self.works.checkpoint.collect(orphans=self._happened % ORPHANS_EVERY == 0)
         phases.ends("collect")
         self.decisions += decided(manifest, before, self.planner.followed)
-        self.decisions += splits_decided(manifest, before)
+        self.decisions += splits_decided(manifest, before, self.planner.split)
+        self.rescaling.settle(plan.stages)
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
@@ -190,20 +196,31 @@ class Epochs:
         seen = replace(seen, warnings=tuple(epoch.warnings), away=away)
         self.planner.ended()
         self.report(seen)
-        if self.policy is not None:
-            for wish in self.policy(Observation(epoch_id.epoch, self.observed())):
-                self.rescaling.ask(wish)
+        # After a drain nothing comes that could be decided on.
+        if not self.control.silent and not epoch_id.drain:
+            self.control.after(
+                epoch_id.epoch,
+                lambda: Observation(
+                    epoch=epoch_id.epoch,
+                    stages=self.observed(),
+                    arrived=arrived,
+                    started=started,
+                    ended=ended,
+                    committed=committed,
+                    slots=self._slots,
+                    rows=manifest.counts.rows,
+                ),
+            )
 
     def observed(self) -> tuple[StageChannels, ...]:
         """The channels of every stage that has its own, after the last epoch."""
         if self.last is None:
             return ()
+        stages = self.works.graph.stages
         return tuple(
-            stage_channels(runner, plan, record, self.receipts.get(runner.number, []), self.rescaling)
-            for runner, plan, record in zip(
-                self.works.graph.stages, self.last.plan.stages, self.last.stages, strict=True
-            )
-            if runner.stage.host is None
+            stage_channels([each, *hosted_by(stages, each.number)], self.last, self.receipts, self.rescaling)
+            for each in stages
+            if each.stage.host is None
         )
 
     def _bounds(self, before: Manifest) -> dict[str, int | None]:

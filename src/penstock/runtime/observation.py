@@ -8,6 +8,7 @@ import numpy as np
 from penstock.compile import is_single
 from penstock.control.observation import (
     ChannelLoad,
+    KnownKeys,
     Moved,
     Observation,
     StageChannels,
@@ -74,29 +75,23 @@ _MOST_SHOWN = 64  # tracked keys
 
 
 def stage_channels(
-    runner: StageRunner,
-    plan: StagePlan,
-    record: StageRecord,
-    receipts: Sequence[Receipt],
+    members: Sequence[StageRunner],
+    manifest: Manifest,
+    receipts: Mapping[int, Sequence[Receipt]],
     rescaling: Rescaling,
 ) -> StageChannels:
-    """The channels of a stage after an epoch; one that had nothing to do has no receipt."""
+    """The channels of a stage after an epoch; a stage that had nothing to do has no receipts.
+
+    `members` are the stage and those in its channels. Cost and state are those of all of them, since they
+    move together; rows and tuples are those of the stage itself.
+    """
+    runner = members[0]
     number = runner.number
-    done = {each.channel: each for each in receipts}
-    # If hot keys are split, the load of a channel is what it forms, not what it keeps.
-    work = dict(zip(done, channel_work(receipts), strict=True))
-    loads = tuple(
-        ChannelLoad(
-            channel=channel,
-            tuples=work[channel].rows if channel in work else 0,
-            seconds=work[channel].seconds if channel in work else 0.0,
-            keys=done[channel].keys.keys if channel in done else 0,
-            state_rows=sum(each.rows for each in segments),
-            state_bytes=int(sum(each.living_bytes for each in segments)),
-        )
-        for channel, segments in enumerate(record.channels)
-    )
+    plan, record = manifest.plan.stages[number], manifest.stages[number]
+    loads = _loads(members, manifest, receipts)
     resources: Resources = rescaling.resources[number][plan.form]
+    frequent = rescaling.frequent[number]
+    exchange = runner.kernel.exchanges[0]
     return StageChannels(
         stage=number,
         name=str(runner.stage.operator),
@@ -109,10 +104,61 @@ def stage_channels(
             most_over_least([each.tuples for each in loads]),
         ),
         tolerated=resources.tolerances,
-        tracked=_tracked(plan, record, rescaling, rescaling.frequent[number].known()),
+        tracked=_tracked(plan, record, rescaling, frequent.known()),
         moving=plan.router != plan.target,
         rescalable=not is_single(runner.stage),
+        router=plan.router,
+        form=plan.form,
+        resources=resources,
+        sigma=rescaling.sigma,
+        known=frequent.observed() if plan.router else KnownKeys(),
+        domain=frequent.domain,
+        spread=record.spread,
+        sub_keys=plan.sub_keys,
+        splits=runner.may_split,
+        # A stage in the same channels needs every key whole in one of them.
+        copied=exchange.copied if exchange.keys and len(members) == 1 else "neither",
+        moved=next((each for each in manifest.moved if each.stage == number), None),
     )
+
+
+def _loads(
+    members: Sequence[StageRunner], manifest: Manifest, receipts: Mapping[int, Sequence[Receipt]]
+) -> tuple[ChannelLoad, ...]:
+    own = {each.channel: each for each in receipts.get(members[0].number, ())}
+    # If hot keys are split, the load of a channel is what it forms, not what it keeps.
+    work = [
+        dict(zip((each.channel for each in done), channel_work(done), strict=True))
+        for done in (receipts.get(member.number, ()) for member in members)
+    ]
+    found = []
+    for channel in range(manifest.plan.stages[members[0].number].channels):
+        segments = [
+            segment
+            for member in members
+            for segment in (manifest.stages[member.number].channels or ((),) * (channel + 1))[channel]
+        ]
+        busy = [each[channel] for each in work if channel in each]
+        receipt = own.get(channel)
+        tuples = work[0][channel].rows if receipt else 0
+        found.append(
+            ChannelLoad(
+                channel=channel,
+                tuples=tuples,
+                seconds=sum(each.seconds for each in busy),
+                keys=receipt.keys.keys if receipt else 0,
+                state_rows=sum(each.rows for each in segments),
+                state_bytes=int(sum(each.living_bytes for each in segments)),
+                # In two hops, the raw rows that are formed here come too.
+                rows=0 if receipt is None else receipt.received + (tuples if _formed(own) else 0),
+                cpu_seconds=sum(each.cpu_seconds for each in busy),
+            )
+        )
+    return tuple(found)
+
+
+def _formed(receipts: Mapping[int, Receipt]) -> bool:
+    return any(each.formed for each in receipts.values())
 
 
 def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch

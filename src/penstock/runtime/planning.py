@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.connect import EpochId
-from penstock.control.rescale import Rescale
+from penstock.control.rescale import Rescale, Resplit
 from penstock.control.sub_keys import SubKeyPlan
 from penstock.operators.exchange import Form
 from penstock.runtime.checkpoint import Checkpoint
@@ -12,7 +12,6 @@ from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph
 from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
 from penstock.runtime.rescale.requests import Rescaling
-from penstock.runtime.rescale.splitting import Splits
 from penstock.runtime.stage import StageRunner, hosted_by
 
 __all__ = ["Planner"]
@@ -25,7 +24,7 @@ _TRIAL_EVERY = 64
 
 @dataclass
 class Planner:
-    """Makes the plan of each epoch; `followed` are the requests that the last plan was made for."""
+    """Makes the plan of each epoch; `followed` and `split` are the requests that the last one follows."""
 
     graph: Graph
     checkpoint: Checkpoint
@@ -34,11 +33,8 @@ class Planner:
     clock: Callable[[], float]
     steady: SteadyTime
     followed: Mapping[int, Rescale] = field(init=False, default_factory=dict)
-    splits: Splits = field(init=False)
+    split: Mapping[int, Resplit] = field(init=False, default_factory=dict)
     _ended: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        self.splits = Splits.of(self.graph.stages)
 
     def resume(self, last: Manifest) -> None:
         """Go on after the last epoch of an earlier run."""
@@ -51,12 +47,13 @@ class Planner:
 
     def plan(self, epoch_id: EpochId, last: Manifest | None, offsets: str) -> EpochPlan:
         """The plan that an earlier attempt left, or a new one; `offsets` is the digest of what it reads."""
-        self.followed = {}
+        self.followed, self.split = {}, {}
         known = self.checkpoint.plan(epoch_id)
         if known is not None:
             self.steady.resume(known.steady)
             return known
         wishes = {} if epoch_id.drain else self.rescaling.asked()
+        splits = {} if epoch_id.drain else self.rescaling.asked_splits()
         stages: list[StagePlan] = []
         for runner in self.graph.stages:
             record = last.stages[runner.stage.number] if last else None
@@ -65,13 +62,13 @@ class Planner:
                 stage = StagePlan(stages[host].channels)
             else:
                 stage = self._stage_plan(runner, last, wishes.get(runner.stage.number), drain=epoch_id.drain)
-            split = self._sub_keys(runner.stage.number, epoch_id, last, stage.channels)
+            split = _sub_keys(epoch_id, last, splits.get(runner.stage.number), runner, stage.channels)
             stages.append(replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split))
         now = int(self.clock() * 1e6)
         plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, offsets)
         self.checkpoint.write_plan(epoch_id, plan)
-        self.rescaling.planned(wishes)
-        self.followed = wishes
+        self.rescaling.planned(wishes, splits)
+        self.followed, self.split = wishes, splits
         return plan
 
     def match(self, last: Manifest | None) -> None:
@@ -103,15 +100,14 @@ class Planner:
         before = replace(before, form=_usual(runner, held[0], before.sub_keys))
         return self.rescaling.following(number, before, held[0], wish, size)
 
-    def _sub_keys(
-        self, number: int, epoch_id: EpochId, last: Manifest | None, channels: int
-    ) -> SubKeyPlan | None:
-        """The keys that are split; none if the epoch only closes windows."""
-        if epoch_id.drain or number not in self.splits.stages:
-            return None
-        current = last.plan.stages[number].sub_keys if last else None
-        known = self.rescaling.frequent[number].known()
-        return self.splits.stages[number].decide(channels, current, known)
+
+def _sub_keys(
+    epoch_id: EpochId, last: Manifest | None, wish: Resplit | None, runner: StageRunner, channels: int
+) -> SubKeyPlan | None:
+    """The keys that are split, as before or as requested; none if the epoch only closes windows."""
+    if epoch_id.drain or last is None or channels == 1 or not runner.may_split:
+        return None
+    return last.plan.stages[runner.number].sub_keys if wish is None else wish.sub_keys
 
 
 def _form(

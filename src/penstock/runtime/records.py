@@ -14,7 +14,7 @@ from penstock.runtime.frontier import Frontier
 from penstock.runtime.rescale.frequent_keys import KeyCounts
 from penstock.state.segments import Segment
 
-__all__ = ["Counts", "EpochPlan", "Manifest", "StagePlan", "StageRecord"]
+__all__ = ["Counts", "EpochPlan", "Manifest", "RecentCost", "StagePlan", "StageRecord"]
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,41 @@ class Counts:
         )
 
 
+# Of what was measured before an epoch with tuples so much still counts: half of it is of the last seven.
+_KEPT = 0.9
+
+
+@dataclass(frozen=True)
+class RecentCost:
+    """Tuples that a stage took and seconds that its channels were busy; older epochs count less and less.
+
+    >>> RecentCost().after(100, 2.0).after(100, 1.0)
+    RecentCost(tuples=190.0, seconds=2.8)
+    """
+
+    tuples: float = 0.0
+    seconds: float = 0.0
+
+    def after(self, tuples: int, seconds: float) -> "RecentCost":
+        """With one more epoch; one without tuples, which only closes windows, ages nothing."""
+        kept = _KEPT if tuples else 1.0
+        return RecentCost(self.tuples * kept + tuples, self.seconds * kept + seconds)
+
+    @property
+    def each(self) -> float | None:
+        """Seconds of a channel for each tuple, None before the first."""
+        return self.seconds / self.tuples if self.tuples else None
+
+
 @dataclass(frozen=True)
 class StageRecord:
     """What a stage left behind: the segments of every channel, and its progress.
 
     `shrinkage` is the measured ratio of rows to what the map side combined them into; the next plan chooses
     the form of the exchange by it. `tuples` and `seconds` sum what its channels took and how long they were
-    busy. `spread` are its hot keys on grids, None before the first search for them. `keys` are the frequent
-    keys from which routers are made.
+    busy; `recent` has both of the last epochs. `spread` are its hot keys on grids, None while they are not
+    known: the search in the first epoch with rows had too few of them, and no plan has chosen any since.
+    `keys` are the frequent keys from which routers are made.
     """
 
     channels: tuple[tuple[Segment, ...], ...] = ()
@@ -108,8 +135,14 @@ class StageRecord:
     shrinkage: float | None = None
     tuples: int = 0
     seconds: float = 0.0
+    recent: RecentCost = field(default_factory=RecentCost)
     spread: Spread | None = None
     keys: KeyCounts = field(default_factory=KeyCounts)
+
+    @property
+    def grids(self) -> Spread | None:
+        """The hot keys on grids by which rows are routed; None while an epoch may still look for them."""
+        return self.spread if self.spread is not None or not self.tuples else Spread()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StageRecord":
@@ -120,13 +153,17 @@ class StageRecord:
             position=StagePosition(tuple(position["frontiers"]), position["promise"], position["progress"]),
             spread=None if spread is None else Spread.from_json(spread),
             keys=KeyCounts.from_json(value.pop("keys")),
+            recent=RecentCost(**value.pop("recent", {})),
             **value,
         )
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an epoch left behind: the frontier of every stream, and the record of every stage."""
+    """What an epoch left behind: the frontier of every stream, and the record of every stage.
+
+    `control` is what the run's controller remembered when the epoch was planned.
+    """
 
     epoch_id: EpochId
     plan: EpochPlan
@@ -135,6 +172,7 @@ class Manifest:
     counts: Counts = field(default_factory=Counts)
     total: Counts = field(default_factory=Counts)
     moved: tuple[Moved, ...] = ()
+    control: Mapping[str, Any] = field(default_factory=dict)
 
     def segments(self) -> Iterator[Segment]:
         """Every segment that the manifest names."""
@@ -157,4 +195,5 @@ class Manifest:
             counts=Counts(**value["counts"]),
             total=Counts(**value["total"]),
             moved=tuple(Moved(**each) for each in value["moved"]),
+            control=value.get("control", {}),
         )

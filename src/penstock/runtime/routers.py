@@ -3,7 +3,6 @@
 Their native Spark forms are cached as well: the arrays go to the JVM once, not in every epoch.
 """
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
-from penstock.routing import HashPair
+from penstock.routing import HashPair, router_name
 from penstock.runtime.spark.routes import route_column
 from penstock.state.storage import Location
 
@@ -33,7 +32,7 @@ class Routers:
     def store(self, router: HashPair) -> str:
         """Make a router durable and return its name."""
         data = router.to_bytes()
-        name = f"{_digest(data)}.router"
+        name = router_name(data)
         if not self.folder.has(name):
             self.folder.write(name, data, Purpose.ROUTER)
         self._hold(name, router)
@@ -43,7 +42,7 @@ class Routers:
         """The router with this name."""
         if name not in self._held:
             data = self.folder.read(name) if self.folder.has(name) else b""
-            if _digest(data) != name.removesuffix(".router"):
+            if router_name(data) != name:
                 raise DamagedCheckpoint(
                     f"router {self.folder.uri}/{name} is missing or altered ({len(data)} bytes); restore it "
                     "from a backup, or start with a new checkpoint"
@@ -66,7 +65,3 @@ class Routers:
 def _bound(held: dict[Any, Any]) -> None:
     while len(held) > _MOST_HELD:
         del held[next(iter(held))]
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:24]

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.control.observation import StageChannels
 from penstock.control.rescale import Rescale
+from penstock.control.ruling import Ruling
 from penstock.query import PartitioningName
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.observation import Decision
@@ -92,9 +93,10 @@ class Run:
 
     @property
     def costs(self) -> dict[int, float]:
-        """Measured channel seconds per tuple, by the number of the stage."""
+        """Channel seconds per tuple, by the number of the stage, as measured in the last epochs."""
         stages = self._epochs.last.stages if self._epochs.last else ()
-        return {number: stage.seconds / stage.tuples for number, stage in enumerate(stages) if stage.tuples}
+        costs = {number: stage.recent.each for number, stage in enumerate(stages)}
+        return {number: each for number, each in costs.items() if each is not None}
 
     @property
     def channels(self) -> tuple[StageChannels, ...]:
@@ -103,8 +105,17 @@ class Run:
 
     @property
     def decisions(self) -> list[Decision]:
-        """What was rescaled, why, and what moved, oldest first."""
+        """What was changed, why, and what moved, oldest first."""
         return list(self._epochs.decisions)
+
+    @property
+    def rulings(self) -> list[Ruling]:
+        """What policies decided after the last epochs, and why some of it is held back, oldest first.
+
+        With ``control="observe"`` all of it is held back. What is carried out is among `decisions` once its
+        epoch has run.
+        """
+        return list(self._epochs.control.rulings)
 
     def rescale(
         self,
@@ -229,6 +240,7 @@ class Run:
 
     def _close_sinks(self) -> None:
         try:
+            self._epochs.control.close()
             self._close()
         except BaseException as error:  # noqa: BLE001 - it is raised again by wait() and stop()
             if self._error is None:

@@ -75,8 +75,9 @@ class Receipt:
     """What a channel of a stage did in an epoch: its output and state, its input, and its time.
 
     `received` rows came in; they represent `tuples`. `seconds` is how long the kernel was busy, and
-    `cpu_seconds` its processor time. `keys` counts the keys of the input; `formed` is what other channels
-    formed for this one. `refused` are the files of rows that functions of the user could not take.
+    `cpu_seconds` the processor time of all threads, that of reading the rows included. `keys` counts the
+    keys of the input; `formed` is what other channels formed for this one. `refused` are the files of rows
+    that functions of the user could not take.
     """
 
     channel: int
@@ -132,7 +133,8 @@ class ChannelTask:
     """One epoch's work for every channel of a stage, shipped to the workers.
 
     A stage that runs in the channels of another takes its rows from `host`, an exit of that stage, through
-    `in_place`. `refusals` is where rows go for which a function raises; without it the task fails.
+    `in_place`. `refusals` is where rows go for which a function raises; without it the task fails. If it is
+    `thorough`, the channels sketch the keys of all their rows.
     """
 
     stage: int
@@ -148,9 +150,14 @@ class ChannelTask:
     host: tuple[int, int] | None = None
     in_place: InPlace | None = None
     refusals: Refusals | None = None
+    thorough: bool = False
 
-    def work(self, number: int, rows: Any) -> tuple[Receipt, Mapping[int, Any]]:
-        """From new rows (None if there are none) to a receipt, and the rows that stay in the channel."""
+    def work(self, number: int, rows: Any, read: float = 0.0) -> tuple[Receipt, Mapping[int, Any]]:
+        """From new rows (None if there are none) to a receipt, and the rows that stay in the channel.
+
+        `read` is the processor time that it took to read the rows. A worker process runs one task at a time,
+        so the time of the process, with all threads of DuckDB and Arrow, is that of the task.
+        """
         began, cpu_began = time.perf_counter(), time.process_time()
         refused = None if self.refusals is None else self.refusals.open()
         refuse = None if refused is None else refused.add
@@ -183,9 +190,9 @@ class ChannelTask:
             received=received,
             tuples=received if weights is None else int(weights.sum()),
             seconds=time.perf_counter() - began,
-            cpu_seconds=time.process_time() - cpu_began,
+            cpu_seconds=read + time.process_time() - cpu_began,
             # If the stage shares the channels of another stage, that one counts.
-            keys=KeyCounts() if self.in_place else _counted(self.kernel.exchanges, new, weights),
+            keys=KeyCounts() if self.in_place else self._counted(new, weights),
             formed=formed,
             refused=() if refused is None else refused.close(),
         )
@@ -198,6 +205,19 @@ class ChannelTask:
             return None
         return rows[combine.weight].to_numpy()
 
+    def _counted(self, new: tuple[Any | None, ...], weights: Any) -> KeyCounts:
+        """The counts of the keys that came in, by port where there are several."""
+        keyed = [
+            table.select(list(each.keys)).rename_columns([str(place) for place in range(len(each.keys))])
+            for each, table in zip(self.kernel.exchanges, new, strict=True)
+            if table is not None and each.keys
+        ]
+        if not keyed:
+            return KeyCounts()
+        together = keyed[0] if len(keyed) == 1 else pa.concat_tables(keyed)
+        ports = [0 if table is None else table.num_rows for table in new] if len(new) > 1 else []
+        return count_keys(together.columns, together.num_rows, weights, ports=ports, thorough=self.thorough)
+
 
 def _by_port(exchanges: Sequence[Exchange], rows: Any) -> tuple[Any | None, ...]:
     """The rows of each port; the rows of several ports come in one table of slots."""
@@ -209,16 +229,3 @@ def _by_port(exchanges: Sequence[Exchange], rows: Any) -> tuple[Any | None, ...]
         own = sent.filter(pc.equal(rows[PORT], port)).combine_chunks()
         found.append(pa.Table.from_arrays(own.columns, schema=exchange.schema) if own.num_rows else None)
     return tuple(found)
-
-
-def _counted(exchanges: Sequence[Exchange], new: tuple[Any | None, ...], weights: Any) -> KeyCounts:
-    """The counts of the keys that came in."""
-    keyed = [
-        table.select(list(exchange.keys)).rename_columns([str(place) for place in range(len(exchange.keys))])
-        for exchange, table in zip(exchanges, new, strict=True)
-        if table is not None and exchange.keys
-    ]
-    if not keyed:
-        return KeyCounts()
-    together = keyed[0] if len(keyed) == 1 else pa.concat_tables(keyed)
-    return count_keys(together.columns, together.num_rows, weights)

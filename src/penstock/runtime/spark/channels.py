@@ -57,8 +57,9 @@ class _Channels:
         channel = _partition()
         passed: dict[tuple[int, int], Any] = {}
         for each in self.tasks:
+            began = time.process_time()
             new = _table(batches) if each.host is None else passed.get(each.host)
-            receipt, onward = each.work(channel, new)
+            receipt, onward = each.work(channel, new, time.process_time() - began)
             passed |= {(each.stage, number): table for number, table in onward.items()}
             yield pa.RecordBatch.from_arrays(
                 [pa.array([each.stage], pa.int32()), pa.array([receipt.to_json()])],

@@ -81,8 +81,8 @@ class SparkExchange:
     def run(self, intake: EpochInput, plan: StagePlan, bound: int | None, spread: Spread | None) -> MapSide:
         """Run everything up to the shuffle.
 
-        Tuples of a lone stream below `bound` are late. `spread` are the hot keys on grids, None before the
-        first search for them.
+        Tuples of a lone stream below `bound` are late. `spread` are the hot keys on grids; None if they are
+        to be looked for, because the stage has had no rows yet.
         """
         if self._lone is not None:
             return self._run_lone(intake, self._lone, plan, bound)
@@ -165,15 +165,16 @@ class SparkExchange:
             for port, (exchange, source) in enumerate(zip(self.kernel.exchanges, rows, strict=True))
             if source is not None
         }
+        found = None
         if spread is None and not self.whole:
             frames = [intake.session.sql(text) for text in texts.values()]
-            spread = find_hot_keys(self.kernel.exchanges[0], frames, plan.channels)
-        exchanged = self._routed(intake, texts, plan, spread)
+            found = find_hot_keys(self.kernel.exchanges[0], frames, plan.channels)
+        exchanged = self._routed(intake, texts, plan, found or spread)
         shuffled = run_map_side(exchanged, intake.watched(), combining=False)
         intake.settle(shuffled.observed if shuffled else {})
         if shuffled is None:
-            return MapSide(spread=spread)
-        return MapSide(shuffled, Seen(rows=True), spread)
+            return MapSide(spread=found)
+        return MapSide(shuffled, Seen(rows=True), found)
 
     def _routed(
         self, intake: EpochInput, texts: dict[int, str], plan: StagePlan, spread: Spread | None

@@ -21,29 +21,22 @@ _MOST_KEYS, _FEWEST_ROWS, _ENOUGH_ROWS = 256, 1_000, 50_000
 _AMONG_FIRST = f"(monotonically_increasing_id() & {2**33 - 1}L) < {_ENOUGH_ROWS}"
 
 
-def find_hot_keys(exchange: Exchange, sides: Sequence[DataFrame], channels: int) -> Spread:
+def find_hot_keys(exchange: Exchange, sides: Sequence[DataFrame], channels: int) -> Spread | None:
     """The keys to put on grids; `sides` are the rows of ports that have any, `exchange` is one port's.
 
-    The channels of a key cannot change while it has state, so this happens once, for the first rows.
+    None if there are too few rows to tell. The rows of an epoch are routed when its state is in place, so
+    this happens only while there is no state; grids change later by plans, from the keys that are known then.
     """
     if exchange.copied == "neither" or channels == 1 or not exchange.keys:
         return Spread()
     counted = _counted(exchange.keys, sides)
     if sum(int(counts.sum()) for _, counts in counted) < _FEWEST_ROWS:
-        return Spread()
+        return None
     if len(counted) == 1:
         counted *= 2
     keys = np.union1d(counted[0][0], counted[1][0])
     left, right = (_rates(keys, *each) for each in counted)
-    found = spread_hot_keys(keys.view(np.uint64), left, right, Ring(channels), exchange.copied)
-    if not (found.sizes > 1).any():
-        return Spread()
-    return Spread(
-        tuple(keys.tolist()),
-        tuple(found.sizes.tolist()),
-        tuple(found.columns.tolist()),
-        tuple(found.targets.tolist()),
-    )
+    return Spread.of(spread_hot_keys(keys.view(np.uint64), left, right, Ring(channels), exchange.copied))
 
 
 def _counted(keys: Sequence[str], frames: Sequence[DataFrame]) -> list[tuple[Any, Any]]:

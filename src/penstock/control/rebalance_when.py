@@ -1,15 +1,13 @@
-"""A simple policy: keep the number of channels but change the router when the load stays uneven."""
+"""A simple policy: keep the number of channels but change the router when tuples stay uneven."""
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.control.observation import Observation, StageChannels
 from penstock.control.rescale import Rescale
 from penstock.errors import BadRescale
-from penstock.runtime.observation import Policy
 
-__all__ = ["RebalanceWhen", "guarded", "rebalance_when"]
+__all__ = ["RebalanceWhen", "rebalance_when"]
 
 _CHANCE = 3
 
@@ -27,6 +25,15 @@ class RebalanceWhen:
     def __call__(self, seen: Observation) -> list[Rescale]:
         """The rescales that this epoch requires."""
         return [wish for stage in seen.stages if (wish := self._judge(stage, seen.epoch)) is not None]
+
+    def to_json(self) -> dict[str, dict[int, int]]:
+        """How long stages have been uneven, and until which epoch they rest."""
+        return {"uneven": dict(self._uneven), "rests": dict(self._rests)}
+
+    def resume(self, value: dict[str, dict[str, int]]) -> None:
+        """Continue from what `to_json` gave."""
+        self._uneven = {int(stage): epochs for stage, epochs in value["uneven"].items()}
+        self._rests = {int(stage): epoch for stage, epoch in value["rests"].items()}
 
     def _judge(self, stage: StageChannels, epoch: int) -> Rescale | None:
         if not any(each.tuples for each in stage.channels):
@@ -72,28 +79,3 @@ def rebalance_when(imbalance: float = 1.2, epochs: int = 3, pause: int = 10) -> 
             "above 1, at least 1 epoch and a pause of 0 or more"
         )
     return RebalanceWhen(imbalance, epochs, pause)
-
-
-_log = logging.getLogger("penstock.run")
-
-
-def guarded(policy: Policy, check: Callable[[Rescale], None]) -> Policy:
-    """The same policy without requests that cannot be met; `check` raises `BadRescale` for those."""
-
-    def wishes(seen: Observation) -> list[Rescale]:
-        try:
-            asked = list(policy(seen))
-        except Exception:  # noqa: BLE001 -- a policy is the user's code and may raise anything
-            _log.exception("epoch %d: the policy failed; channels stay as they are", seen.epoch)
-            return []
-        return [wish for wish in asked if possible(wish, seen.epoch)]
-
-    def possible(wish: Rescale, epoch: int) -> bool:
-        try:
-            check(wish)
-        except BadRescale as error:
-            _log.error("epoch %d: the policy made a request that cannot be met: %s", epoch, error)
-            return False
-        return True
-
-    return wishes

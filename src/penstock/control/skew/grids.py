@@ -1,0 +1,79 @@
+"""Which hot keys of a join should lie on grids: found while the run goes on, and given up again.
+
+A key gets a grid when its work exceeds half of a channel's fair share and keeps it down to a quarter, so that
+a key at the limit does not come and go. A grid that exists stays as it is unless its key outgrows it twice.
+"""
+
+import numpy as np
+
+from penstock.control.observation import StageChannels
+from penstock.control.skew.layout import Keys, Layout
+from penstock.routing import Growth, Spread, shaped_grid
+
+__all__ = ["cold_grids", "wanted_grids"]
+
+_ENTER, _LEAVE = 0.5, 0.25
+"""Parts of a channel's fair share of work."""
+_PIECE = 0.25
+"""The part of a fair share that a piece of a key on a grid may have."""
+_OUTGROWN = 2
+
+
+def wanted_grids(stage: StageChannels, layout: Layout, keys: Keys) -> Spread:
+    """The grids that the known keys call for: new ones on the channels that have the least work."""
+    work = _work(stage)
+    channels = layout.router.channels
+    fair = max(sum(work.values()), 1e-300) / channels
+    present = layout.spread.grids
+    grids = {}
+    for key, (columns, cells) in present.items():
+        pieces = _pieces(work.get(key, 0.0), fair, channels)
+        if work.get(key, 0.0) >= _LEAVE * fair and pieces < _OUTGROWN * len(cells):
+            grids[key] = columns, cells
+    left, right = (dict(zip(stage.known.hashes, side, strict=True)) for side in stage.known.sides)
+    hot = [key for key, each in work.items() if each > _ENTER * fair and key not in grids]
+    loads = _others(layout, keys, grids.keys() | set(hot))
+    loads *= max(sum(work.values()) - sum(work[key] for key in {*grids, *hot} if key in work), 0.0)
+    for key, (_, cells) in grids.items():
+        loads[list(cells)] += work.get(key, 0.0) / len(cells)
+    for key in sorted(hot, key=lambda each: (-work[each], each)):
+        size = _pieces(work[key], fair, channels)
+        one, other = stage.known.rates
+        shape = shaped_grid(stage.copied, size, left[key] * max(one, 1.0), right[key] * max(other, 1.0))
+        chosen = np.argsort(loads, kind="stable")[: shape.channels]
+        loads[chosen] += work[key] / shape.channels
+        grids[key] = shape.columns, tuple(chosen.tolist())
+    grids = {key: grid for key, grid in grids.items() if len(grid[1]) > 1}
+    return Spread(
+        tuple(grids),
+        tuple(len(cells) for _, cells in grids.values()),
+        tuple(columns for columns, _ in grids.values()),
+        tuple(cell for _, cells in grids.values() for cell in cells),
+    )
+
+
+def cold_grids(stage: StageChannels) -> bool:
+    """Whether a key lies on a grid and is no longer hot."""
+    if stage.spread is None or stage.copied == "neither" or not stage.known.sides[0]:
+        return False
+    work = _work(stage)
+    fair = sum(work.values()) / max(len(stage.channels), 1)
+    return any(work.get(key, 0.0) < _LEAVE * fair for key in stage.spread.grids)
+
+
+def _work(stage: StageChannels) -> dict[int, float]:
+    """The work of each known key: its left tuples times its right tuples."""
+    left, right = stage.known.sides
+    return {key: one * other for key, one, other in zip(stage.known.hashes, left, right, strict=True)}
+
+
+def _pieces(work: float, fair: float, channels: int) -> int:
+    return int(np.clip(np.ceil(work / (_PIECE * fair)), 1, channels))
+
+
+def _others(layout: Layout, keys: Keys, apart: set[int]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """The share of the work of all other known keys that each channel has."""
+    known = keys.known.without(np.array(sorted(apart), np.int64).view(np.uint64))
+    costs = Growth.QUADRATIC.costs(known.shares)
+    loads = np.bincount(layout.router.route(known.hashes), costs, layout.router.channels).astype(np.float64)
+    return loads / max(float(loads.sum()), 1e-300)

@@ -1,0 +1,142 @@
+"""Plans where the keys of a stage go on as many channels, and what that gains and costs, in seconds.
+
+Nothing is planned without a gain: what a plan promises is the difference of two predictions of the same
+model, of an epoch under the present router and under the next.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.control.skew.explained import Explained, explain_load
+from penstock.control.skew.layout import Keys, Layout, change, least_busiest
+from penstock.control.skew.makespan import makespan
+from penstock.control.skew.move_price import MovePrice
+from penstock.control.skew.stage_watch import SECONDS_A_ROW
+from penstock.routing import Goal, Growth, HashPair, Resources, Spread, balanced
+
+__all__ = ["Placement", "Scene", "place"]
+
+Floats = NDArray[np.float64]
+
+STATE_RENT = 0.01
+"""What state above a fair share costs in an epoch, as a part of what it costs to move it: a channel with too
+much state is worth a move if that lasts for about a hundred epochs, even if no time is lost by it."""
+_LITTLE = 0.05
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What there is to plan from: the stage as it is, its keys, its measured load and prices.
+
+    `load` is relative, `seconds` the busy time and `rows` the rows of all channels in an epoch, `state` the
+    bytes of each channel. `splittable` says that a hot key may be spread over a grid.
+    """
+
+    layout: Layout
+    keys: Keys
+    resources: Resources
+    sigma: float
+    load: Floats
+    seconds: float
+    rows: float
+    state: Floats
+    slots: int
+    price: MovePrice
+    splittable: bool = False
+
+    @cached_property
+    def cause(self) -> Explained:
+        """How the load of a key grows with its frequency."""
+        shares: Mapping[Growth, Floats] = {
+            growth: change(self.layout, self.layout, self.keys, growth).before for growth in Growth
+        }
+        return explain_load(self.load, shares, self.resources.computation)
+
+    def cost(self, load: Floats, state: Floats) -> float:
+        """Seconds of an epoch with these loads: its makespan, and the rent of uneven state."""
+        each = load * (self.seconds / len(load))
+        uneven = float(state.max() - state.mean())
+        return makespan(each, self.slots) + STATE_RENT * self.price.per_byte * uneven
+
+    def best_gain(self) -> float:
+        """The seconds of an epoch that the best partitioning there can be would save."""
+        ideal = np.ones(len(self.load))
+        if not self.splittable:
+            ideal = 1 + self.cause.slope * (least_busiest(self.keys, self.cause.growth, len(ideal)) - 1)
+        even = np.full(len(self.state), self.state.mean())
+        return self.cost(self.load, self.state) - self.cost(ideal, even)
+
+    def placed(self, after: Layout) -> "Placement":
+        """What another layout gains and costs."""
+        work = change(self.layout, after, self.keys, self.cause.growth)
+        kept = change(self.layout, after, self.keys, self.resources.state)
+        load = np.maximum(self.load + self.cause.slope * len(self.load) * (work.after - work.before), 0.0)
+        total = float(self.state.sum())
+        state = np.maximum(self.state + total * (kept.after - kept.before), 0.0)
+        moved = float((self.state * kept.leaving).sum()) + total * kept.spread
+        gain = self.cost(self.load, self.state) - self.cost(load, state) - self._copying(after)
+        return Placement(after, gain, moved, self.price.of(moved), float(load.max()))
+
+    def _copying(self, after: Layout) -> float:
+        """What more copies of rows cost where the load itself does not tell it."""
+        if self.cause.growth is Growth.LINEAR or after.spread == self.layout.spread:
+            return 0.0
+        sent = change(self.layout, after, self.keys, Growth.LINEAR)
+        more = float(sent.after.sum() - sent.before.sum()) * self.rows
+        return more * SECONDS_A_ROW / min(self.slots, len(self.load))
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A layout, the seconds that it gains in an epoch, the bytes that move for it and their price in seconds.
+
+    `busiest` is the predicted load of the busiest channel over the mean.
+    """
+
+    layout: Layout
+    gain: float
+    bytes: float
+    price: float
+    busiest: float
+
+
+def place(scene: Scene, spreads: Sequence[Spread], epochs: int) -> Placement | None:
+    """The layout that gains the most over so many epochs after its price; None if none gains anything.
+
+    `spreads` are the grids that may be in force with it.
+    """
+    layouts = [
+        Layout(router, spread)
+        for spread in spreads
+        for router in [scene.layout.router, *_routers(scene, spread)]
+    ]
+    found = [scene.placed(each) for each in layouts if each != scene.layout]
+    gaining = [each for each in found if each.gain > 0]
+    most = max((each.gain * epochs - each.price for each in gaining), default=0.0)
+    # The first goals hold every resource to its tolerance: the last one has to gain more than a little.
+    good = (each for each in gaining if each.gain * epochs - each.price >= most - _LITTLE * abs(most))
+    return next(good, None)
+
+
+def _routers(scene: Scene, spread: Spread) -> Iterator[HashPair]:
+    """Routers for whole keys next to these grids: one for each goal."""
+    router = scene.layout.router
+    known, part = scene.keys.whole(spread)
+    beside = Layout(router, spread)
+    base = {growth: beside.on_grids(scene.keys, growth) / part**growth for growth in Growth}
+    for goal in _goals(scene):
+        after = balanced(router, known, router.channels, goal, base)
+        if after is not router:
+            yield after
+
+
+def _goals(scene: Scene) -> Iterator[Goal]:
+    """As measured and as the operator says, and one that evens time alone, whatever becomes of the others."""
+    said, growth, time = scene.resources, scene.cause.growth, scene.resources.tolerances[1]
+    measured = replace(said, computation=growth)
+    for resources in dict.fromkeys([measured, said, Resources(growth, growth, growth, (time, time, time))]):
+        yield Goal(resources=resources, sigma=scene.sigma, domain=scene.keys.domain)

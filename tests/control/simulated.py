@@ -1,0 +1,31 @@
+"""Runs a simulated stage under a controller, as a run does after each epoch."""
+
+from penstock.control.controller import Controller
+from penstock.control.skew import SkewPolicy
+from penstock_lab.simulate import SkewedStage
+from penstock_lab.workloads import zipf_shares
+
+UNIFORM = 0.0
+
+
+def stage(seed, skew=1.0, keys=20_000, **given):
+    return SkewedStage(seed, zipf_shares(keys, skew), **given)
+
+
+def controller(simulated, **given):
+    return Controller({"skew": SkewPolicy(simulated.find)}, **given)
+
+
+def run(simulated, control, epochs, exchanges=()):
+    """The rulings, and the true busiest over mean after each epoch."""
+    rulings, busiest = [], []
+    for epoch in range(epochs):
+        if epoch in exchanges:
+            simulated.exchange()
+        seen = simulated.next()
+        control.observe(seen)
+        found = control.decide(seen.committed)
+        simulated.follow([each.decision for each in found if each.carried_out])
+        rulings += found
+        busiest.append(simulated.busiest)
+    return rulings, busiest
