@@ -5,7 +5,7 @@ on a grid of all channels: each pair meets in exactly one channel.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -35,13 +35,15 @@ class JoinKernel(Kernel):
     """A join in channels.
 
     `sides` are the columns that the left and the right side send, which segments hold. `time` is the readable
-    event time of results.
+    event time of results. `parted` are the places of the keys that the router hashes, in its order; None for
+    all keys.
     """
 
     operator: Join
     join: JoinSpec
     sides: tuple[tuple[SqlColumn, ...], tuple[SqlColumn, ...]]
     time: pa.Field
+    parted: tuple[int, ...] | None = None
 
     @property
     def schema(self) -> Any:
@@ -56,7 +58,7 @@ class JoinKernel(Kernel):
         return tuple(
             Exchange(
                 columns,
-                keys=self.join.left.keys,
+                keys=self._routed,
                 nulls="anywhere" if alone else "never",
                 copied=copied_sides(self.join.how, last=isinstance(self.join.bound, Last)),
             )
@@ -68,6 +70,29 @@ class JoinKernel(Kernel):
         """The rows of each side that can still match."""
         left, right = (self._table(port) for port in (0, 1))
         return left, right
+
+    def hosted(self, keys: tuple[str, ...]) -> "JoinKernel":
+        """In the channels of stages that part their rows by these of its keys, in that order.
+
+        Both sides have them from the same routing stage, so no key needs a cast to be compared.
+        """
+        names = [key.left for key in self.operator.keys]
+        stored = [[quoted((key.left, key.right)[side]) for key in self.operator.keys] for side in (0, 1)]
+        own = {KEY.format(place): place for place in range(len(names))}
+        left, right = (
+            tuple(
+                replace(each, sql=stored[side][own[each.name]]) if each.name in own else each
+                for each in columns
+            )
+            for side, columns in enumerate(self.sides)
+        )
+        return replace(self, sides=(left, right), parted=tuple(names.index(name) for name in keys))
+
+    @property
+    def _routed(self) -> tuple[str, ...]:
+        """The columns that the router hashes."""
+        keys = self.join.left.keys
+        return keys if self.parted is None else tuple(keys[place] for place in self.parted)
 
     def bound(self, position: StagePosition, port: int) -> int | None:
         """The frontier of the port, since rows of the other side have left with it."""
@@ -128,7 +153,7 @@ class JoinKernel(Kernel):
         within = isinstance(bound, Within)
         return TimeTable(
             _SIDES[port],
-            keys=self.join.left.keys,
+            keys=self._routed,
             port=port,
             labels={
                 TIE: "",

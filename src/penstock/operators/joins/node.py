@@ -212,6 +212,13 @@ class Join(Operator):
         schema = inputs[place].schema
         return any(schema.column((key.left, key.right)[place]).nullable for key in self.keys)
 
+    def shares_channels(self) -> bool:
+        """Within a distance it does: rows of equal keys are together wherever both inputs are partitioned so.
+
+        With the last rows, Spark's hash of their content orders rows of one time; no channel computes it.
+        """
+        return bool(self.keys) and self.within is not None
+
     def why_last(self) -> str | None:
         """A row that newer rows of its key push out may be of any age: no operator can wait for it."""
         if self.last is None or self.how == "inner":

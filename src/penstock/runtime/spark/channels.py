@@ -57,7 +57,7 @@ class _Channels:
         channel = _partition()
         passed: dict[tuple[int, int], Any] = {}
         for each in self.tasks:
-            new = _table(batches) if each.host is None else passed.get(each.host)
+            new = _table(batches) if not each.hosts else each.taken(passed)
             receipt, onward = each.work(channel, new)
             passed |= {(each.stage, number): table for number, table in onward.items()}
             yield pa.RecordBatch.from_arrays(
