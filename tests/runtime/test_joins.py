@@ -195,6 +195,38 @@ def test_joins_in_the_channels_of_what_feeds_them_give_what_they_give_in_their_o
     assert sum(each.rows for each in run.decisions) > 100
 
 
+def test_a_product_with_the_last_rows_in_channels_that_come_and_go(tmp_path):
+    rng, last = np.random.default_rng(9), 40
+    left, right = ([list(zip(times, times, times, strict=True)) for times in each] for each in _times(rng, 5))
+    product = calls("a", *left, delay="20 ms").cross(
+        calls("b", *right, delay="20 ms"), "l.v + r.v < 1500", last=last, suffixes=("_a", "_b")
+    )
+    wishes = {0: ps.Rescale(0, 5), 2: ps.Rescale(0, 2), 3: ps.Rescale(0, 3)}
+    found, run = collected(
+        product,
+        checkpoint=tmp_path,
+        channels=3,
+        policy=lambda seen: [wishes[seen.epoch]] if seen.epoch in wishes else [],
+    )
+    every = sorted(
+        [(t, 0) for epoch in left for t, *_ in epoch] + [(t, 1) for epoch in right for t, *_ in epoch]
+    )
+    seen, wanted = ([], []), Counter()
+    for time, side in every:
+        for other in seen[1 - side][-last:]:
+            if time + other < 1500:
+                wanted[(time, other) if side == 0 else (other, time)] += 1
+        seen[side].append(time)
+    assert Counter((row["v_a"], row["v_b"]) for row in found) == wanted
+    assert [each.after for each in run.decisions] == [5, 2, 3]
+    assert min(each.rows for each in run.decisions if each.after > each.before) > 0
+
+
+def _times(rng, epochs):
+    """Distinct times of both sides, epoch by epoch, not in order."""
+    return [[rng.permutation(200)[:60] + 200 * epoch for epoch in range(epochs)] for _ in range(2)]
+
+
 def test_windows_beside_a_join_see_their_key_whole():
     left, right = hot(3), hot(4)
     joined = calls("a", left).join(calls("b", right), "k", within="2 milliseconds", suffixes=("_a", "_b"))

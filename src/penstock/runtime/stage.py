@@ -193,6 +193,7 @@ class ChannelTask:
                 ended=self.ended,
                 emit=files.write,
                 refuse=refuse,
+                channels=len(self.state),
             )
         )
         weights = self._weights(rows)

@@ -1,7 +1,9 @@
 """The channels of a join: they match new rows against kept rows and keep rows while they can match.
 
 Rows of equal keys meet in one channel, rows of a hot key on a grid of channels, rows of a Cartesian product
-on a grid of all channels: each pair meets in exactly one channel.
+on a grid of all channels: each pair meets in exactly one channel. A product with the last rows needs the
+order of all rows, so each channel has all of them, and forms the pairs whose later row is of its share
+([002] §IV.D).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +19,17 @@ from penstock.operators.exchange import KEY, TIME, Exchange, SqlColumn
 from penstock.operators.joins.condition.meaning import channel_sql
 from penstock.operators.joins.node import Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
-from penstock.operators.joins.spec import END, Condition, Frontiers, JoinSpec, Last, Pair, Side, Within
+from penstock.operators.joins.spec import (
+    END,
+    Condition,
+    Frontiers,
+    JoinSpec,
+    Last,
+    Pair,
+    Share,
+    Side,
+    Within,
+)
 from penstock.operators.joins.step import HeldSide, step
 from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Seen, StagePosition
 from penstock.routing import copied_sides
@@ -36,7 +48,7 @@ class JoinKernel(Kernel):
 
     `sides` are the columns that the left and the right side send, which segments hold. `time` is the readable
     event time of results. `parted` are the places of the keys that the router hashes, in its order; None for
-    all keys.
+    all keys. If it is `divided`, all channels have all rows, and each finds the partners of its share.
     """
 
     operator: Join
@@ -44,6 +56,7 @@ class JoinKernel(Kernel):
     sides: tuple[tuple[SqlColumn, ...], tuple[SqlColumn, ...]]
     time: pa.Field
     parted: tuple[int, ...] | None = None
+    divided: bool = False
 
     @property
     def schema(self) -> Any:
@@ -61,6 +74,7 @@ class JoinKernel(Kernel):
                 keys=self._routed,
                 nulls="anywhere" if alone else "never",
                 copied=copied_sides(self.join.how, last=isinstance(self.join.bound, Last)),
+                everywhere=self.divided,
             )
             for columns, alone in zip(self.sides, self.join.keeps_unmatched, strict=True)
         )
@@ -136,6 +150,7 @@ class JoinKernel(Kernel):
             before,
             after,
             lambda table: channel.emit(self._result(table)),
+            Share(TIE, channel.number, channel.channels) if self.divided else None,
         )
         kept: list[Segment] = []
         for table, rows, side in zip(opened, new, (stepped.left, stepped.right), strict=True):
@@ -194,7 +209,9 @@ def compile_join(operator: Join, time_type: str, left: Describe, right: Describe
         time=TIME,
         key_names=tuple(key.left for key in operator.keys),
     )
-    return JoinKernel(operator, join, sides, pa.field(operator.time, arrow_type(time_type)))
+    return JoinKernel(
+        operator, join, sides, pa.field(operator.time, arrow_type(time_type)), divided=operator.divided
+    )
 
 
 def _condition(operator: Join, left: Describe, right: Describe) -> Condition | None:
