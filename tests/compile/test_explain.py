@@ -75,7 +75,11 @@ def test_a_join_says_what_it_keeps_and_until_when():
         (calls().cross(suspects(), within="1 hour", suffixes=("", "_2")), "route: grid"),
         (
             calls().cross(suspects(), last=5, suffixes=("", "_2")),
-            "route: one channel: without a key the last",
+            "route: one channel: with so few last rows",
+        ),
+        (
+            calls().cross(suspects(), last=500, suffixes=("", "_2")),
+            "route: all: each tuple goes to every channel",
         ),
         (calls().window("1 hour").agg(n=ps.count()), "route: one channel: without a key there is one group"),
     ],

@@ -72,3 +72,52 @@ def test_in_a_row_all_count_on_the_first():
     by_two = counted(joined(), "phone", "reason")
     assert beside(counted(by_two, "phone")) == [None, 0, 1]
     assert beside(counted(by_two, "reason")) == [None, 0, None]
+
+
+# Joins.
+
+
+def beside_of(relation, other, *keys, **options):
+    return beside(relation.join(other, list(keys), suffixes=("", "_2"), **({"within": "1 hour"} | options)))
+
+
+def test_a_join_of_what_one_stage_gives_runs_in_its_channels():
+    hourly = counted(calls(), "phone", "district")
+    few, many = hourly.where("n < 5"), hourly.where("n > 9")
+    for how in ("inner", "left", "right", "full"):
+        assert beside_of(few, many, "phone", "district", how=how) == [None, 0]
+    renamed = many.select("district", number="phone")
+    keys = {"district": "district", "phone": "number"}
+    assert beside(few.join(renamed, keys, within="1 hour", suffixes=("", "_2"))) == [None, 0]
+
+
+def test_a_join_of_stages_that_share_channels_runs_there_too():
+    pairs = joined()
+    hourly = counted(pairs, "phone")
+    again = pairs.join(hourly, "phone", within="1 hour", suffixes=("", "_2"))
+    found = cut(query_of(counted(again, "phone")))
+    assert [stage.host for stage in found.stages] == [None, 0, 1, 2]
+    assert "stage 2 merged with stage 0 and stage 1: all part tuples by phone" in found.notes
+
+
+def test_a_join_by_other_keys_has_its_own_channels():
+    hourly = counted(calls(), "phone", "district")
+    few, many = hourly.where("n < 5"), hourly.where("n > 9")
+    assert beside_of(few, many, "phone") == [None, None]
+    placed = counted(calls(), "x", "y")
+    crossed = placed.where("n > 9").select(x="y", y="x")
+    assert beside_of(placed, placed.where("n > 9"), "x", "y") == [None, 0]
+    assert beside_of(placed, crossed, "x", "y") == [None, None]
+
+
+def test_a_join_with_tuples_from_elsewhere_has_its_own_channels():
+    hourly, other = counted(calls(), "phone"), counted(calls("more"), "phone")
+    assert beside_of(hourly, suspects(), "phone") == [None, None]
+    assert beside_of(suspects(), hourly, "phone") == [None, None]
+    assert beside_of(hourly, other, "phone") == [None, None, None]
+
+
+def test_a_join_with_the_last_rows_has_its_own_channels():
+    hourly = counted(calls(), "phone")
+    pairs = hourly.where("n < 5").join(hourly.where("n > 9"), "phone", last=3, suffixes=("", "_2"))
+    assert beside(pairs) == [None, None]

@@ -131,6 +131,10 @@ def _windows():
     }
 
 
+def _hourly():
+    return CALLS.group_by("caller").window("1 hour").agg(n=ps.count())
+
+
 def _joins():
     pairs = CALLS.join(SUSPECTS, "caller", within="1 hour")
     return {
@@ -147,8 +151,12 @@ def _joins():
             "caller", "reason"
         ),
         "join_of_joins": pairs.join(TOWERS.select(caller="tower", load="load"), "caller", within="1 minute"),
+        "join_shares_channels": _hourly()
+        .where("n < 3")
+        .join(_hourly().where("n > 9"), "caller", within="2 hours", how="left", suffixes=("", "_2")),
         "join_itself": CALLS.join(CALLS, "caller", within="1 minute", suffixes=("", "_again")),
         "cross_within": CALLS.cross(CALLS, "l.x < r.x", within="5 seconds", suffixes=("_1", "_2")),
+        "cross_last_many": CALLS.cross(SUSPECTS, "l.seconds > 60", last=20_000, suffixes=("", "_2")),
         "cross_last": CALLS.cross(SUSPECTS, last=5, suffixes=("", "_2")),
         "window_behind_join": pairs.select("caller", minutes="seconds div 60")
         .group_by("minutes")

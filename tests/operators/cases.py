@@ -164,6 +164,21 @@ def cross(within):
     return Case(relation, PAIR, oracle)
 
 
+def cross_last(count):
+    relation = LEFT.cross(RIGHT, "l.v < r.w", last=count, suffixes=("", "_2"))
+
+    def oracle(ports, _end):
+        left, right = ([row | {"k": 0} for row in rows] for rows in ports)
+        found = [(ports[0][i], ports[1][j]) for i, j in last_rows(left, right, count)]
+        return [
+            (max(one["time"], other["time"]), one["k"], one["v"], other["k"], other["w"])
+            for one, other in found
+            if one["v"] < other["w"]
+        ]
+
+    return Case(relation, PAIR, oracle, distinct=True)
+
+
 # Keyed functions.
 
 VALUES = ps.stream("values", "time timestamp, k bigint, s string, v bigint", time="time")
@@ -236,6 +251,8 @@ CASES = {
     "join with the last rows": join(last=2),
     "full join with the last row": join("full", last=1),
     "product": cross(6),
+    "product with few last rows": cross_last(2),
+    "product with the last rows": cross_last(32),
     "sessions": sessions(Sessions(), 8),
     "sessions by visits": sessions(visit_session, 8),
     "running sums": running(),

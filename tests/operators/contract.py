@@ -227,6 +227,9 @@ class KernelRun:
         if not exchange.keys:
             if len(self.ports) == 1:
                 return rows, np.zeros(len(rows), np.int64)
+            if exchange.everywhere:
+                count = self.layout.channels
+                return np.repeat(rows, count), np.tile(np.arange(count), len(rows))
             grid = shaped_grid(exchange.copied, self.layout.channels)
             copies = (grid.left, grid.right)[port](salts)
             return copies.rows, copies.channels

@@ -5,6 +5,7 @@ replays it.
 """
 
 import tempfile
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from operators.cases import CASES
 from operators.contract import KernelRun
 from penstock.operators import Operator
+from penstock.runtime.records import StageRecord
+from penstock.state import StateLayout
 
 over_all = pytest.mark.parametrize("name", CASES)
 
@@ -76,6 +79,30 @@ def test_many_epochs_in_channels_give_what_one_epoch_in_one_channel_gives(name, 
         found = run.run(epochs, delay)
         whole = KernelRun(case.relation, other).run([run.accepted], 0)
     assert as_text(found) == as_text(whole)
+
+
+@dataclass
+class DividedRun(KernelRun):
+    """A product with so few last rows that a run would leave it in one channel."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.kernel, self.single = replace(self.kernel, divided=True), False
+        channels = self.channels
+        self.layout = StateLayout(None, channels)
+        self.record = StageRecord(channels=((),) * channels)
+
+
+@settings(max_examples=25)
+@given(data=st.data(), delay=st.integers(0, 50), channels=st.integers(1, 5), seed=st.integers(0, 10**6))
+def test_a_product_with_the_last_rows_gives_the_same_in_any_number_of_channels(data, delay, channels, seed):
+    case = CASES["product with few last rows"]
+    epochs = thinned(data.draw(epochs_of(case)))
+    with tempfile.TemporaryDirectory() as folder:
+        run = DividedRun(case.relation, folder, channels, seed, restless=True)
+        found = run.run(epochs, delay)
+    rows, end = accepted(case, epochs, delay)
+    assert as_text(found) == as_text(case.oracle(rows, end))
 
 
 @over_all

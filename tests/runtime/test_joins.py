@@ -13,6 +13,7 @@ from penstock.connect import EpochId
 from penstock.errors import BadJoin, BadMap, BadRescale, RunError
 from penstock.routing import HashPair, Ring, Spread
 from penstock.routing.spark_hash import spark_hash
+from rescales import AtRandom
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 
@@ -125,7 +126,7 @@ def test_grids_on_which_a_join_is_not_exact_are_refused():
     a, b, names = calls("a", [(0, 1, 1)]), calls("b", [(0, 1, 1)]), ("_a", "_b")
     within = {"within": "1 second", "suffixes": names}
     inner = a.join(b, "k", **within)
-    counted = inner.where("v_a > 0").group_by("k").window("1 second").agg(n=ps.count())
+    counted = inner.group_by("k").window("1 second").agg(n=ps.count())
     apart = a.where("v > 0").join(b, "k", **within)
     relations = (
         a.join(b, "k", how="left", **within),
@@ -153,6 +154,77 @@ def test_grids_on_which_a_join_is_not_exact_are_refused():
         with pytest.raises(BadRescale, match=message):
             run._epochs.rescaling.check(ps.Rescale(stages[stage], 3, spread=spread))
     run._epochs.rescaling.check(ps.Rescale(stages[4], 3, spread=narrow))
+
+
+def merged_joins(epochs):
+    """A join within the channels of windows, one of both within the channels of both, and windows over it."""
+    stream = calls("a", *epochs, delay="10 ms")
+    windows = stream.group_by("k", "v").window("20 ms", slide="10 ms").agg(n=ps.count(), top=ps.max("time"))
+    few, many = windows.where("n < 3"), windows.where("v > 0").select("k", "v", "window_start", m="n")
+    both = few.join(many, ["v", "k"], within="30 ms", how="full", suffixes=("", "_2"))
+    again = both.join(few, ["k", "v"], within="10 ms", suffixes=("", "_3"))
+    return both, again.group_by("k", "v").window("40 ms").agg(pairs=ps.count(), total=ps.sum("m"))
+
+
+def test_joins_in_the_channels_of_what_feeds_them_give_what_they_give_in_their_own(tmp_path):
+    rng = np.random.default_rng(8)
+    keys = [None, 1, 2, 3, 4, 5]
+    epochs = [
+        [
+            (100 * epoch + t, keys[k], v)
+            for t, k, v in zip(
+                np.sort(rng.integers(0, 100, 90)), rng.integers(0, 6, 90), rng.integers(0, 3, 90), strict=True
+            )
+        ]
+        for epoch in range(6)
+    ]
+    results = []
+    for strategy, policy in (("query", None), ("subquery", None), ("subquery", AtRandom(4, every=1, most=6))):
+        sinks = ps.memory(), ps.memory()
+        query = ps.outputs(*merged_joins(epochs))
+        moved = {} if policy is None else {"policy": policy, "most_moved": 4_000}
+        run = query.start(
+            *sinks, checkpoint=tmp_path / str(len(results)), strategy=strategy, channels=4, **moved
+        )
+        run.wait()
+        hosts = [each.stage.host for each in run._epochs.works.graph.stages]
+        assert hosts == ([None] * 4 if strategy == "query" else [None, 0, 1, 2])
+        results.append([Counter(map(repr, sink.table().to_pylist())) for sink in sinks])
+    assert all(results[0])
+    assert results[0] == results[1] == results[2]
+    assert sum(each.rows for each in run.decisions) > 100
+
+
+def test_a_product_with_the_last_rows_in_channels_that_come_and_go(tmp_path):
+    rng, last = np.random.default_rng(9), 40
+    left, right = ([list(zip(times, times, times, strict=True)) for times in each] for each in _times(rng, 5))
+    product = calls("a", *left, delay="20 ms").cross(
+        calls("b", *right, delay="20 ms"), "l.v + r.v < 1500", last=last, suffixes=("_a", "_b")
+    )
+    wishes = {0: ps.Rescale(0, 5), 2: ps.Rescale(0, 2), 3: ps.Rescale(0, 3)}
+    found, run = collected(
+        product,
+        checkpoint=tmp_path,
+        channels=3,
+        policy=lambda seen: [wishes[seen.epoch]] if seen.epoch in wishes else [],
+    )
+    every = sorted(
+        [(t, 0) for epoch in left for t, *_ in epoch] + [(t, 1) for epoch in right for t, *_ in epoch]
+    )
+    seen, wanted = ([], []), Counter()
+    for time, side in every:
+        for other in seen[1 - side][-last:]:
+            if time + other < 1500:
+                wanted[(time, other) if side == 0 else (other, time)] += 1
+        seen[side].append(time)
+    assert Counter((row["v_a"], row["v_b"]) for row in found) == wanted
+    assert [each.after for each in run.decisions] == [5, 2, 3]
+    assert min(each.rows for each in run.decisions if each.after > each.before) > 0
+
+
+def _times(rng, epochs):
+    """Distinct times of both sides, epoch by epoch, not in order."""
+    return [[rng.permutation(200)[:60] + 200 * epoch for epoch in range(epochs)] for _ in range(2)]
 
 
 def test_windows_beside_a_join_see_their_key_whole():

@@ -7,9 +7,12 @@ certified to give there what Spark gives; otherwise it and all behind it run out
 here: a port has several feeds, and the input merger takes them as one.
 
 Neighbours that partition tuples alike are merged: the second runs where its tuples are ([002] §III.F). Each
-merge saves one exchange, that is, one shuffle between stages.
+merge saves one exchange, that is, one shuffle between stages. A join is merged if both of its inputs come
+from stages that share channels. If one comes from elsewhere, that side needs a shuffle all the same, and the
+join has channels of its own, which hot keys may then use as grids.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import UnknownStrategy
@@ -54,6 +57,8 @@ Port = tuple[Feed, ...]
 @dataclass(frozen=True)
 class Stage:
     """A stateful operator; with `host` it runs in the channels of that stage, on the tuples in them.
+
+    If several stages feed it, the host is the last of them; all have the same channels.
 
     A stage with a host relies on the host's router: all tuples of a key must be in one channel.
     """
@@ -181,24 +186,34 @@ def _certified(way: _Way, setting: SqlSetting) -> tuple[int, str | None]:
 # -- merge ---------------------------------------------------------------------------------------------
 
 
-def _merged(subqueries: Subqueries) -> Subqueries:
-    """The same stages, with a host and a note for each that runs in the channels of another.
+Parted = tuple[frozenset[str], ...]
+"""For each column that a router hashes, in its order: the columns of a stage's result that hold it."""
 
-    A stage is merged with the one that feeds it if each of its groups is whole in one channel: its keys
-    include, unchanged on the way, all columns by which that one partitions its tuples.
+
+def _merged(subqueries: Subqueries) -> Subqueries:
+    """The same stages, with a host and a note for each that runs in the channels of others.
+
+    A stage is merged with those that feed it if they share channels and each of its groups is whole in one of
+    them: its keys include, unchanged on the way to every port, all columns by which tuples are partitioned.
     """
     stages: list[Stage] = []
-    parted: list[frozenset[str]] = []
+    parted: list[Parted] = []
+    roots: list[int] = []
     notes = list(subqueries.notes)
     for stage in subqueries.stages:
-        host = _host_of(stage, parted, subqueries.setting)
+        host = _host_of(stage, parted, roots, subqueries.setting)
         stages.append(replace(stage, host=host))
         if host is None:
-            parted.append(stage.operator.partition_columns(stage.relation.inputs))
+            parted.append(_own_columns(stage))
+            roots.append(stage.number)
         else:
-            by = ", ".join(sorted(parted[host]))
-            notes.append(f"stage {stage.number} merged with stage {host}: both part tuples by {by}")
-            parted.append(frozenset(name for each in parted[host] for name in _carriers(stage, each)))
+            by = ", ".join(sorted(min(each) for each in parted[host]))
+            origins = sorted({feed.origin for (feed,) in stage.ports if isinstance(feed.origin, int)})
+            fed = " and ".join(f"stage {each}" for each in origins)
+            alike = "both" if len(origins) == 1 else "all"
+            notes.append(f"stage {stage.number} merged with {fed}: {alike} part tuples by {by}")
+            parted.append(_carried(stage, parted))
+            roots.append(roots[host])
     return replace(subqueries, stages=tuple(stages), notes=tuple(notes))
 
 
@@ -207,21 +222,29 @@ def partitioned_by(subqueries: Subqueries, number: int) -> tuple[str, ...]:
 
     For a stage with a host, these are the keys that continue the host's keys.
     """
-    stage = subqueries.stages[number]
-    if stage.host is None:
-        return stage.operator.key_names
-    return tuple(min(_carriers(stage, column)) for column in partitioned_by(subqueries, stage.host))
+    if subqueries.stages[number].host is None:
+        return subqueries.stages[number].operator.key_names
+    parted: list[Parted] = []
+    for stage in subqueries.stages[: number + 1]:
+        parted.append(_own_columns(stage) if stage.host is None else _carried(stage, parted))
+    return tuple(min(each) for each in parted[number])
 
 
-def _host_of(stage: Stage, parted: list[frozenset[str]], setting: SqlSetting) -> int | None:
-    if len(stage.ports) > 1 or len(stage.ports[0]) > 1:
+def _own_columns(stage: Stage) -> Parted:
+    """The columns by which a stage with its own channels partitions tuples; none if something else does."""
+    columns = stage.operator.partition_columns(stage.relation.inputs)
+    return tuple(frozenset({name}) for name in stage.operator.key_names if name in columns)
+
+
+def _host_of(stage: Stage, parted: list[Parted], roots: list[int], setting: SqlSetting) -> int | None:
+    """The last of the stages that feed it, if it can run in their channels."""
+    if any(len(port) > 1 for port in stage.ports):
         return None
-    (feed,) = stage.ports[0]
-    origin = feed.origin
-    if not isinstance(origin, int) or not parted[origin] or feed.outside:
+    origins = [feed.origin for (feed,) in stage.ports if isinstance(feed.origin, int) and not feed.outside]
+    if len(origins) < len(stage.ports) or len({roots[each] for each in origins}) > 1:
         return None
-    whole = all(_carriers(stage, column) for column in parted[origin])
-    return origin if whole and _takes_in_place(stage, setting) else None
+    whole = bool(parted[origins[0]]) and all(_carried(stage, parted))
+    return max(origins) if whole and _takes_in_place(stage, setting) else None
 
 
 def _takes_in_place(stage: Stage, setting: SqlSetting) -> bool:
@@ -236,12 +259,19 @@ def _takes_in_place(stage: Stage, setting: SqlSetting) -> bool:
     return True
 
 
-def _carriers(stage: Stage, column: str) -> frozenset[str]:
-    """The keys of a stage that are a column of the stage before it, unchanged."""
-    names = frozenset({column})
-    for step in stage.ports[0][0].inside:
+def _carried(stage: Stage, parted: Sequence[Parted]) -> Parted:
+    """The keys of a stage that are, at every port, a column by which its origin partitions, unchanged."""
+    ways: list[list[frozenset[str]]] = []
+    for (feed,) in stage.ports:
+        assert isinstance(feed.origin, int)
+        ways.append([_passed_on(feed, each) for each in parted[feed.origin]])
+    return tuple(stage.operator.joint_carriers(each) for each in zip(*ways, strict=True))
+
+
+def _passed_on(feed: Feed, names: frozenset[str]) -> frozenset[str]:
+    for step in feed.inside:
         names = step.carriers(names)
-    return stage.operator.carriers(names)
+    return names
 
 
 # -- fold ----------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class Exchange:
     `forms` are the ways that the operator can take them, the better guess first. `keys` name the columns
     that the router hashes, in its order; with `hashed` the hash is sent as well. `copied` says which ports
     of an operator over pairs may have copies of a row; `parts` that rows of a hot key may be formed in
-    several channels.
+    several channels; `everywhere` that every channel gets every row, and divides the work by itself.
     """
 
     columns: tuple[SqlColumn, ...]
@@ -87,6 +87,7 @@ class Exchange:
     hashed: bool = False
     copied: Copied = "neither"
     parts: bool = False
+    everywhere: bool = False
 
     @property
     def schema(self) -> Any:

@@ -69,9 +69,9 @@ class Advance:
 class Channel:
     """What one channel is given in an epoch.
 
-    `new` are the rows of each port, None where there are none, in the given `form`. `store` is its state.
-    `before` and `after` say how far the stage had come and comes now. `refuse` takes rows for which a
-    function of the user raises; without it, what it raises is raised.
+    It is one of `channels`. `new` are the rows of each port, None where there are none, in the given `form`.
+    `store` is its state. `before` and `after` say how far the stage had come and comes now. `refuse` takes
+    rows for which a function of the user raises; without it, what it raises is raised.
     """
 
     number: int
@@ -83,6 +83,7 @@ class Channel:
     ended: bool
     emit: Callable[[Any], None]
     refuse: Refuse | None = None
+    channels: int = 1
 
 
 class Kernel(ABC):

@@ -178,6 +178,14 @@ class Operator(ABC):
         texts = {quoted(name) for name in names}
         return frozenset(name for name, sql in self.keys_at(0) if sql in texts)
 
+    def joint_carriers(self, names: Sequence[frozenset[str]]) -> frozenset[str]:
+        """The keys of its result that hold, unchanged and from every input, one of these columns of it."""
+        texts = [{quoted(name) for name in each} for each in names]
+        found = [
+            {name for name, sql in self.keys_at(place) if sql in each} for place, each in enumerate(texts)
+        ]
+        return frozenset(set.intersection(*found))
+
     # -- channels --------------------------------------------------------------------------------------
 
     def why_single(self) -> str | None:

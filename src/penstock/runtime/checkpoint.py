@@ -35,7 +35,7 @@ from penstock.state.storage import Location
 
 __all__ = ["Checkpoint", "epoch_of"]
 
-FORMAT = 5
+FORMAT = 6
 
 _QUERY = "query.json"
 _MADE = ("plans", "manifests", "segments", "routers", "between", "late", "rejects")

@@ -176,9 +176,8 @@ class Epoch:
         self.phases.ends("move")
 
     def _task(self, runner: StageRunner, advance: Advance) -> ChannelTask:
-        number, host = runner.number, runner.stage.host
+        number = runner.number
         record, plan = self._before(number), self.plan.stages[number]
-        exit_number = runner.inputs[0].exits[0]
         return ChannelTask(
             stage=number,
             kernel=runner.kernel,
@@ -190,7 +189,7 @@ class Epoch:
             exits=runner.exits,
             form=plan.form,
             ended=advance.ended,
-            host=None if host is None or exit_number is None else (host, exit_number),
+            hosts=runner.hosts,
             in_place=runner.in_place,
             refusals=None if self.intake.refused is None else self.intake.refused.refusals(number),
             thorough=self.works.rescaling.frequent[number].curious,

@@ -22,7 +22,7 @@ from penstock.functions import SqlSetting
 from penstock.query import Relation, Stream
 from penstock.runtime.delivering import OpenSink, QueryOutput, Written
 from penstock.runtime.epoch_input import PortInput
-from penstock.runtime.in_place import InPlace, in_place
+from penstock.runtime.in_place import InPlace, InPlacePorts, in_place
 from penstock.runtime.spark.exchange import SparkExchange
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT, describe, marked, stepped
 from penstock.runtime.stage import StageRunner
@@ -71,10 +71,14 @@ class _Building:
         self._check_last(stage)
         empties = [self._port(each, stage.relation) for each in inputs]
         kernel = stage.operator.compile(stage.relation.time_type, [describe(each) for each in empties])
-        hosted: InPlace | None = None
+        hosted: InPlace | InPlacePorts | None = None
         if stage.host is not None:
             kernel = kernel.hosted(partitioned_by(self.subqueries, stage.number))
-            hosted = in_place(kernel.exchanges[0], self._fed_by(stage), self.subqueries.setting)
+            ports = tuple(
+                in_place(exchange, self._fed_by(stage, port), self.subqueries.setting)
+                for port, exchange in enumerate(kernel.exchanges)
+            )
+            hosted = ports[0] if len(ports) == 1 else InPlacePorts(ports)
         shared = any(each.host == stage.number for each in self.subqueries.stages)
         exchange = SparkExchange(kernel, inputs, alone=self._alone(stage), whole=shared)
         exits = self._ways_out(stage, kernel.schema)
@@ -134,9 +138,9 @@ class _Building:
         target = None if stage is not None and stage.host is not None else self.between
         return self._exits[feed.origin, (feed.inside, target, 0)]
 
-    def _fed_by(self, stage: Stage) -> Any:
-        """The columns of the rows that a stage takes in the channels of another."""
-        (feed,) = stage.ports[0]
+    def _fed_by(self, stage: Stage, port: int) -> Any:
+        """The columns of the rows that a port of a stage takes in the channels of another."""
+        (feed,) = stage.ports[port]
         assert isinstance(feed.origin, int)
         number = self._exit_of(feed, stage)
         assert number is not None

@@ -4,6 +4,7 @@ If two neighbours partition tuples alike, the output of the first in a channel i
 there ([002] §III.F). DuckDB evaluates the columns of the exchange on Arrow.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,9 @@ from penstock.expressions.duck import check, evaluate
 from penstock.expressions.types import from_arrow
 from penstock.functions import DEFAULT, SqlSetting, duck_name, passed_or_translated
 from penstock.operators.exchange import TIME, Exchange
+from penstock.runtime.spark.exchange import PORT, SLOT, slots
 
-__all__ = ["InPlace", "in_place"]
+__all__ = ["InPlace", "InPlacePorts", "in_place"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,24 @@ class InPlace:
             return found
         number = np.floor_divide(found[TIME].to_numpy() - bucket.offset, bucket.width)
         return found.append_column(bucket.name, pa.array(number))
+
+
+@dataclass(frozen=True)
+class InPlacePorts:
+    """The exchanges of several ports, whose rows come together as one shuffle would have brought them."""
+
+    ports: tuple[InPlace, ...]
+
+    def rows(self, tables: Sequence[Any | None]) -> Any:
+        """The rows of all ports in slots; None is a port without rows."""
+        exchanges = [each.exchange for each in self.ports]
+        sent = []
+        for port, (each, table, places) in enumerate(zip(self.ports, tables, slots(exchanges), strict=True)):
+            if table is not None:
+                rows = each.rows(table).select(each.exchange.schema.names)
+                number = pa.array(np.full(rows.num_rows, port, np.int32))
+                sent.append(pa.table([number, *rows.columns], names=[PORT, *map(SLOT.format, places)]))
+        return pa.concat_tables(sent, promote_options="default")
 
 
 def in_place(exchange: Exchange, schema: Any, setting: SqlSetting = DEFAULT) -> InPlace:

@@ -18,7 +18,7 @@ from penstock.connect.results import Output
 from penstock.operators.exchange import Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
 from penstock.runtime.epoch_input import PortInput
-from penstock.runtime.in_place import InPlace
+from penstock.runtime.in_place import InPlace, InPlacePorts
 from penstock.runtime.progress import ChannelWork
 from penstock.runtime.refusals import Refusals
 from penstock.runtime.rescale.frequent_keys import KeyCounts, count_keys
@@ -43,12 +43,24 @@ class StageRunner:
     inputs: tuple[PortInput, ...]
     exits: tuple[StageOutput, ...]
     exchange: SparkExchange
-    in_place: InPlace | None = None
+    in_place: InPlace | InPlacePorts | None = None
 
     @property
     def number(self) -> int:
         """The number of the stage."""
         return self.stage.number
+
+    @property
+    def hosts(self) -> tuple[tuple[int, int], ...]:
+        """Where a stage in the channels of others finds the rows of each port: a stage and its exit."""
+        ways = [
+            (feed.origin, way)
+            for each in self.inputs
+            for feed, way in zip(each.port, each.exits, strict=True)
+        ]
+        if self.in_place is None:
+            return ()
+        return tuple((origin, way) for origin, way in ways if isinstance(origin, int) and way is not None)
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -63,11 +75,11 @@ class StageRunner:
 
 def hosted_by(runners: Sequence[StageRunner], number: int) -> list[StageRunner]:
     """The stages that run in the channels of a stage, each after the one that feeds it."""
-    found: list[StageRunner] = []
+    members = {number}
     for runner in runners:
-        if runner.stage.host == number:
-            found += [runner, *hosted_by(runners, runner.number)]
-    return found
+        if runner.stage.host in members:
+            members.add(runner.number)
+    return [runner for runner in runners if runner.number in members - {number}]
 
 
 @dataclass(frozen=True)
@@ -132,9 +144,9 @@ def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
 class ChannelTask:
     """One epoch's work for every channel of a stage, shipped to the workers.
 
-    A stage that runs in the channels of another takes its rows from `host`, an exit of that stage, through
-    `in_place`. `refusals` is where rows go for which a function raises; without it the task fails. If it is
-    `thorough`, the channels sketch the keys of all their rows.
+    A stage that runs in the channels of others takes the rows of each port from one of `hosts`, an exit of
+    another stage, through `in_place`. `refusals` is where rows go for which a function raises; without it the
+    task fails. If it is `thorough`, the channels sketch the keys of all their rows.
     """
 
     stage: int
@@ -147,10 +159,17 @@ class ChannelTask:
     exits: tuple[StageOutput, ...]
     form: Form = "rows"
     ended: bool = False
-    host: tuple[int, int] | None = None
-    in_place: InPlace | None = None
+    hosts: tuple[tuple[int, int], ...] = ()
+    in_place: InPlace | InPlacePorts | None = None
     refusals: Refusals | None = None
     thorough: bool = False
+
+    def taken(self, passed: Mapping[tuple[int, int], Any]) -> Any:
+        """Its rows among those that other stages left in the channel: by port if it has several, or None."""
+        found = tuple(passed.get(each) for each in self.hosts)
+        if len(found) == 1 or not any(table is not None for table in found):
+            return found[0]
+        return found
 
     def work(self, number: int, rows: Any, read: float = 0.0) -> tuple[Receipt, Mapping[int, Any]]:
         """From new rows (None if there are none) to a receipt, and the rows that stay in the channel.
@@ -180,6 +199,7 @@ class ChannelTask:
                 ended=self.ended,
                 emit=files.write,
                 refuse=refuse,
+                channels=len(self.state),
             )
         )
         weights = self._weights(rows)

@@ -18,7 +18,16 @@ from penstock.routing.spark_hash import spark_hash
 from penstock.sketches.splitmix import splitmix64
 from penstock.state.segments import Mask
 
-__all__ = ["GridPlacing", "KeyPlacing", "Placed", "Placing", "SpreadPlacing", "StateLayout", "losing"]
+__all__ = [
+    "EverywherePlacing",
+    "GridPlacing",
+    "KeyPlacing",
+    "Placed",
+    "Placing",
+    "SpreadPlacing",
+    "StateLayout",
+    "losing",
+]
 
 Rows = NDArray[np.int64]
 Targets = NDArray[np.int32]
@@ -183,3 +192,19 @@ class GridPlacing:
         if port == 1:
             return range(heights[0])
         return [sum(heights[:column]) for column in range(len(heights))]
+
+
+@dataclass(frozen=True)
+class EverywherePlacing:
+    """State that every channel has whole: new channels get it from the first, and others lose it."""
+
+    before: int
+    after: int
+
+    def place(self, rows: Any, keys: tuple[str, ...], port: int, channel: int) -> Placed:
+        """Copy all rows of the first channel to the channels that are new."""
+        del keys, port
+        stays = np.full(rows.num_rows, channel < self.after, np.bool_)
+        new = np.arange(self.before, self.after, dtype=np.int32) if channel == 0 else np.zeros(0, np.int32)
+        every = np.arange(rows.num_rows, dtype=np.int64)
+        return Placed(stays, np.tile(every, len(new)), np.repeat(new, rows.num_rows))

@@ -23,7 +23,7 @@ from penstock.operators.joins.spans import (
     near,
     preceding,
 )
-from penstock.operators.joins.spec import END, Frontiers, Last, Pair, Within
+from penstock.operators.joins.spec import END, Frontiers, Last, Pair, Share, Within
 
 __all__ = ["Candidates", "by_count", "by_time"]
 
@@ -91,12 +91,20 @@ def _reached(side: SideRows, other: SideRows, distance: int) -> Rows | range:
     return np.flatnonzero((time >= low) & (time <= high))
 
 
-def by_count(bound: Last, left: SideRows, right: SideRows, before: Frontiers, after: Frontiers) -> Candidates:
+def by_count(  # noqa: PLR0913, PLR0917 -- the rows and the frontiers of an epoch, and whose they are
+    bound: Last,
+    left: SideRows,
+    right: SideRows,
+    before: Frontiers,
+    after: Frontiers,
+    share: Share | None = None,
+) -> Candidates:
     """Candidates among the last rows; a row stays while it waits or is among the last of its key.
 
     A row takes part once the frontiers have passed it: only then it is known which rows precede it. Event
     order decides, not the order of arrival (transparent merging: [002] §III.E). Of the rows that took part, a
-    side keeps the last of every key; only newer rows of the key push them out.
+    side keeps the last of every key; only newer rows of the key push them out. With a `share`, only its rows
+    are candidates as the later row of a pair.
     """
     if _all_passed(left, before) and _all_passed(right, before):
         stay = Pair(_unless_ended(left, after.right), _unless_ended(right, after.left))
@@ -107,8 +115,8 @@ def by_count(bound: Last, left: SideRows, right: SideRows, before: Frontiers, af
     new = Pair(np.flatnonzero(due.left), np.flatnonzero(due.right))
     ordered = _ordered(left, right, _numbered(left, right, new, passed))
     return Candidates(
-        preceding(ordered.left.at(due.left), ordered.right, bound.rows),
-        preceding(ordered.right.at(due.right), ordered.left, bound.rows),
+        preceding(ordered.left.at(_shared(left, due.left, share)), ordered.right, bound.rows),
+        preceding(ordered.right.at(_shared(right, due.right, share)), ordered.left, bound.rows),
         Pair(
             _last_to_come(bound, left, ordered.left, waiting.left, ends=_ended(after.right, waiting.right)),
             _last_to_come(bound, right, ordered.right, waiting.right, ends=_ended(after.left, waiting.left)),
@@ -140,6 +148,13 @@ def _numbered(left: SideRows, right: SideRows, new: Pair[Rows], passed: Pair[Mas
 def _due(side: SideRows, before: Frontiers, waiting: Mask) -> Mask:
     """The rows that the frontiers pass in this epoch: their event order is settled."""
     return (side.from_on(before.both) | side.is_new) & ~waiting
+
+
+def _shared(side: SideRows, due: Mask, share: Share | None) -> Mask:
+    """The rows that are due and have their partners found here."""
+    if share is None or share.channels == 1:
+        return due
+    return due & (side.rows[share.column].to_numpy() % share.channels == share.number)
 
 
 def _ended(frontier: int | None, waiting: Mask) -> bool:

@@ -1,11 +1,13 @@
 """The channels of a join: they match new rows against kept rows and keep rows while they can match.
 
 Rows of equal keys meet in one channel, rows of a hot key on a grid of channels, rows of a Cartesian product
-on a grid of all channels: each pair meets in exactly one channel.
+on a grid of all channels: each pair meets in exactly one channel. A product with the last rows needs the
+order of all rows, so each channel has all of them, and forms the pairs whose later row is of its share
+([002] §IV.D).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,17 @@ from penstock.operators.exchange import KEY, TIME, Exchange, SqlColumn
 from penstock.operators.joins.condition.meaning import channel_sql
 from penstock.operators.joins.node import Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
-from penstock.operators.joins.spec import END, Condition, Frontiers, JoinSpec, Last, Pair, Side, Within
+from penstock.operators.joins.spec import (
+    END,
+    Condition,
+    Frontiers,
+    JoinSpec,
+    Last,
+    Pair,
+    Share,
+    Side,
+    Within,
+)
 from penstock.operators.joins.step import HeldSide, step
 from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Seen, StagePosition
 from penstock.routing import copied_sides
@@ -35,13 +47,16 @@ class JoinKernel(Kernel):
     """A join in channels.
 
     `sides` are the columns that the left and the right side send, which segments hold. `time` is the readable
-    event time of results.
+    event time of results. `parted` are the places of the keys that the router hashes, in its order; None for
+    all keys. If it is `divided`, all channels have all rows, and each finds the partners of its share.
     """
 
     operator: Join
     join: JoinSpec
     sides: tuple[tuple[SqlColumn, ...], tuple[SqlColumn, ...]]
     time: pa.Field
+    parted: tuple[int, ...] | None = None
+    divided: bool = False
 
     @property
     def schema(self) -> Any:
@@ -56,9 +71,10 @@ class JoinKernel(Kernel):
         return tuple(
             Exchange(
                 columns,
-                keys=self.join.left.keys,
+                keys=self._routed,
                 nulls="anywhere" if alone else "never",
                 copied=copied_sides(self.join.how, last=isinstance(self.join.bound, Last)),
+                everywhere=self.divided,
             )
             for columns, alone in zip(self.sides, self.join.keeps_unmatched, strict=True)
         )
@@ -68,6 +84,29 @@ class JoinKernel(Kernel):
         """The rows of each side that can still match."""
         left, right = (self._table(port) for port in (0, 1))
         return left, right
+
+    def hosted(self, keys: tuple[str, ...]) -> "JoinKernel":
+        """In the channels of stages that part their rows by these of its keys, in that order.
+
+        Both sides have them from the same routing stage, so no key needs a cast to be compared.
+        """
+        names = [key.left for key in self.operator.keys]
+        stored = [[quoted((key.left, key.right)[side]) for key in self.operator.keys] for side in (0, 1)]
+        own = {KEY.format(place): place for place in range(len(names))}
+        left, right = (
+            tuple(
+                replace(each, sql=stored[side][own[each.name]]) if each.name in own else each
+                for each in columns
+            )
+            for side, columns in enumerate(self.sides)
+        )
+        return replace(self, sides=(left, right), parted=tuple(names.index(name) for name in keys))
+
+    @property
+    def _routed(self) -> tuple[str, ...]:
+        """The columns that the router hashes."""
+        keys = self.join.left.keys
+        return keys if self.parted is None else tuple(keys[place] for place in self.parted)
 
     def bound(self, position: StagePosition, port: int) -> int | None:
         """The frontier of the port, since rows of the other side have left with it."""
@@ -111,6 +150,7 @@ class JoinKernel(Kernel):
             before,
             after,
             lambda table: channel.emit(self._result(table)),
+            Share(TIE, channel.number, channel.channels) if self.divided else None,
         )
         kept: list[Segment] = []
         for table, rows, side in zip(opened, new, (stepped.left, stepped.right), strict=True):
@@ -128,7 +168,7 @@ class JoinKernel(Kernel):
         within = isinstance(bound, Within)
         return TimeTable(
             _SIDES[port],
-            keys=self.join.left.keys,
+            keys=self._routed,
             port=port,
             labels={
                 TIE: "",
@@ -169,7 +209,9 @@ def compile_join(operator: Join, time_type: str, left: Describe, right: Describe
         time=TIME,
         key_names=tuple(key.left for key in operator.keys),
     )
-    return JoinKernel(operator, join, sides, pa.field(operator.time, arrow_type(time_type)))
+    return JoinKernel(
+        operator, join, sides, pa.field(operator.time, arrow_type(time_type)), divided=operator.divided
+    )
 
 
 def _condition(operator: Join, left: Describe, right: Describe) -> Condition | None:

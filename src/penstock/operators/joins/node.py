@@ -34,6 +34,8 @@ _LACKING: Final = {
     "full": (True, True),
 }
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+# A channel takes about 0.5 µs for a row that it only orders and keeps, and several times that for 32 pairs.
+_WORTH_DIVIDING: Final = 32
 # With a bound of the last rows, a key keeps a fixed number of rows and compares each new row with them.
 _LAST_ROWS: Final = Resources.of("CLL")
 
@@ -188,14 +190,22 @@ class Join(Operator):
     # -- channels --------------------------------------------------------------------------------------
 
     def why_single(self) -> str | None:
-        """A product of the last rows, or one that delivers unmatched rows, has to see every row."""
+        """A product has one channel if it delivers unmatched rows, or if its last rows are few."""
         if self.keys:
             return None
-        if self.last is not None:
-            return "without a key the last rows are those of the whole stream"
         if self.how != "inner":
             return "a row without a partner is known only where all rows of the other side are"
+        if self.last is not None and not self.divided:
+            return f"with so few last rows ({self.last}) a copy of each tuple in every channel would not pay"
         return None
+
+    @property
+    def divided(self) -> bool:
+        """Whether all channels have all rows, and each finds the partners of its share of the new ones.
+
+        So it is for products with the last rows: which those are depends on the order of all rows.
+        """
+        return not self.keys and self.how == "inner" and (self.last or 0) >= _WORTH_DIVIDING
 
     def partition_columns(self, inputs: Inputs) -> frozenset[str]:
         """The keys, unless rows without a key are delivered: these may be in any channel.
@@ -211,6 +221,13 @@ class Join(Operator):
             return False
         schema = inputs[place].schema
         return any(schema.column((key.left, key.right)[place]).nullable for key in self.keys)
+
+    def shares_channels(self) -> bool:
+        """Within a distance it does: rows of equal keys are together wherever both inputs are partitioned so.
+
+        With the last rows, Spark's hash of their content orders rows of one time; no channel computes it.
+        """
+        return bool(self.keys) and self.within is not None
 
     def why_last(self) -> str | None:
         """A row that newer rows of its key push out may be of any age: no operator can wait for it."""
@@ -242,11 +259,18 @@ class Join(Operator):
 
     @property
     def route(self) -> str:
-        """By hash, without keys by a grid."""
-        return "hash" if self.keys else "grid"
+        """By hash; without keys by a grid, or to all channels."""
+        if self.keys:
+            return "hash"
+        return "grid" if self.last is None else "all"
 
     def route_words(self) -> str:
         """The router and the reason for it."""
+        if not self.keys and self.last is not None:
+            return (
+                "all: each tuple goes to every channel, which keeps the last of both sides and finds the "
+                "partners of its share of the new tuples"
+            )
         if not self.keys:
             return "grid: each tuple goes to about √channels of them, each pair meets in exactly one"
         names = ", ".join(

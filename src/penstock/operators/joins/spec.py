@@ -19,6 +19,7 @@ __all__ = [
     "JoinSpec",
     "Last",
     "Pair",
+    "Share",
     "Side",
     "Within",
 ]
@@ -51,7 +52,7 @@ class Last:
     Event order decides which rows precede: by time, then by the tie columns of their side, then left before
     right. Channels, epochs and the order of arrival therefore do not change the result. The window is counted
     per key because a channel sees all rows of its keys but not all rows of a stream. Without keys it is
-    counted over the rows that the channel gets: all rows in a single channel, some of them on a grid. A side
+    counted over all rows, which every channel gets. A side
     keeps up to `rows` rows of every key that it has seen, as long as the run lasts.
     """
 
@@ -144,6 +145,18 @@ class JoinSpec:
     def keeps_unmatched(self) -> tuple[bool, bool]:
         """Whether unmatched left and right rows are delivered."""
         return self.how in {"left", "full"}, self.how in {"right", "full"}
+
+
+@dataclass(frozen=True)
+class Share:
+    """The rows that one of several channels looks for partners of, where each channel has all rows.
+
+    They are those whose `column` of integers, modulo the number of channels, is the number of the channel.
+    """
+
+    column: str
+    number: int
+    channels: int
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from penstock.operators.joins.condition import Matcher
 from penstock.operators.joins.inputs import SideRows
 from penstock.operators.joins.result import JoinResult
 from penstock.operators.joins.spans import BLOCK, Mask, Rows
-from penstock.operators.joins.spec import Frontiers, JoinSpec, Pair, Within
+from penstock.operators.joins.spec import Frontiers, JoinSpec, Pair, Share, Within
 
 __all__ = ["HeldSide", "SideAfter", "step"]
 
@@ -68,11 +68,13 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
     before: Frontiers,
     after: Frontiers,
     deliver: Callable[[Any], None],
+    share: Share | None = None,
 ) -> Pair[SideAfter]:
     """Deliver the results of an epoch in tables of bounded size, and say which rows stay.
 
     `kept` are the rows that stayed after the last epoch. `new` are Arrow tables without late rows: no row is
-    below the frontier of its side in `before`. Results come in no particular order.
+    below the frontier of its side in `before`. Results come in no particular order. With a `share`, all rows
+    are kept, but the last rows are found for some rows only; the other channels find those of the others.
 
     >>> import pyarrow as pa
     >>> from dataclasses import replace
@@ -98,7 +100,7 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
     if isinstance(join.bound, Within):
         candidates = by_time(join.bound, left, right, after)
     else:
-        candidates = by_count(join.bound, left, right, before, after)
+        candidates = by_count(join.bound, left, right, before, after, share)
     result = JoinResult(join, left, right)
     outer_left, outer_right = join.keeps_unmatched
     matched = Pair(_marks(kept.left, left), _marks(kept.right, right))

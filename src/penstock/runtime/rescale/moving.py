@@ -14,7 +14,14 @@ from penstock.runtime.routers import Routers
 from penstock.runtime.spark.channels import move_state
 from penstock.runtime.stage import StageRunner
 from penstock.state.moving import MoveTask, MovingStage, gathered
-from penstock.state.placing import GridPlacing, KeyPlacing, Placing, SpreadPlacing, StateLayout
+from penstock.state.placing import (
+    EverywherePlacing,
+    GridPlacing,
+    KeyPlacing,
+    Placing,
+    SpreadPlacing,
+    StateLayout,
+)
 from penstock.state.storage import Location
 
 __all__ = ["Moving", "placing", "relocated"]
@@ -28,6 +35,8 @@ def relocated(before: StagePlan, after: StagePlan) -> bool:
 def placing(kernel: Kernel, before: StateLayout, after: StateLayout) -> Placing:
     """Where the rows of a stage's state go: with their keys, or to the new grid where they have copies."""
     exchange = kernel.exchanges[0]
+    if exchange.everywhere:
+        return EverywherePlacing(before.channels, after.channels)
     if not exchange.keys:
         old, new = (shaped_grid(exchange.copied, each.channels) for each in (before, after))
         return GridPlacing(old, new)

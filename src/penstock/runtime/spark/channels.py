@@ -58,7 +58,7 @@ class _Channels:
         passed: dict[tuple[int, int], Any] = {}
         for each in self.tasks:
             began = time.process_time()
-            new = _table(batches) if each.host is None else passed.get(each.host)
+            new = each.taken(passed) if each.hosts else _table(batches)
             receipt, onward = each.work(channel, new, time.process_time() - began)
             passed |= {(each.stage, number): table for number, table in onward.items()}
             yield pa.RecordBatch.from_arrays(

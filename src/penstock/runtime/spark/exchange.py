@@ -334,6 +334,8 @@ def _copied(
     """The rows of a port with a copy for each channel of its grid, without rows that can match nothing."""
     salt = F.xxhash64(*(F.col(f"`{each.name}`") for each in exchange.columns))
     column: Column
+    if exchange.everywhere:
+        return rows.withColumn(_CHANNEL, F.explode(F.sequence(F.lit(0), F.lit(channels - 1))))
     if not exchange.keys:
         grid = shaped_grid(exchange.copied, channels)
         column = (grid_left_column, grid_right_column)[port](salt, grid)
