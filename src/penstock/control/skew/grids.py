@@ -1,7 +1,7 @@
 """Which hot keys of a join should lie on grids: found while the run goes on, and given up again.
 
-A key gets a grid when its work exceeds a quarter of a channel's fair share and keeps it down to an eighth,
-so that a key at the limit does not come and go. A grid that exists stays as it is unless its key outgrows it twice.
+A key gets a grid when its work exceeds a quarter of a channel's fair share and keeps it down to an eighth, so
+that a key at the limit does not come and go. A grid that exists stays as it is unless its key outgrows it.
 """
 
 import numpy as np
