@@ -260,8 +260,8 @@ MOST_TRACKED = 1024
 """The most keys of a stage that are tracked."""
 
 _ITEMS = 16_384  # of an epoch
-_WINDOW = 16 * _ITEMS  # about the last epochs that count
-_EPOCHS = 16  # over which rates are averaged
+_EPOCHS = 4  # that count; with more, changed keys are known too late
+_WINDOW = _EPOCHS * _ITEMS
 # Errors of shares: more is never needed for the table, and less than half an item of an epoch cannot be seen.
 _EPSILON, _FINEST = 1e-4, 0.5 / _ITEMS
 _REMEMBERED = 256  # keys in a manifest
