@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from control.simulated import stage
 from penstock.cli.app import app
-from penstock.control.recording import Recording, epoch_line, start_line
+from penstock.control.recording import Recording, controller_line, epoch_line, router_line
 from penstock.control.setup import Setup
 from penstock.errors import BadRecording, NoCheckpoint
 
@@ -18,25 +18,27 @@ def checkpoint(tmp_path_factory):
     root = tmp_path_factory.mktemp("checkpoint")
     (root / "control").mkdir()
     (root / "routers").mkdir()
-    simulated, setup, state = stage(2, 1.0), Setup(), None
+    simulated, setup, state = stage(2, 1.0), Setup(), {}
     for start in range(2):
         control = setup.controller(simulated.find)
-        lines = [start_line(setup, state)]
-        if state is not None:
+        lines = [controller_line(setup, state)]
+        if state:
             control.resume(state)
-            control.started()
         for epoch in range(10):
             if (start, epoch) == (1, 3):
                 simulated.exchange()
             seen = simulated.next()
+            name = seen.stages[0].router
+            if start:  # the other file's routers are in the checkpoint
+                lines.append(router_line(name, simulated.find(name)))
+            else:
+                (root / "routers" / name).write_bytes(simulated.find(name).to_bytes())
             control.observe(seen)
             rulings = control.decide(seen.committed)
             simulated.follow([each.decision for each in rulings if each.carried_out])
-            lines.append(epoch_line(seen.committed, seen, rulings))
+            lines.append(epoch_line(seen, rulings))
         state = json.loads(json.dumps(control.to_json()))
         (root / "control" / f"{start:06}.jsonl").write_text("\n".join(lines) + "\n")
-    for name, router in simulated.routers.items():
-        (root / "routers" / name).write_bytes(router.to_bytes())
     return root
 
 

@@ -1,13 +1,15 @@
-"""How a recorded run reads: a line of JSON for the control it started with, then one for each epoch.
+"""How a recorded run reads: lines of JSON that stand for themselves, file by file.
 
-A file begins when a run starts. Its first line has the setup and the state of the controller at that time, so
-that each file can be replayed alone. The others have an observation, the instant of the decision and the
-rulings, in the order of epochs.
+A file begins with the control of the run and what it remembers at that time. Then there is a line for each
+epoch, with its observation and the rulings on it, and one for each router before the first epoch that names
+it. So each file can be replayed alone.
 """
 
+import base64
 import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.control.controller import Controller
@@ -15,76 +17,93 @@ from penstock.control.observation import Observation
 from penstock.control.ruling import Ruling
 from penstock.control.setup import Find, Setup
 from penstock.errors import BadRecording
+from penstock.routing import HashPair
 
-__all__ = ["Recorded", "Recording", "differences", "epoch_line", "replayed", "start_line"]
+__all__ = [
+    "OVERRULED",
+    "Recorded",
+    "Recording",
+    "controller_line",
+    "differences",
+    "epoch_line",
+    "replayed",
+    "router_line",
+]
+
+OVERRULED = "a request of the user comes first"
+"""Why a run holds a decision back that its controller did not; a replay cannot know it."""
 
 
 @dataclass(frozen=True)
 class Recorded:
     """An epoch of a recording; `rulings` are plain values."""
 
-    now: float
     seen: Observation
     rulings: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a run recorded from one start on."""
+    """One file: the control, what it remembered when the file begins, the epochs, and routers by name."""
 
     setup: Setup
-    state: Mapping[str, Any] | None
+    state: Mapping[str, Any]
     epochs: tuple[Recorded, ...]
+    routers: Mapping[str, HashPair] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, lines: Iterable[str], name: str = "the recording") -> "Recording":
         """The recording in these lines; a last line that was cut off by the end of a run is left out."""
-        given = list(lines)
-        if not given:
-            raise BadRecording(f"{name} is empty; a recording begins with the control of its run")
-        values = []
-        for number, line in enumerate(given):
-            try:
-                values.append(json.loads(line))
-            except ValueError as error:
-                if number == len(given) - 1 and number:
-                    break
-                raise BadRecording(f"{name}, line {number + 1}: no JSON: {error}") from error
+        values = _values(list(lines), name)
         try:
-            head, *rest = values
+            head = next((each for each in values if each["kind"] == "controller"), None)
+            if head is None:
+                raise BadRecording(f"{name} does not begin with the control of a run; give a recording")
+            setup = Setup.from_json(head["control"]) if "control" in head else Setup()
             epochs = tuple(
-                Recorded(each["now"], Observation.from_json(each["observation"]), tuple(each["rulings"]))
-                for each in rest
+                Recorded(Observation.from_json(each["observation"]), tuple(each["rulings"]))
+                for each in values
+                if each["kind"] == "epoch"
             )
-            return cls(Setup.from_json(head["control"]), head["state"], epochs)
-        except (KeyError, TypeError, ValueError) as error:
+            routers = {each["name"]: _router(each["data"]) for each in values if each["kind"] == "router"}
+            return cls(setup, head["state"] or {}, epochs, routers)
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise BadRecording(
                 f"{name} is not of this version: {type(error).__name__}: {error}; replay it with the version "
                 "that recorded it"
             ) from error
 
 
-def start_line(setup: Setup, state: Mapping[str, Any] | None) -> str:
-    """The first line of a file, from the state with which the controller starts, or None for a new one."""
-    return _line({"control": setup.to_json(), "state": state})
+def controller_line(setup: Setup, state: Mapping[str, Any]) -> str:
+    """The first line of a file, from what the controller remembers when it begins."""
+    return _line({"kind": "controller", "control": setup.to_json(), "state": state})
 
 
-def epoch_line(now: float, seen: Observation, rulings: Sequence[Ruling]) -> str:
+def router_line(name: str, router: HashPair) -> str:
+    """The line of a router."""
+    data = base64.b85encode(zlib.compress(router.to_bytes())).decode()
+    return _line({"kind": "router", "name": name, "data": data})
+
+
+def epoch_line(seen: Observation, rulings: Sequence[Ruling]) -> str:
     """The line of an epoch."""
     told = [each.to_json() for each in rulings]
-    return _line({"now": now, "observation": seen.to_json(), "rulings": told})
+    return _line({"kind": "epoch", "observation": seen.to_json(), "rulings": told})
 
 
 def replayed(recording: Recording, setup: Setup, find: Find) -> list[list[Ruling]]:
-    """What another control decides after each of the recorded epochs.
+    """What another control decides after each of the recorded epochs; `find` knows routers of no line.
 
     The control that recorded it starts from the recorded state, and so decides the same; another one begins
     anew. Observations are those of the recorded run: they do not follow what the other control decides.
     """
-    control = setup.controller(find)
-    if setup.policies == recording.setup.policies and recording.state is not None:
+
+    def router(name: str) -> HashPair:
+        return recording.routers[name] if name in recording.routers else find(name)
+
+    control = setup.controller(router)
+    if setup.policies == recording.setup.policies and recording.state:
         control.resume(recording.state)
-        control.started()
     return [_asked(control, each) for each in recording.epochs]
 
 
@@ -96,7 +115,8 @@ def differences(recording: Recording, find: Find) -> list[tuple[Recorded, list[s
     setup = replace(recording.setup, foreign=())
     found = []
     for each, now in zip(recording.epochs, replayed(recording, setup, find), strict=True):
-        then = [_line(ruling) for ruling in each.rulings if ruling["policy"] in setup.policies]
+        told = [ruling for ruling in each.rulings if ruling["policy"] in setup.policies]
+        then = [_line({**ruling, "held": ""} if ruling["held"] == OVERRULED else ruling) for ruling in told]
         again = [_line(ruling.to_json()) for ruling in now]
         if then != again:
             found.append((each, then, again))
@@ -105,7 +125,25 @@ def differences(recording: Recording, find: Find) -> list[tuple[Recorded, list[s
 
 def _asked(control: Controller, each: Recorded) -> list[Ruling]:
     control.observe(each.seen)
-    return control.decide(each.now)
+    return control.decide(each.seen.committed)
+
+
+def _values(lines: list[str], name: str) -> list[dict[str, Any]]:
+    if not lines:
+        raise BadRecording(f"{name} is empty; a recording begins with the control of its run")
+    values = []
+    for number, line in enumerate(lines):
+        try:
+            values.append(json.loads(line))
+        except ValueError as error:
+            if number == len(lines) - 1 and number:
+                break
+            raise BadRecording(f"{name}, line {number + 1}: no JSON: {error}") from error
+    return values
+
+
+def _router(data: str) -> HashPair:
+    return HashPair.from_bytes(zlib.decompress(base64.b85decode(data)))
 
 
 def _line(value: Mapping[str, Any]) -> str:

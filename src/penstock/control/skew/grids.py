@@ -1,7 +1,7 @@
 """Which hot keys of a join should lie on grids: found while the run goes on, and given up again.
 
-A key gets a grid when its work exceeds half of a channel's fair share and keeps it down to a quarter, so that
-a key at the limit does not come and go. A grid that exists stays as it is unless its key outgrows it twice.
+A key gets a grid when its work exceeds a quarter of a channel's fair share and keeps it down to an eighth, so
+that a key at the limit does not come and go. A grid that exists stays as it is unless its key outgrows it.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from penstock.routing import Growth, Spread, shaped_grid
 
 __all__ = ["cold_grids", "wanted_grids"]
 
-_ENTER, _LEAVE = 0.5, 0.25
+_ENTER, _LEAVE = 0.25, 0.125
 """Parts of a channel's fair share of work."""
 _PIECE = 0.25
 """The part of a fair share that a piece of a key on a grid may have."""

@@ -25,7 +25,9 @@ Floats = NDArray[np.float64]
 STATE_RENT = 0.01
 """What state above a fair share costs in an epoch, as a part of what it costs to move it: a channel with too
 much state is worth a move if that lasts for about a hundred epochs, even if no time is lost by it."""
-_LITTLE = 0.05
+_LITTLE, _EVEN = 0.03, 1.08
+"""A plan that holds every resource to its tolerance may gain less than the best one by the first part, and
+leave the busiest channel above the mean by that or up to the second."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,14 @@ def place(scene: Scene, spreads: Sequence[Spread], epochs: int) -> Placement | N
     ]
     found = [scene.placed(each) for each in layouts if each != scene.layout]
     gaining = [each for each in found if each.gain > 0]
-    most = max((each.gain * epochs - each.price for each in gaining), default=0.0)
-    # The first goals hold every resource to its tolerance: the last one has to gain more than a little.
-    good = (each for each in gaining if each.gain * epochs - each.price >= most - _LITTLE * abs(most))
-    return next(good, None)
+    if not gaining:
+        return None
+    best = max(gaining, key=lambda each: each.gain * epochs - each.price)
+    most = best.gain * epochs - best.price
+    # The first goals hold every resource to its tolerance, so they may be a little worse.
+    even = max(_EVEN, (1 + _LITTLE) * best.busiest)
+    good = [each for each in gaining if each.gain * epochs - each.price >= most - _LITTLE * abs(most)]
+    return next((each for each in good if each.busiest <= even), best)
 
 
 def _routers(scene: Scene, spread: Spread) -> Iterator[HashPair]:

@@ -37,7 +37,8 @@ SECONDS_A_ROW = 1e-6
 _RESTS = (4, 256)
 """Epochs to wait after a plan that found nothing or was held back; doubled each time up to the second."""
 _MISSED_RESTS = (16, 8192)
-"""Epochs to wait after a move that brought less than half of what it promised; four times more each time."""
+"""Epochs to wait after the second move in a row that brought less than half of what it promised; then four
+times as many each time."""
 
 
 @dataclass
@@ -176,9 +177,10 @@ class StageWatch:
         if brought >= promised / 2:
             self._missed = 0
             return
-        rest = min(_MISSED_RESTS[0] * 4**self._missed, _MISSED_RESTS[1])
+        if self._missed:  # the first time the keys may have changed during the move
+            rest = min(_MISSED_RESTS[0] * 4 ** (self._missed - 1), _MISSED_RESTS[1])
+            self._rest_until = self.epoch + rest
         self._missed += 1
-        self._rest_until = self.epoch + rest
 
 
 _LOADS = ("state", "time", "rows")

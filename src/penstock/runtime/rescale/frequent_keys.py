@@ -260,8 +260,8 @@ MOST_TRACKED = 1024
 """The most keys of a stage that are tracked."""
 
 _ITEMS = 16_384  # of an epoch
-_WINDOW = 16 * _ITEMS  # about the last epochs that count
-_EPOCHS = 16  # over which rates are averaged
+_WINDOW = 4 * _ITEMS  # about the last epochs that count; with more, changed keys are known too late
+_EPOCHS = 4  # over which rates are averaged
 # Errors of shares: more is never needed for the table, and less than half an item of an epoch cannot be seen.
 _EPSILON, _FINEST = 1e-4, 0.5 / _ITEMS
 _REMEMBERED = 256  # keys in a manifest
@@ -275,7 +275,7 @@ _GROWN, _LONGEST_REST = 1.01, 16
 
 @dataclass
 class _Shares:
-    """The shares of keys over about the last 16 epochs."""
+    """The shares of keys over about the last 4 epochs."""
 
     epsilon: float = _EPSILON
     _counting: SlidingCounting = field(init=False)
