@@ -47,7 +47,7 @@ def replay(
     recordings = _recordings(root)
 
     def find(name: str) -> "HashPair":
-        return _router(root / "control", name)
+        return _router(root / "routers", name)
 
     if check:
         found = [each for recording in recordings for each in differences(recording, find)]

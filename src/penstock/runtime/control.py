@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.control.controller import Controller
 from penstock.control.observation import Observation
+from penstock.control.recording import OVERRULED
 from penstock.control.ruling import Ruling
 from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.rescale.requests import Rescaling
@@ -83,7 +84,7 @@ class RunControl:
         """The ruling, held back if a user has asked for something else in the meantime."""
         if ruling.decision is None or not ruling.carried_out or self.rescaling.offer(ruling.decision):
             return ruling
-        return replace(ruling, held="a request of the user comes first")
+        return replace(ruling, held=OVERRULED)
 
 
 def _tell(ruling: Ruling) -> None:

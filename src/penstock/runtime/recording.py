@@ -1,7 +1,6 @@
 """Writes the recording of a run's control: what it saw after each epoch and what became of it.
 
     control/000000000003-000.jsonl    of the third owner of the checkpoint; files have at most about 8 MB
-    control/<digest>.router           the routers that they name
 
 `control/recording.py` says how a file reads. Each stands for itself, and the last 8 are kept. Lines are
 written but not synced: after a loss of power some of the last are missing, or the very last one is torn. On
@@ -9,7 +8,6 @@ an object store, which cannot append, 64 epochs are one file.
 """
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 
 from penstock import durable
 from penstock.control.observation import Observation
-from penstock.control.recording import epoch_line, start_line
+from penstock.control.recording import controller_line, epoch_line, router_line
 from penstock.control.ruling import Ruling
 from penstock.control.setup import Find, Setup
 from penstock.durable import Purpose
@@ -31,7 +29,6 @@ MOST_FILES = 8
 """The number of files that are kept."""
 
 _EPOCHS_AT_ONCE = 64  # of a file on an object store
-_ROUTER = re.compile(rb"[0-9a-f]{24}\.router")
 
 _log = logging.getLogger("penstock.run")
 
@@ -53,14 +50,15 @@ class RecordingFiles:
     _number: int = 0
     _size: int = 0
     _epochs: int = 0
-    _stored: set[str] = field(default_factory=set)
+    _named: set[str] = field(default_factory=set)
     _held: list[str] = field(default_factory=list)
     _failed: bool = False
 
     def begin(self) -> None:
         """Begin a file if none is open, before the controller observes the next epoch."""
         if not self._size:
-            self._guarded(lambda: self._add(start_line(self.setup, self.state())))
+            self._named.clear()
+            self._guarded(lambda: self._add(controller_line(self.setup, self.state())))
 
     def add(self, seen: Observation, rulings: Sequence[Ruling]) -> None:
         """Record an epoch."""
@@ -72,19 +70,18 @@ class RecordingFiles:
             self._guarded(self._write)
 
     def _record(self, seen: Observation, rulings: Sequence[Ruling]) -> None:
-        for name in {each.router for each in seen.stages if each.router} - self._stored:
-            if not self.folder.has(name):
-                self.folder.make(Purpose.RECORDING)
-                self.folder.write(name, self.find(name).to_bytes(), Purpose.RECORDING)
-            self._stored.add(name)
-        self._add(epoch_line(seen.committed, seen, rulings))
+        names = dict.fromkeys(each.router for each in seen.stages if each.router)
+        new = [name for name in names if name not in self._named]
+        self._named.update(new)
+        routers = [router_line(name, self.find(name)) for name in new]
+        self._add(*routers, epoch_line(seen, rulings))
         self._epochs += 1
         if self._size >= self.most_bytes or (not self.folder.local and self._epochs >= _EPOCHS_AT_ONCE):
             self._next()
 
-    def _add(self, line: str) -> None:
-        self._held.append(f"{line}\n")
-        self._size += len(line) + 1
+    def _add(self, *lines: str) -> None:
+        self._held += [f"{line}\n" for line in lines]
+        self._size += sum(len(line) + 1 for line in lines)
         if self.folder.local:
             self._write()
 
@@ -101,24 +98,12 @@ class RecordingFiles:
             file.write(data)
 
     def _next(self) -> None:
-        """Go on with another file; delete the oldest ones, and the routers that none of the others names."""
+        """Go on with another file, and delete the oldest ones."""
         if self._held:
             self._write()
         self._number, self._size, self._epochs = self._number + 1, 0, 0
-        names = self.folder.names()
-        files = [each for each in names if each.endswith(".jsonl")]
-        if len(files) <= self.most_files:
-            return
-        for name in files[: -self.most_files]:
+        for name in self.folder.names()[: -self.most_files]:
             self.folder.delete(name, Purpose.RECORDING)
-        named = {
-            found.decode()
-            for name in files[-self.most_files :]
-            for found in _ROUTER.findall(self.folder.read(name))
-        }
-        for name in {each for each in names if each.endswith(".router")} - named:
-            self.folder.delete(name, Purpose.RECORDING)
-            self._stored.discard(name)
 
     def _guarded(self, call: Callable[[], None]) -> None:
         if self._failed:
