@@ -7,14 +7,18 @@ replays it.
 import tempfile
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators.cases import CASES
-from operators.contract import KernelRun
+from operators.cases import CASES, LEFT, RIGHT
+from operators.contract import EvaluatedPort, KernelRun, described
 from penstock.operators import Operator
+from penstock.operators.exchange import KEY, TIME
+from penstock.runtime.in_place import InPlacePorts, in_place
 from penstock.runtime.records import StageRecord
+from penstock.runtime.stage import _by_port
 from penstock.state import StateLayout
 
 over_all = pytest.mark.parametrize("name", CASES)
@@ -103,6 +107,50 @@ def test_a_product_with_the_last_rows_gives_the_same_in_any_number_of_channels(d
         found = run.run(epochs, delay)
     rows, end = accepted(case, epochs, delay)
     assert as_text(found) == as_text(case.oracle(rows, end))
+
+
+@dataclass
+class HostedRun(KernelRun):
+    """A join in the channels of a stage that partitions its rows by one of the two keys."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.kernel = self.kernel.hosted(("v",))
+        streams = self.relation.inputs
+        self.ports = [EvaluatedPort.of(*each) for each in zip(self.kernel.exchanges, streams, strict=True)]
+
+    def _any_spread(self, channels, keys):
+        """Other stages rely on whole keys."""
+
+
+@settings(max_examples=15)
+@given(data=st.data(), delay=st.integers(0, 50), channels=st.integers(1, 5), seed=st.integers(0, 10**6))
+def test_a_join_in_the_channels_of_another_stage_gives_what_it_gives_in_its_own(data, delay, channels, seed):
+    case = CASES["full join"]
+    relation = LEFT.join(RIGHT, {"k": "k", "v": "w"}, within="15 us", how="full")
+    epochs = data.draw(epochs_of(case))
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        run = HostedRun(relation, one, channels, seed, restless=True)
+        found = run.run(epochs, delay)
+        whole = KernelRun(relation, other).run([run.accepted], 0)
+    assert run.accepted == accepted(case, epochs, delay)[0]
+    assert as_text(found) == as_text(whole)
+
+
+def test_ports_in_place_come_as_a_shuffle_would_bring_them():
+    relation = LEFT.join(RIGHT, "k", within="15 us")
+    kernel = relation.operator.compile("timestamp", [described(each.schema) for each in relation.inputs])
+    kernel = kernel.hosted(("k",))
+    given = [
+        pa.table({"k": pa.array([1, None], pa.int64()), "v": [5, 6], TIME: [3, 4]}),
+        pa.table({"w": [7], "k": [1], TIME: [9]}),
+    ]
+    ports = [in_place(each, rows.schema) for each, rows in zip(kernel.exchanges, given, strict=True)]
+    both = InPlacePorts(tuple(ports))
+    for rows in (given, [given[0], None], [None, given[1]]):
+        found = _by_port(kernel.exchanges, both.rows(rows))
+        assert [each and each.num_rows for each in found] == [each and each.num_rows for each in rows]
+    assert found[1].select(["w", KEY.format(0), TIME]).to_pylist() == [{"w": 7, KEY.format(0): 1, TIME: 9}]
 
 
 @over_all

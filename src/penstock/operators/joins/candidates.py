@@ -154,8 +154,8 @@ def _shared(side: SideRows, due: Mask, share: Share | None) -> Mask:
     """The rows that are due and have their partners found here."""
     if share is None or share.channels == 1:
         return due
-    here: Mask = side.rows[share.column].to_numpy() % share.channels == share.number
-    return due & here
+    own: Mask = due & (side.rows[share.column].to_numpy() % share.channels == share.number)
+    return own
 
 
 def _ended(frontier: int | None, waiting: Mask) -> bool:
