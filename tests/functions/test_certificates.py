@@ -67,6 +67,8 @@ FORMS_OF_SQL = """
     int_0 not in (1, 2)
     string_0 not like 'a%'
     int_0 not between 1 and 5
+    int_0 between int_1 - 1 and int_2 + 1
+    int_0 not between tinyint_0 and int_1 * 2
     not (boolean_0 or boolean_1 and boolean_2)
     boolean_0 and null
     int_0 <> 0 and 10 / int_0 > 1
