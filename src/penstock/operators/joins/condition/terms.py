@@ -139,7 +139,8 @@ def _unguarded(node: exp.Case) -> exp.Expr | None:
     It gives null for a null, or repeats the first parts of AND or OR, so that none behind one that decides is
     evaluated and may raise. Where it might, numbers are unfit for an estimate.
     """
-    ifs, default = node.args["ifs"], node.args.get("default")
+    ifs = node.args["ifs"]
+    default: exp.Expr | None = node.args.get("default")
     if node.this is not None or default is None:
         return None
     first = ifs[0].args["true"]
