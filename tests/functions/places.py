@@ -58,7 +58,7 @@ class Values:
 def collected(relation, spark):
     """The rows of a relation in the order of their numbers."""
     sink = ps.memory()
-    relation.start(sink, session=spark, channels=2).wait()
+    relation.start(sink, session=spark, channels=1).wait()
     return sink.table().sort_by("row")
 
 

@@ -129,11 +129,11 @@ def frame_of(spark, table):
     return spark.createDataFrame(numbered).selectExpr(*casts, "row").localCheckpoint()
 
 
-def channel_values(sql, table, setting=None):
-    """The type and the values in a channel, `ERROR` where it raises; Uncertified if it is left to Spark."""
-    found = translated(sql, TYPES, *([setting] if setting else []))
+def channel_values(sql, table):
+    """The translation and its values in a channel, `ERROR` where it raises; Uncertified if there is none."""
+    found = translated(sql, TYPES)
     columns = [name for name in TYPES if f'"{name}"' in found.sql]
-    return found.type, _channel(found, table.select(columns or list(TYPES)[:1]))
+    return found, _channel(found, table.select(columns or list(TYPES)[:1]))
 
 
 def _channel(found, table):
@@ -202,34 +202,24 @@ def spark_values(frame, texts, raising):
     A row of which a channel says that an expression raises is left out for this expression. If Spark raises
     for any other row, the expression is found by halving, and its values are `ERROR`.
     """
-    schema = frame.selectExpr(*(f"{text} AS v{place}" for place, text in enumerate(texts))).schema
-    types = {text: each.dataType.simpleString() for text, each in zip(texts, schema, strict=True)}
-    values = {}
-    _evaluate(frame, list(texts), raising, values)
-    return types, values
-
-
-def _evaluate(frame, texts, raising, values):
     from pyspark.errors import PySparkException
 
     columns = [
         f"CASE WHEN row IN ({', '.join(map(str, raising[text]))}) THEN NULL ELSE {text} END AS v{place}"
-        if raising[text]
+        if raising.get(text)
         else f"{text} AS v{place}"
         for place, text in enumerate(texts)
     ]
+    asked = frame.selectExpr("row", *columns)
+    types = [each.dataType.simpleString() for each in asked.schema][1:]
     try:
-        found = frame.selectExpr("row", *columns).toArrow().sort_by("row")
+        found = asked.toArrow().sort_by("row")
     except PySparkException:
         if len(texts) == 1:
-            values[texts[0]] = [ERROR] * frame.count()
-            return
+            return {texts[0]: (types[0], [ERROR] * frame.count())}
         half = len(texts) // 2
-        _evaluate(frame, texts[:half], raising, values)
-        _evaluate(frame, texts[half:], raising, values)
-        return
-    for place, text in enumerate(texts):
-        values[text] = listed(found[f"v{place}"])
+        return spark_values(frame, texts[:half], raising) | spark_values(frame, texts[half:], raising)
+    return {text: (types[place], listed(found[f"v{place}"])) for place, text in enumerate(texts)}
 
 
 def raises_in_spark(frame, text, row):
