@@ -58,5 +58,11 @@ def expression(kind, depth, chance):
 
 
 def compositions(count, chance):
-    """Random expressions of depth up to three, of any type."""
-    return [expression(chance.choice(list(EDGES)), chance.randint(2, 3), chance) for _ in range(count)]
+    """Different random expressions of depth up to three, of any type."""
+    found = {}
+    while len(found) < count:
+        text = expression(chance.choice(list(EDGES)), chance.randint(2, 3), chance)
+        # Calls and operators have parentheses, columns and literals alone have none.
+        if "(" in text:
+            found[text] = None
+    return list(found)
