@@ -6,6 +6,7 @@ import random
 import re
 import string
 from decimal import Context, Decimal
+from functools import cache
 
 import pyarrow as pa
 from hypothesis import Phase, given, seed, settings
@@ -158,15 +159,27 @@ def _without_error(found, table):
     """The rows for which DuckDB raises no error."""
     import duckdb
 
-    # TRY gives null where its expression raises, and IS NULL is never null. It takes no volatile function
-    # such as error(), so a cast that fails stands in for it.
-    sql = re.sub(r"error\('[^']*'\)", "CAST('x' || row_here AS TINYINT)", found.sql)
-    numbered = table.append_column("row_here", [list(map(str, range(table.num_rows)))])
-    try:
-        tested = evaluate(f"SELECT TRY(({sql}) IS NULL) AS v FROM input", numbered)["v"].to_pylist()
-        return [row for row, null in enumerate(tested) if null is not None]
-    except duckdb.Error:
-        return _halved(found, table, 0, table.num_rows)
+    connection = _without_shared_parts().cursor()
+    connection.register("input", table.append_column("row_here", [list(map(str, range(table.num_rows)))]))
+    # TRY takes no volatile function such as error(), so a cast that fails stands in for it, of either type.
+    fails = "CAST('x' || row_here AS TINYINT)"
+    for instead in (fails, f"CAST({fails} AS VARCHAR)"):
+        sql = re.sub(r"error\('[^']*'\)", instead, found.sql)
+        try:
+            # TRY gives null where its expression raises, and IS NULL is never null.
+            tested = connection.sql(f"SELECT TRY(({sql}) IS NULL) AS v FROM input").to_arrow_table()
+        except duckdb.Error:
+            continue
+        return [row for row, null in enumerate(tested["v"].to_pylist()) if null is not None]
+    return _halved(found, table, 0, table.num_rows)
+
+
+@cache
+def _without_shared_parts():
+    """A DuckDB that computes an expression that stands twice where it stands, and not outside of TRY."""
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1, "disabled_optimizers": "common_subexpressions"})
 
 
 def _halved(found, table, first, end):
