@@ -1,6 +1,7 @@
 """Random expressions of certified functions, typed from the inside out."""
 
 import itertools
+import re
 from collections import defaultdict
 from functools import cache
 
@@ -9,6 +10,7 @@ from functions.values import EDGES, names_of
 from penstock.functions import FUNCTIONS
 
 MOST_OF_A_FORM = 12
+_NESTED = re.compile(r"\([^)]*\(")
 NUMBERS = ("0", "1", "-1", "2", "7", "100")
 CONSTANTS = {
     "int": NUMBERS,
@@ -58,5 +60,11 @@ def expression(kind, depth, chance):
 
 
 def compositions(count, chance):
-    """Random expressions of depth up to three, of any type."""
-    return [expression(chance.choice(list(EDGES)), chance.randint(2, 3), chance) for _ in range(count)]
+    """Different random expressions of any type: calls within calls, up to three deep."""
+    found = {}
+    while len(found) < count:
+        text = expression(chance.choice(list(EDGES)), chance.randint(2, 3), chance)
+        # Every call and every operator has parentheses, a column or a literal has none.
+        if _NESTED.search(text):
+            found[text] = None
+    return list(found)

@@ -5,7 +5,7 @@ import datetime as dt
 import pyarrow as pa
 
 import penstock as ps
-from functions.values import TYPES, listed
+from functions.values import TYPES
 from penstock.expressions.types import arrow_type
 
 TIME = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
@@ -42,7 +42,7 @@ class Values:
         return self._joined().select("row", **columns)
 
     def condition(self, text, expected):
-        """The pairs of a join for which the condition is true; it may read the expected values."""
+        """The pairs of a join for which the condition is true; it may read expected values, on the right."""
         table = self.table
         for name, values in expected.items():
             table = table.append_column(name, values)
@@ -58,15 +58,8 @@ class Values:
 def collected(relation, spark):
     """The rows of a relation in the order of their numbers."""
     sink = ps.memory()
-    relation.start(sink, session=spark, channels=2).wait()
+    relation.start(sink, session=spark, channels=1).wait()
     return sink.table().sort_by("row")
-
-
-def guarded(text, raising):
-    """The expression, with a null for the rows for which it raises."""
-    if not raising:
-        return text
-    return f"case when row in ({', '.join(map(str, raising))}) then null else {text} end"
 
 
 def as_column(values, kind):
@@ -76,8 +69,3 @@ def as_column(values, kind):
         pa.int64() if pa.types.is_timestamp(wanted) else pa.int32() if pa.types.is_date(wanted) else wanted
     )
     return pa.array(values, plain).cast(wanted)
-
-
-def columns_of(table, names):
-    """Listed values of some columns of a table."""
-    return {name: listed(table[name]) for name in names}

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from functions.calls import calls_of, casts
-from functions.compositions import compositions
-from functions.differences import differences
+from functions.judging import judged
 from functions.values import frame_of, table_of_values
 from penstock.functions import FUNCTIONS
 from sessions import interpreting
@@ -21,18 +20,13 @@ def interpreted(spark):
 
 
 def _given(spark, rows):
-    table = table_of_values(random.Random(SEED), rows)
+    table = table_of_values(SEED, rows)
     return frame_of(spark, table), table
 
 
 @pytest.fixture(scope="module")
 def many(interpreted):
     return _given(interpreted, 120)
-
-
-@pytest.fixture(scope="module")
-def some(interpreted):
-    return _given(interpreted, 25)
 
 
 @pytest.mark.parametrize("group", sorted({each.group for each in FUNCTIONS.values()} | {"cast"}))
@@ -43,13 +37,15 @@ def test_every_form_has_the_type_the_values_and_the_errors_of_spark(group, many)
     texts = (
         list(casts()) if group == "cast" else [text for each in functions for text in calls_of(each, chance)]
     )
-    wrong = differences(texts, *many)
+    every, wrong = judged(texts, *many)
     assert not wrong, "\n".join(wrong)
+    # Where types fit and precisions do not, Spark evaluates; a form that never fits is found elsewhere.
+    certified = {each.text for each in every if each.translated}
+    assert not [text for text in texts if "decimal" not in text and text not in certified]
 
 
 # What is no call: literals, intervals, tests, CASE, and texts that stand for times.
 FORMS_OF_SQL = """
-    cast(1.9 as bigint)
     cast(-7 as bigint) + bigint_0
     cast(2.5 as double) * double_0
     double_0 * 3.6
@@ -69,9 +65,11 @@ FORMS_OF_SQL = """
     date_part('dow', date_0)
     case int_0 when 1 then 'a' when 2 then 'b' end
     case when int_0 > 1 then int_1 when int_0 < 0 then bigint_0 else 0.5D end
-    int_0 not in (1, 2, null)
+    int_0 not in (1, 2)
     string_0 not like 'a%'
     int_0 not between 1 and 5
+    int_0 between int_1 - 1 and int_2 + 1
+    int_0 not between tinyint_0 and int_1 * 2
     not (boolean_0 or boolean_1 and boolean_2)
     boolean_0 and null
     int_0 <> 0 and 10 / int_0 > 1
@@ -88,13 +86,6 @@ FORMS_OF_SQL = """
 
 def test_what_is_no_call_has_the_type_the_values_and_the_errors_of_spark(many):
     texts = [each.strip() for each in FORMS_OF_SQL.strip().splitlines()]
-    wrong = differences(texts, *many, certified=False)
+    every, wrong = judged(texts, *many)
     assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize("part", [0, *(pytest.param(each, marks=pytest.mark.soak) for each in range(1, 18))])
-def test_compositions_have_the_type_the_values_and_the_errors_of_spark(part, some):
-    print("seed", SEED, part)  # noqa: T201 -- a failure shows it
-    chance = random.Random(f"{SEED} {part}")
-    wrong = differences(compositions(300, chance), *some, certified=False)
-    assert not wrong, "\n".join(wrong)
+    assert [each.text for each in every if each.translated] == texts

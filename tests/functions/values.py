@@ -2,11 +2,15 @@
 
 import datetime as dt
 import math
+import random
 import re
 import string
-from decimal import Decimal
+from decimal import Context, Decimal
+from functools import cache
 
 import pyarrow as pa
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
 
 from penstock.expressions.duck import evaluate
 from penstock.expressions.types import arrow_type
@@ -16,6 +20,8 @@ ERROR = "error"
 UTC = dt.UTC
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS_OF_A_TYPE = 3
+DRAWN = 60
+EXACT = Context(prec=38)
 EDGES = {
     "tinyint": [-128, -7, -1, 0, 1, 2, 3, 127, None],
     "smallint": [-(2**15), -7, -1, 0, 1, 2, 2**15 - 1, None],
@@ -52,30 +58,29 @@ EDGES = {
 }
 EDGES["timestamp_ntz"] = [each and each.replace(tzinfo=None) for each in EDGES["timestamp"]]
 _LETTERS = string.ascii_letters + string.digits + " ,.%_éßñ日😀"
-_RANGES = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
+_BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 
 
-def random_value(kind, chance):  # noqa: PLR0911 -- a line for each kind
-    """A value of a type: small or of any size."""
-    if kind in _RANGES:
-        return chance.choice(
-            (chance.randint(-40, 40), chance.randrange(-(2 ** _RANGES[kind]), 2 ** _RANGES[kind]))
-        )
+def random_values(kind):  # noqa: PLR0911 -- a line for each kind
+    """Any values of a type, small numbers and short texts of usual letters more often than others."""
+    if kind in _BITS:
+        return st.integers(-40, 40) | st.integers(-(2 ** _BITS[kind]), 2 ** _BITS[kind] - 1)
     if kind == "float":
-        return float(chance.randint(-4000, 4000)) / 8
+        return st.integers(-4000, 4000).map(lambda eighths: eighths / 8) | st.floats(width=32)
     if kind == "double":
-        return chance.choice((chance.uniform(-50, 50), chance.gauss(0, 1) * 10 ** chance.randint(-20, 20)))
+        return st.floats(-50, 50) | st.floats()
     if kind.startswith("decimal("):
         digits, scale = map(int, kind[8:-1].split(","))
-        return Decimal(chance.randrange(-(10 ** min(digits, 15)), 10 ** min(digits, 15))).scaleb(-scale)
+        return st.integers(1 - 10**digits, 10**digits - 1).map(
+            lambda whole: Decimal(whole).scaleb(-scale, EXACT)
+        )
     if kind == "string":
-        return "".join(chance.choices(_LETTERS, k=chance.randint(0, 9)))
+        return st.text(_LETTERS, max_size=9) | st.text(max_size=9)
     if kind == "boolean":
-        return chance.random() < 0.5
+        return st.booleans()
     if kind == "date":
-        return dt.date(1600, 1, 1) + dt.timedelta(chance.randint(0, 200_000))
-    found = dt.datetime(1902, 1, 1, tzinfo=UTC) + dt.timedelta(microseconds=chance.randrange(6 * 10**15))
-    return found if kind == "timestamp" else found.replace(tzinfo=None)
+        return st.dates()
+    return st.datetimes(timezones=st.just(UTC) if kind == "timestamp" else st.none())
 
 
 def names_of(kind):
@@ -88,16 +93,34 @@ TYPES = {name: kind for kind in EDGES for name in names_of(kind)}
 """The type of every column in the table of values."""
 
 
-def table_of_values(chance, rows):
-    """A table with some columns of every type: edge values and random ones in any combination."""
+def table_of_values(number, rows):
+    """A table with some columns of every type: edge values and random ones, in any combination, from a seed.
+
+    Hypothesis draws the random values, many at a time and before any test: a query of Spark takes a second,
+    however few its rows, so it is asked about all of them at once. They cannot be shrunk then.
+    """
+    drawn = {kind: drawn_values(kind, number) for kind in EDGES}
+    chance = random.Random(number)
     columns = {}
     for name, kind in TYPES.items():
-        values = [
-            chance.choice(EDGES[kind]) if chance.random() < 0.7 else random_value(kind, chance)
-            for _ in range(rows)
-        ]
+        values = [chance.choice(EDGES[kind] if chance.random() < 0.6 else drawn[kind]) for _ in range(rows)]
         columns[name] = pa.array(values, arrow_type(kind))
     return pa.table(columns)
+
+
+def drawn_values(kind, number):
+    """Random values of a type."""
+    found = []
+
+    # The first example of hypothesis is the simplest; later ones repeat parts of those before.
+    @seed(number)
+    @settings(max_examples=2, phases=[Phase.generate], database=None)
+    @given(st.lists(random_values(kind), min_size=DRAWN, max_size=DRAWN))
+    def draw(values):
+        found.append(values)
+
+    draw()
+    return found[-1]
 
 
 def frame_of(spark, table):
@@ -107,11 +130,11 @@ def frame_of(spark, table):
     return spark.createDataFrame(numbered).selectExpr(*casts, "row").localCheckpoint()
 
 
-def channel_values(sql, table, setting=None):
-    """The type and the values in a channel, `ERROR` where it raises; Uncertified if it is left to Spark."""
-    found = translated(sql, TYPES, *([setting] if setting else []))
+def channel_values(sql, table):
+    """The translation and its values in a channel, `ERROR` where it raises; Uncertified if there is none."""
+    found = translated(sql, TYPES)
     columns = [name for name in TYPES if f'"{name}"' in found.sql]
-    return found.type, _channel(found, table.select(columns or list(TYPES)[:1]))
+    return found, _channel(found, table.select(columns or list(TYPES)[:1]))
 
 
 def _channel(found, table):
@@ -136,25 +159,41 @@ def _without_error(found, table):
     """The rows for which DuckDB raises no error."""
     import duckdb
 
-    # TRY gives null where its expression raises, and IS NULL is never null. It takes no volatile function
-    # such as error(), so a cast that fails stands in for it.
-    sql = re.sub(r"error\('[^']*'\)", "CAST('x' || row_here AS TINYINT)", found.sql)
-    numbered = table.append_column("row_here", [list(map(str, range(table.num_rows)))])
-    try:
-        tested = evaluate(f"SELECT TRY(({sql}) IS NULL) AS v FROM input", numbered)["v"].to_pylist()
-        return [row for row, null in enumerate(tested) if null is not None]
-    except duckdb.Error:
-        return [row for row in range(table.num_rows) if _is_fine(found, table.slice(row, 1))]
+    connection = _without_shared_parts().cursor()
+    connection.register("input", table.append_column("row_here", [list(map(str, range(table.num_rows)))]))
+    # TRY takes no volatile function such as error(), so a cast that fails stands in for it, of either type.
+    fails = "CAST('x' || row_here AS TINYINT)"
+    for instead in (fails, f"CAST({fails} AS VARCHAR)"):
+        sql = re.sub(r"error\('[^']*'\)", instead, found.sql)
+        try:
+            # TRY gives null where its expression raises, and IS NULL is never null.
+            tested = connection.sql(f"SELECT TRY(({sql}) IS NULL) AS v FROM input").to_arrow_table()
+        except duckdb.Error:
+            continue
+        return [row for row, null in enumerate(tested["v"].to_pylist()) if null is not None]
+    return _halved(found, table, 0, table.num_rows)
 
 
-def _is_fine(found, table):
+@cache
+def _without_shared_parts():
+    """A DuckDB that computes an expression that stands twice where it stands, and not outside of TRY."""
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1, "disabled_optimizers": "common_subexpressions"})
+
+
+def _halved(found, table, first, end):
+    """The rows from `first` to `end` without an error, by trying them together and then in halves."""
     import duckdb
 
     try:
-        evaluate(f"SELECT {found.sql} AS v FROM input", table)
+        evaluate(f"SELECT {found.sql} AS v FROM input", table.slice(first, end - first))
     except (duckdb.Error, pa.ArrowInvalid):
-        return False
-    return True
+        if end - first == 1:
+            return []
+        middle = (first + end) // 2
+        return _halved(found, table, first, middle) + _halved(found, table, middle, end)
+    return list(range(first, end))
 
 
 def listed(values):
@@ -176,34 +215,24 @@ def spark_values(frame, texts, raising):
     A row of which a channel says that an expression raises is left out for this expression. If Spark raises
     for any other row, the expression is found by halving, and its values are `ERROR`.
     """
-    schema = frame.selectExpr(*(f"{text} AS v{place}" for place, text in enumerate(texts))).schema
-    types = {text: each.dataType.simpleString() for text, each in zip(texts, schema, strict=True)}
-    values = {}
-    _evaluate(frame, list(texts), raising, values)
-    return types, values
-
-
-def _evaluate(frame, texts, raising, values):
     from pyspark.errors import PySparkException
 
     columns = [
         f"CASE WHEN row IN ({', '.join(map(str, raising[text]))}) THEN NULL ELSE {text} END AS v{place}"
-        if raising[text]
+        if raising.get(text)
         else f"{text} AS v{place}"
         for place, text in enumerate(texts)
     ]
+    asked = frame.selectExpr("row", *columns)
+    types = [each.dataType.simpleString() for each in asked.schema][1:]
     try:
-        found = frame.selectExpr("row", *columns).toArrow().sort_by("row")
+        found = asked.toArrow().sort_by("row")
     except PySparkException:
         if len(texts) == 1:
-            values[texts[0]] = [ERROR] * frame.count()
-            return
+            return {texts[0]: (types[0], [ERROR] * frame.count())}
         half = len(texts) // 2
-        _evaluate(frame, texts[:half], raising, values)
-        _evaluate(frame, texts[half:], raising, values)
-        return
-    for place, text in enumerate(texts):
-        values[text] = listed(found[f"v{place}"])
+        return spark_values(frame, texts[:half], raising) | spark_values(frame, texts[half:], raising)
+    return {text: (types[place], listed(found[f"v{place}"])) for place, text in enumerate(texts)}
 
 
 def raises_in_spark(frame, text, row):

@@ -1,7 +1,7 @@
 """Functions of numbers that have one right value: rounding, roots, counting.
 
-Not here: exponentials, logarithms, powers and angles. Their last bit depends on the library that computes
-them, so two engines give two values; Spark evaluates them.
+Not here: exponentials, logarithms, powers and functions of angles. Their last bit depends on the library that
+computes them, so two engines give two values; Spark evaluates them.
 """
 
 from collections.abc import Sequence
@@ -65,6 +65,14 @@ define(
     Form(("double", "int"), "double", "({0} * {0})", literals={1: lambda text: text == "2"}),
     note="squares only: pow(x, 2)",
 )
+for _name, _factor in (("degrees", "57.29577951308232"), ("radians", "0.017453292519943295")):
+    define(
+        "mathematics",
+        _name,
+        # Java multiplies with this double.
+        Form(("double",), "double", f"({{0}} * CAST({_factor} AS DOUBLE))"),
+        Form(("integer",), "double", f"(CAST({{0}} AS DOUBLE) * CAST({_factor} AS DOUBLE))"),
+    )
 define("mathematics", "e", Form((), "double", "CAST(2.718281828459045 AS DOUBLE)"))
 define("mathematics", "pi", Form((), "double", "CAST(3.141592653589793 AS DOUBLE)"))
 define(

@@ -146,7 +146,7 @@ class _Translation:
             return Translated(f"(NOT {found.sql})", "boolean", raises=found.raises)
         return self._of(node)
 
-    def _of(self, node: Tree) -> Translated:  # noqa: PLR0911 -- a line for each kind of node
+    def _of(self, node: Tree) -> Translated:  # noqa: C901, PLR0911 -- a line for each kind of node
         if isinstance(node, exp.Paren):
             return self.of(node.this)
         if isinstance(node, (exp.Column, exp.Dot)):
@@ -161,6 +161,8 @@ class _Translation:
             return self._case(node)
         if isinstance(node, (exp.And, exp.Or)):
             return self._connected(node)
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+            return self._between(node)
         if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.expression, exp.Interval):
             return self._moved(node, node.expression)
         call = call_of(node)
@@ -226,6 +228,18 @@ class _Translation:
             whens = " ".join(f"WHEN {decided}{each.sql} THEN {decides}" for each in parts[:last])
             sql = f"(CASE {whens} ELSE {sql} END)"
         return Translated(sql, "boolean", raises=raises)
+
+    def _between(self, node: exp.Between) -> Translated:
+        """Two comparisons; where an end may raise, the second only if the first is not false, as in Spark."""
+        value, low, high = node.this, node.args["low"], node.args["high"]
+        if not (self.of(low).raises or self.of(high).raises):
+            return self._call("between", [value, low, high])
+        return self._connected(
+            exp.And(
+                this=exp.GTE(this=value.copy(), expression=low.copy()),
+                expression=exp.LTE(this=value.copy(), expression=high.copy()),
+            )
+        )
 
     def _moved(self, node: exp.Add | exp.Sub, by: exp.Interval) -> Translated:
         """A time plus or minus an interval of a fixed length."""

@@ -7,11 +7,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.expressions.pairs import pair_condition
+from penstock.expressions.schema import Schema
+from penstock.operators.joins.condition.meaning import channel_sql
 from penstock.operators.joins.condition.sieve import FormedPairs, Sieve, passing
-from penstock.operators.joins.condition.terms import read
+from penstock.operators.joins.condition.terms import Unknown, read
 
 ORACLE = duckdb.connect(config={"threads": 1})
 BASE = 1_700_000_000_000_000
@@ -117,6 +120,44 @@ def check(sql, left, right):
 @given(condition(2), tables())
 def test_nothing_true_is_lost_and_nothing_false_is_certain(sql, rows):
     check(sql, *rows)
+
+
+# As users write them, in Spark SQL; the translation guards what may raise, and roots of negative numbers.
+WRITTEN = [
+    "sqrt((l.d - r.d) * (l.d - r.d) + pow(l.n - r.d, 2)) < 1000",
+    "sqrt(l.d - r.d) > 3",
+    "l.t < r.t and abs(l.n - r.n) < 3",
+    "l.d < r.d or l.n + r.n > 4 or l.n - 1 = r.n",
+    "not (l.d < r.d and l.i - r.i > 2)",
+    "l.n between r.n - 1 and r.n + 1",
+    "l.n not between r.n - 1 and r.n + 1",
+    "l.d > 0 and l.n <> 0 and r.n / l.n > 2",
+]
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@settings(max_examples=8)
+@given(rows=tables())
+def test_a_condition_as_users_write_it_goes_through_the_sieve(written, rows):
+    schema = Schema.parse("i bigint, n int, d double, t timestamp")
+    types = {each.name: each.type for each in schema.columns}
+    sql = channel_sql(pair_condition(written, schema, schema), types, types)
+    assert "Unknown" not in repr(read(sql))
+    check(sql, *rows)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CASE WHEN l.n > 1 THEN false ELSE l.n < r.n AND l.i < r.i END",
+        "CASE WHEN NOT l.n > 1 THEN true ELSE l.n > 1 AND l.i < r.i END",
+        "CASE WHEN l.n > 1 THEN true ELSE l.i < r.i END",
+        "CASE WHEN l.n > 1 THEN true END",
+        "CASE l.n WHEN 1 THEN true ELSE l.i < r.i END",
+    ],
+)
+def test_another_choice_is_no_guard(sql):
+    assert read(sql) == Unknown()
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])

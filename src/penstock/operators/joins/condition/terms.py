@@ -121,6 +121,9 @@ def _logic(node: exp.Expr, *, negated: bool) -> Logic:
     if isinstance(node, exp.And | exp.Or):
         parts = (_logic(node.this, negated=negated), _logic(node.expression, negated=negated))
         return AllOf(parts) if isinstance(node, exp.And) != negated else AnyOf(parts)
+    if isinstance(node, exp.Case):
+        inner = _unguarded(node)
+        return Unknown() if inner is None else _logic(inner, negated=negated)
     if isinstance(node, exp.Between):
         ends = exp.And(
             this=exp.GTE(this=node.this, expression=node.args["low"]),
@@ -128,6 +131,32 @@ def _logic(node: exp.Expr, *, negated: bool) -> Logic:
         )
         return Unknown() if node.args.get("symmetric") else _logic(ends, negated=negated)
     return _comparison(node, negated=negated)
+
+
+def _unguarded(node: exp.Case) -> exp.Expr | None:
+    """The condition behind a guard of the translation: one without which the same pairs are true.
+
+    It gives null for a null, or repeats the first parts of AND or OR, so that none behind one that decides is
+    evaluated and may raise. Where it might, numbers are unfit for an estimate.
+    """
+    ifs = node.args["ifs"]
+    default: exp.Expr | None = node.args.get("default")
+    if node.this is not None or default is None:
+        return None
+    first = ifs[0].args["true"]
+    if len(ifs) == 1 and isinstance(first, exp.Cast) and isinstance(first.this, exp.Null):
+        return default
+    inner = default.unnest()
+    if not isinstance(inner, exp.And | exp.Or):
+        return None
+    parts = list(inner.flatten(unnest=False))
+    deciding = isinstance(inner, exp.Or)
+    for when, part in zip(ifs, parts, strict=False):
+        given = when.this if deciding else when.this.this if isinstance(when.this, exp.Not) else None
+        value = when.args["true"]
+        if not isinstance(value, exp.Boolean) or value.this is not deciding or given != part:
+            return None
+    return default
 
 
 def _comparison(node: exp.Expr, *, negated: bool) -> Logic:
@@ -184,18 +213,20 @@ def _number(node: exp.Expr) -> Number | None:
 
 
 def _guarded(node: exp.Case) -> Term:
-    """The value behind a guard of the translation: a null for a null, or an error where a divisor is 0.
+    """The value behind a guard of the translation: null for null, an error for a divisor 0, NaN for a root.
 
-    An interval of divisors that holds 0 is unfit for an estimate, so such a pair is left to DuckDB.
+    An interval of divisors that holds 0, or of a root's values that holds negative ones, is unfit for an
+    estimate, so such a pair is left to DuckDB.
     """
     first, default = node.args["ifs"][0], node.args.get("default")
     if len(node.args["ifs"]) != 1 or default is None:
         raise _Other
     value = first.args["true"]
-    null = isinstance(value, exp.Cast) and isinstance(value.this, exp.Null)
     inner = default.unnest()
+    null = isinstance(value, exp.Cast) and isinstance(value.this, exp.Null)
     fails = isinstance(value, exp.Anonymous) and value.name.lower() == "error"
-    if null or (fails and isinstance(inner, exp.Div)):
+    nan = isinstance(value, exp.Cast) and value.this.name == "nan"
+    if null or (fails and isinstance(inner, exp.Div)) or (nan and isinstance(inner, exp.Sqrt)):
         return _term(inner)
     raise _Other
 
