@@ -4,22 +4,35 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CLASSES := $(VENV)/spark.jsa
+
+# Many processes import the same modules: drivers, gates, Spark's workers. Each would compile them again.
+export PYTHONDONTWRITEBYTECODE :=
 
 PACKAGES := --editable ".[delta,demo,s3]" --editable ./lab --group dev
 
-.PHONY: demo test check bench soak functions clean constraints
+.PHONY: demo test check style types imports doctests bench soak functions clean constraints
 
 demo: $(READY)
 	$(BIN)/penstock demo
 
-test: check
+test: $(READY)
+	$(MAKE) --jobs 2 --output-sync $(CLASSES) check
 	$(BIN)/pytest -m "not soak" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-check: $(READY)
+check: types doctests style imports
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/mypy
+
+imports: $(READY)
 	$(BIN)/lint-imports
+
+doctests: $(READY)
 	$(BIN)/pytest --doctest-modules src/penstock lab/penstock_lab
 
 bench: $(READY)
@@ -34,7 +47,7 @@ bench: $(READY)
 	$(BIN)/penstock bench gates
 	$(BIN)/penstock reproduce all --plots figures
 
-soak: $(READY)
+soak: $(READY) $(CLASSES)
 	$(BIN)/pytest -m soak -s
 
 # The functions that Spark knows, for a new version of Spark.
@@ -60,3 +73,7 @@ $(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/pip install --quiet --constraint constraints.txt $(PACKAGES)
 	@touch $@
+
+# Spark's classes as the JVMs of the tests map them; they start without it, too, in twice the time.
+$(CLASSES): $(READY)
+	$(BIN)/python tests/jvms.py

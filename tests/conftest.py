@@ -1,8 +1,11 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import jvms
 
 # Spark makes single examples slow; the seed is printed with a failure, so it can be replayed.
 settings.register_profile(
@@ -17,6 +20,10 @@ settings.register_profile(
 )
 settings.load_profile("penstock")
 os.environ.setdefault("PYTHONHASHSEED", "0")
+# Drivers, gates and Spark's workers import the same modules, and would compile them again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+jvms.lean()
 # Workers import the modules of classes that tests define, and with them what those import.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
