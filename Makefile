@@ -4,7 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CLASSES := $(VENV)/spark.jsa
 
 # Many processes import the same modules: drivers, gates, Spark's workers. Each would compile them again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -17,7 +16,7 @@ demo: $(READY)
 	$(BIN)/penstock demo
 
 test: $(READY)
-	$(MAKE) --jobs 2 --output-sync $(CLASSES) check
+	$(MAKE) --jobs 2 --output-sync check
 	$(BIN)/pytest -m "not soak" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: types doctests style imports
@@ -27,7 +26,7 @@ style: $(READY)
 	$(BIN)/ruff format --check .
 
 types: $(READY)
-	$(BIN)/mypy
+	MYPY_NUM_WORKERS=2 $(BIN)/mypy
 
 imports: $(READY)
 	$(BIN)/lint-imports
@@ -47,7 +46,7 @@ bench: $(READY)
 	$(BIN)/penstock bench gates
 	$(BIN)/penstock reproduce all --plots figures
 
-soak: $(READY) $(CLASSES)
+soak: $(READY)
 	$(BIN)/pytest -m soak -s
 
 # The functions that Spark knows, for a new version of Spark.
@@ -71,9 +70,6 @@ $(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	  (apt-get update && apt-get install -y --no-install-recommends redis-server openssl)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --constraint constraints.txt $(PACKAGES)
+	@# Python compiles what is imported; pip would compile everything, one file after the other.
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt $(PACKAGES)
 	@touch $@
-
-# Spark's classes as the JVMs of the tests map them; they start without it, too, in twice the time.
-$(CLASSES): $(READY)
-	$(BIN)/python tests/jvms.py
