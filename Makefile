@@ -5,21 +5,33 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Many processes import the same modules: drivers, gates, Spark's workers. Each would compile them again.
+export PYTHONDONTWRITEBYTECODE :=
+
 PACKAGES := --editable ".[delta,demo,s3]" --editable ./lab --group dev
 
-.PHONY: demo test check bench soak functions clean constraints
+.PHONY: demo test check style types imports doctests bench soak functions clean constraints
 
 demo: $(READY)
 	$(BIN)/penstock demo
 
-test: check
+test: $(READY)
+	$(MAKE) --jobs 2 --output-sync check
 	$(BIN)/pytest -m "not soak" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-check: $(READY)
+check: types doctests style imports
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+
+types: $(READY)
+	MYPY_NUM_WORKERS=2 $(BIN)/mypy
+
+imports: $(READY)
 	$(BIN)/lint-imports
+
+doctests: $(READY)
 	$(BIN)/pytest --doctest-modules src/penstock lab/penstock_lab
 
 bench: $(READY)
@@ -59,5 +71,6 @@ $(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	  (apt-get update && apt-get install -y --no-install-recommends redis-server openssl)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --constraint constraints.txt $(PACKAGES)
+	@# Python compiles what is imported; pip would compile everything, one file after the other.
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt $(PACKAGES)
 	@touch $@

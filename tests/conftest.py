@@ -1,8 +1,11 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import jvms
 
 # Spark makes single examples slow; the seed is printed with a failure, so it can be replayed.
 settings.register_profile(
@@ -17,19 +20,31 @@ settings.register_profile(
 )
 settings.load_profile("penstock")
 os.environ.setdefault("PYTHONHASHSEED", "0")
+# Drivers, gates and Spark's workers import the same modules, and would compile them again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+jvms.lean()
 # Workers import the modules of classes that tests define, and with them what those import.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 )
 
-# Minutes each, mostly of waiting for processes: begun first, so that none is left over at the end.
+# The files that take longest, in this order: begun first, so that none keeps one process busy at the end.
 LONG = (
+    "test_cluster",
     "test_crash_points",
+    "test_gates_kill",
     "test_kill",
     "test_rescale_kill",
-    "test_gates_kill",
-    "test_cluster",
+    "test_certificates",
+    "test_places",
+    "test_sources_contract",
     "test_graphs",
+    "test_sinks_contract",
+    "test_main",
+    "test_gates",
+    "test_deduplicate",
+    "test_spark",
 )
 
 
@@ -40,7 +55,13 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.stem not in LONG)
+    on_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+
+    def place(item):
+        stem = item.path.stem
+        return LONG.index(stem) if stem in LONG else len(LONG), item.path not in on_spark
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

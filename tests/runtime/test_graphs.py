@@ -43,11 +43,11 @@ def check_serial(graph, parallel):
     assert (parallel.late, parallel.rejected) == (serial.late, serial.rejected)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_small_random_graph_gives_what_a_batch_engine_gives(interpreted, seed):
     graph = generate(seed, operators=3, epochs=2)
     parallel = check(seed, graph)
-    if seed % 5 == 0:
+    if seed == 0:
         check_serial(graph, parallel)
 
 

@@ -55,7 +55,7 @@ def standalone_cluster(
             "spark.executor.cores": "1",
             "spark.executor.memory": f"{_EXECUTOR_MB}m",
             "spark.driver.extraJavaOptions": f"{SETTINGS[_JAVA]} {_LEAN}",
-            "spark.executor.extraJavaOptions": _LEAN,
+            "spark.executor.extraJavaOptions": _lean(),
             "spark.cores.max": str(executors),
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{_PATIENCE_S}s",
@@ -69,6 +69,11 @@ def standalone_cluster(
         yield session
 
 
+def _lean() -> str:
+    """Options of masters, workers and executors: the driver's from the environment hold for them, too."""
+    return f"{_LEAN} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip()
+
+
 def _start(stack: ExitStack, *command: str) -> None:
     home = Path(pyspark.__file__).parent
     path = os.pathsep.join(each for each in sys.path if each)
@@ -78,7 +83,7 @@ def _start(stack: ExitStack, *command: str) -> None:
             **os.environ,
             "SPARK_HOME": str(home),
             "SPARK_NO_DAEMONIZE": "1",
-            "SPARK_DAEMON_JAVA_OPTS": _LEAN,
+            "SPARK_DAEMON_JAVA_OPTS": _lean(),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": path,
         },
