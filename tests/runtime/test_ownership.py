@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.state.sealed import seal
 from penstock.state.segments import Segment
 from penstock.state.storage import Location
+from stalling import stalling
 
 
 def claimed(folder, **options):
@@ -172,6 +174,28 @@ def test_a_driver_that_stalls_while_it_writes_a_record(tmp_path, monkeypatch, wh
     with pytest.raises(LostCheckpoint):
         written[kind]()
     assert records(tmp_path) == {}
+
+
+@pytest.mark.parametrize("orphans", [True, False])
+def test_a_driver_that_stalls_while_it_collects_deletes_nothing_of_the_next(tmp_path, orphans):
+    """Defect 1: frozen between its lists, it took the next owner's segments for those of failed attempts."""
+    for at in range(1, 100):
+        folder = tmp_path / str(at)
+        old = replace(claimed(folder), kept=1)
+        happen(old, 0, "s0")
+        happen(old, 1, "s1")
+
+        def take_over(folder=folder):
+            happen(claimed(folder, takeover=True), 2, "s2")
+
+        with stalling(at, take_over) as stall, suppress(LostCheckpoint):
+            old.collect(orphans=orphans)
+        if stall.left > 0:
+            break
+        latest = Checkpoint(Location(str(folder))).latest()
+        assert latest.epoch_id == EpochId(2)
+        assert {"s2"} <= {path.name for path in (folder / "segments").iterdir()}, at
+    assert at > 1
 
 
 def test_no_manifest_replaces_another(tmp_path):

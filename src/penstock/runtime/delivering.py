@@ -45,7 +45,9 @@ class OpenSink:
         self._schema = schema
         if not self.sink.keeps_files:
             self.target.folder.make()
-            for name in self.target.folder.names():
+            left = self.target.folder.names()
+            begins.hold()  # nothing that a later owner has written
+            for name in left:
                 self.target.folder.delete(name, Purpose.COLLECT)
         context = SinkContext(
             id=self.id,
