@@ -110,7 +110,7 @@ def test_a_driver_that_was_replaced_cannot_deliver(tmp_path, monkeypatch, stalls
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
 
 
-@pytest.mark.parametrize("act", ["begins", "delivers nothing", "sweeps"])
+@pytest.mark.parametrize("act", ["begins", "delivers", "delivers nothing", "sweeps"])
 def test_a_driver_that_was_replaced_anywhere_leaves_no_trace(tmp_path, act):
     """Defect 1: awake again, a driver deleted what the next one had delivered, and set its record back."""
     for at in range(1, 100):
@@ -135,11 +135,14 @@ def test_a_driver_that_was_replaced_anywhere_leaves_no_trace(tmp_path, act):
             later[0].deliver(2, numbered(3))
             later.append(later[0].written(numbered(4)))
 
-        with stalling(at, take_over) as stall, suppress(LostCheckpoint, FileNotFoundError):
+        # The last of these: a file that was wiped has no receipt.
+        with stalling(at, take_over) as stall, suppress(LostCheckpoint, FileNotFoundError, AssertionError):
             if act == "begins":
                 old.running.prepare(old.schema, old.begins)
             elif act == "sweeps":
                 old.running._delivery.files._sweep()
+            elif act == "delivers":
+                old.running.deliver(EpochId(1), old.written(numbered(2)))
             else:
                 old.running.deliver(EpochId(1), ())
         if stall.left > 0:

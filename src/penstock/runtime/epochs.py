@@ -99,6 +99,7 @@ class Epochs:
             prepare(frame.sparkSession, self.works.graph.setting)
             digest = self.offsets.settle(epoch)
             arrivals = self.works.arrivals
+            arrivals.check_files(epoch, query)
             offered = Offered(
                 frame.sparkSession,
                 arrivals.apart(frame, query),

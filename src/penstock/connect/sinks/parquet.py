@@ -9,8 +9,8 @@ names with an underscore and see files as they come; `delivered` lists the files
 
 A run that begins wipes its files in staging, then drops what is here of epochs that were never committed. A
 driver that another one has replaced therefore finds nothing to rename, and names that hold the number of the
-owner keep it from touching the files of the other. Before it deletes what it has listed, and before it moves
-the record, it checks that it was not replaced.
+owner keep it from touching the files of the other. Before it deletes what it has listed and before it
+renames what it has written, it checks that it was not replaced.
 """
 
 import os
@@ -86,6 +86,8 @@ class ParquetFiles:
 
     def deliver(self, epoch: EpochId, files: Sequence[Output]) -> None:
         """Rename the files of an epoch; when their names are on disk, the record says that it is whole."""
+        # The next owner has wiped what was here before it came; what was written since must not be renamed.
+        self.begins.hold()
         for place, file in enumerate(files):
             name = f"{epoch}.{place:05d}.{self.id}.{self.begins.owner}.parquet"
             self.folder.move(f"{_STAGING}/{file.name}", name, self.step)
