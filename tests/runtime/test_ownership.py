@@ -329,19 +329,20 @@ def test_going_back_sets_later_epochs_aside(tmp_path):
 
 def test_a_driver_that_stalls_while_it_goes_back_sets_nothing_of_the_next_aside(tmp_path):
     """Defect 1: awake again, it moved epochs aside that the next owner had committed under the same names."""
-    for at in range(1, 200):
+    # Every second place: after one operation is before the next.
+    for at in range(1, 200, 2):
         folder = tmp_path / str(at)
         old = replace(claimed(folder), kept=10)
-        for epoch in range(3):
+        for epoch in range(2):
             happen(old, epoch, f"s{epoch}")
-        spark_epochs(folder, 2, 2)
+        spark_epochs(folder, 1, 1)
 
         def take_over(folder=folder):
             new = replace(claimed(folder, takeover=True), kept=10)
             resume_going_back(new)
-            for epoch in range(new.latest().epoch_id.epoch + 1, 5):
+            for epoch in range(new.latest().epoch_id.epoch + 1, 3):
                 happen(new, epoch, f"n{epoch}")
-            spark_epochs(folder, 4, 4)
+            spark_epochs(folder, 2, 2)
 
         # Between a check and the rename after it, it can still move one record.
         besides = ("owners", "rename")
@@ -351,9 +352,9 @@ def test_a_driver_that_stalls_while_it_goes_back_sets_nothing_of_the_next_aside(
             break
         found = claimed(folder, takeover=True)
         resume_going_back(found)
-        assert found.latest().epoch_id == EpochId(4), at
-        assert len(found.manifests.names()) == len(found.plans.names()) == 5, at
-        assert {"4"} <= {path.name for path in (folder / "spark/offsets").iterdir()}, at
+        assert found.latest().epoch_id == EpochId(2), at
+        assert len(found.manifests.names()) == len(found.plans.names()) == 3, at
+        assert {"2"} <= {path.name for path in (folder / "spark/offsets").iterdir()}, at
     assert at > 10
 
 
