@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connect import EpochId, EpochTaken
-from penstock.errors import DamagedCheckpoint
+from penstock.errors import BadSource, DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.epoch import Epoch, RunSetup
 from penstock.runtime.epoch_input import EpochInput
@@ -99,7 +99,14 @@ class Epochs:
             prepare(frame.sparkSession, self.works.graph.setting)
             digest = self.offsets.settle(epoch)
             arrivals = self.works.arrivals
-            arrivals.check_files(epoch, query)
+            try:
+                arrivals.check_files(epoch, query)
+            except BadSource:
+                # If Spark reads other files than the epoch was planned with, that is the reason.
+                plan = self.works.checkpoint.plan(epoch_id)
+                if plan is not None:
+                    self.offsets.check(epoch, plan.offsets, "plan")
+                raise
             offered = Offered(
                 frame.sparkSession,
                 arrivals.apart(frame, query),
