@@ -191,3 +191,29 @@ def test_a_live_folder_may_be_empty_at_first(folder, tmp_path, caplog):
     assert sink.table().to_pylist() == [
         {"time": dt.datetime(2024, 1, 1, 0, 0, 1, tzinfo=dt.UTC), "k": "a", "v": 1.5}
     ]
+
+
+@pytest.mark.parametrize("options", [WITH_HEADER, {}], ids=["header", "plain"])
+def test_a_file_that_goes_before_its_epoch_ends_the_run(folder, tmp_path, options):
+    """Spark lists the files of later epochs ahead, and skips in silence what is gone by their turn."""
+    header = ["time,k,v"] if options else []
+    for number in range(4):
+        (folder / f"{number}.csv").write_text("\n".join([*header, f"2024-01-01T00:00:01Z,a,{number}", ""]))
+    source = ps.files(folder, "csv", files_per_epoch=2, options=options)
+    stream, found = ps.stream("t", COLUMNS, "time", source=source), []
+    kept = tmp_path / "kept"
+
+    def deliver(table, _):
+        if not found:
+            waiting = next(each for each in folder.iterdir() if int(each.stem) not in table["v"].to_pylist())
+            waiting.rename(kept)
+            gone.append(waiting)
+        found.extend(table["v"].to_pylist())
+
+    gone = []
+    with pytest.raises(BadSource, match=r"epoch 1: .*/in/\d.csv of stream 't' is gone; restore it"):
+        stream.start(ps.each(deliver), checkpoint=tmp_path / "state").wait()
+    assert len(found) == 2
+    kept.rename(gone[0])
+    stream.start(ps.each(deliver), checkpoint=tmp_path / "state").wait()
+    assert sorted(found) == [0, 1, 2, 3]

@@ -1,5 +1,6 @@
 """A folder of Parquet files: whose it is, what a replaced driver can do to it, and which epochs are whole."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pytest
 import penstock as ps
 from connect.test_sinks_contract import Epochs, numbered
 from penstock.connect import EpochId
-from penstock.errors import BadPath, BadSink, DamagedCheckpoint, SinkError
+from penstock.errors import BadPath, BadSink, DamagedCheckpoint, LostCheckpoint, SinkError
+from stalling import stalling
 
 
 def begun(tmp_path, id_="a-0", **options):
@@ -106,6 +108,49 @@ def test_a_driver_that_was_replaced_cannot_deliver(tmp_path, monkeypatch, stalls
     new[0].deliver(1, numbered(2, 3))
     assert whole(tmp_path) == [1, 2, 3]
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("act", ["begins", "delivers", "delivers nothing", "sweeps"])
+def test_a_driver_that_was_replaced_anywhere_leaves_no_trace(tmp_path, act):
+    """Defect 1: awake again, a driver deleted what the next one had delivered, and set its record back."""
+    for at in range(1, 100):
+        folder, owner, later = tmp_path / f"{act} {at}", [1], []
+        folder.mkdir()
+
+        def hold(number, owner=owner):
+            if owner[0] > number:
+                raise LostCheckpoint
+
+        old = begun(folder)
+        old.deliver(0, numbered(1))
+        old.begins = replace(old.begins, hold=lambda hold=hold: hold(1), owner=0)
+        old.open()
+
+        def take_over(old=old, folder=folder, owner=owner, hold=hold, later=later):
+            owner[0] = 2
+            old.begins, before = replace(old.begins, hold=lambda: hold(2)), old.begins
+            later.append(begun_again(old, folder))
+            old.begins = before
+            later[0].deliver(1, numbered(2))
+            later[0].deliver(2, numbered(3))
+            later.append(later[0].written(numbered(4)))
+
+        # The last of these: a file that was wiped has no receipt.
+        with stalling(at, take_over) as stall, suppress(LostCheckpoint, FileNotFoundError, AssertionError):
+            if act == "begins":
+                old.running.prepare(old.schema, old.begins)
+            elif act == "sweeps":
+                old.running._delivery.files._sweep()
+            elif act == "delivers":
+                old.running.deliver(EpochId(1), old.written(numbered(2)))
+            else:
+                old.running.deliver(EpochId(1), ())
+        if stall.left > 0:
+            break
+        assert whole(folder) == [1, 2, 3], at
+        later[0].running.deliver(EpochId(3), later[1])
+        assert whole(folder) == [1, 2, 3, 4], at
+    assert at > 1
 
 
 def begun_again(old, tmp_path):

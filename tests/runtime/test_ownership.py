@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.state.sealed import seal
 from penstock.state.segments import Segment
 from penstock.state.storage import Location
+from stalling import stalling
 
 
 def claimed(folder, **options):
@@ -174,6 +176,28 @@ def test_a_driver_that_stalls_while_it_writes_a_record(tmp_path, monkeypatch, wh
     assert records(tmp_path) == {}
 
 
+@pytest.mark.parametrize("orphans", [True, False])
+def test_a_driver_that_stalls_while_it_collects_deletes_nothing_of_the_next(tmp_path, orphans):
+    """Defect 1: frozen between its lists, it took the next owner's segments for those of failed attempts."""
+    for at in range(1, 100):
+        folder = tmp_path / str(at)
+        old = replace(claimed(folder), kept=1)
+        happen(old, 0, "s0")
+        happen(old, 1, "s1")
+
+        def take_over(folder=folder):
+            happen(claimed(folder, takeover=True), 2, "s2")
+
+        with stalling(at, take_over) as stall, suppress(LostCheckpoint):
+            old.collect(orphans=orphans)
+        if stall.left > 0:
+            break
+        latest = Checkpoint(Location(str(folder))).latest()
+        assert latest.epoch_id == EpochId(2)
+        assert {"s2"} <= {path.name for path in (folder / "segments").iterdir()}, at
+    assert at > 1
+
+
 def test_no_manifest_replaces_another(tmp_path):
     """Defect 1: two drivers that committed one epoch overwrote each other's manifest."""
     checkpoint = claimed(tmp_path)
@@ -301,6 +325,37 @@ def test_going_back_sets_later_epochs_aside(tmp_path):
     assert checkpoint.segments.names() == ["s0", "s1", "s2", "s3"]
     happen(checkpoint, 2)
     assert not went_back(checkpoint, EpochId(2))
+
+
+def test_a_driver_that_stalls_while_it_goes_back_sets_nothing_of_the_next_aside(tmp_path):
+    """Defect 1: awake again, it moved epochs aside that the next owner had committed under the same names."""
+    # Every second place: after one operation is before the next.
+    for at in range(1, 200, 2):
+        folder = tmp_path / str(at)
+        old = replace(claimed(folder), kept=10)
+        for epoch in range(2):
+            happen(old, epoch, f"s{epoch}")
+        spark_epochs(folder, 1, 1)
+
+        def take_over(folder=folder):
+            new = replace(claimed(folder, takeover=True), kept=10)
+            resume_going_back(new)
+            for epoch in range(new.latest().epoch_id.epoch + 1, 3):
+                happen(new, epoch, f"n{epoch}")
+            spark_epochs(folder, 2, 2)
+
+        # Between a check and the rename after it, it can still move one record.
+        besides = ("owners", "rename")
+        with stalling(at, take_over, besides=besides) as stall, suppress(LostCheckpoint), old.owned():
+            go_back(old, 0)
+        if stall.left > 0:
+            break
+        found = claimed(folder, takeover=True)
+        resume_going_back(found)
+        assert found.latest().epoch_id == EpochId(2), at
+        assert len(found.manifests.names()) == len(found.plans.names()) == 3, at
+        assert {"2"} <= {path.name for path in (folder / "spark/offsets").iterdir()}, at
+    assert at > 10
 
 
 def test_going_back_is_completed_by_the_next_start(tmp_path):

@@ -24,7 +24,8 @@ find the epochs of the first and take its own for delivered.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -45,11 +46,15 @@ class Begins:
     Whatever a sink has of later epochs was delivered by a run that ended before it could commit: at most one
     epoch, which will be delivered again. But if the run goes `back` to an earlier epoch, there may be many,
     and what will be delivered under their ids has other rows. `owner` is a number that grows with every run.
+
+    `hold` raises `LostCheckpoint` if another run has taken over. A sink that lists what it wants to delete,
+    then calls it, then deletes, touches nothing that the other run has written.
     """
 
     last: EpochId | None = None
     back: bool = False
     owner: int = 1
+    hold: Callable[[], None] = field(default=lambda: None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,14 +18,15 @@ its name, and neither ever replaces another.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
 from penstock.connect import EpochId
 from penstock.durable import Purpose
-from penstock.errors import CheckpointInUse, DamagedCheckpoint, ForeignCheckpoint
+from penstock.errors import CheckpointInUse, DamagedCheckpoint, ForeignCheckpoint, LostCheckpoint
 from penstock.functions import DEFAULT, SqlSetting
 from penstock.query import KEPT_EPOCHS
 from penstock.runtime.ownership import Ownership
@@ -148,6 +149,18 @@ class Checkpoint:
         if self.ownership is not None:
             self.ownership.check()
 
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Raise what goes wrong; if another run has taken over, that is the reason for anything else."""
+        try:
+            yield
+        except Exception as error:
+            try:
+                self.hold()
+            except LostCheckpoint as lost:
+                raise lost from error
+            raise
+
     def release(self) -> None:
         """Let the next run begin without a takeover."""
         if self.ownership is not None:
@@ -199,6 +212,11 @@ class Checkpoint:
         Segments that no manifest ever named come from failed attempts. They are searched for only on
         request, since listing the folder is expensive on some storage, and only between two epochs.
         """
+        found, passing = _Named(), []
+        if orphans:
+            found = _Named(frozenset(self.segments.names()), frozenset(self.routers.names()))
+            passing = self.between.names()
+        # After these lists: what is in them, no later owner has written.
         self.hold()
         names = _records(self.manifests)
         old, kept = names[: -self.kept], names[-self.kept :]
@@ -211,8 +229,8 @@ class Checkpoint:
         living = _Named.all([*alive, *(self._set_aside() if orphans else [])])
         dead = _Named.all([self._names_of(name) for name in old])
         if orphans:
-            dead = _Named(frozenset(self.segments.names()), frozenset(self.routers.names()))
-            for name in self.between.names():
+            dead = found
+            for name in passing:
                 self.between.delete(name, Purpose.COLLECT)
         for name in dead.files - living.files:
             self.segments.delete(name, Purpose.COLLECT)

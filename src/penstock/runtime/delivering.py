@@ -1,6 +1,6 @@
 """A sink in a run: the code between an epoch and the `Delivery` of any sink."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ class OpenSink:
     _schema: pa.Schema = field(init=False)
     _delivery: Delivery | None = field(init=False, default=None)
     _epoch: EpochId | None = field(init=False, default=None)
+    _hold: Callable[[], None] = field(init=False)
 
     def __post_init__(self) -> None:
         # Names of files say whose they are, so that in a shared folder everybody deletes only their own.
@@ -42,10 +43,12 @@ class OpenSink:
 
     def prepare(self, schema: pa.Schema, begins: Begins) -> None:
         """Open the sink before the first epoch, and delete what failed attempts left behind."""
-        self._schema = schema
+        self._schema, self._hold = schema, begins.hold
         if not self.sink.keeps_files:
             self.target.folder.make()
-            for name in self.target.folder.names():
+            left = self.target.folder.names()
+            begins.hold()  # nothing that a later owner has written
+            for name in left:
                 self.target.folder.delete(name, Purpose.COLLECT)
         context = SinkContext(
             id=self.id,
@@ -67,6 +70,7 @@ class OpenSink:
         """Deliver the files of an epoch; a replay delivers the same rows again."""
         assert self._delivery is not None, "a sink is opened before the first epoch"
         self._epoch = epoch
+        self._hold()
         self._delivery.deliver(epoch, Results(epoch, self._schema, self.target, tuple(files), self.order))
 
     def forget(self, outputs: Sequence[Output]) -> None:

@@ -97,6 +97,7 @@ class SparkEngine:
         # Everything from here on is done as the owner, and undone if it fails.
         with ExitStack() as undo:
             undo.callback(_close, deliveries, folder)
+            undo.enter_context(folder.owned())
             run = self._begin(query, subqueries, options, spark, folder, graph)
             undo.pop_all()
         return run
@@ -165,7 +166,7 @@ def _begins(folder: Checkpoint, from_epoch: int | None) -> Begins:
     folder.collect(orphans=True)
     SparkOffsets(folder.spark).restore_metadata()
     last = None if latest is None else latest.epoch_id
-    return Begins(last, back=went_back(folder, last), owner=folder.ownership.number)
+    return Begins(last, back=went_back(folder, last), owner=folder.ownership.number, hold=folder.hold)
 
 
 def _check_takes_back(sinks: tuple[Sink, ...]) -> None:

@@ -3,8 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connect import EpochId, EpochTaken
 from penstock.control.observation import Observation, StageChannels
-from penstock.errors import DamagedCheckpoint, LostCheckpoint
+from penstock.errors import BadSource, DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.control import RunControl
 from penstock.runtime.epoch import Epoch, RunSetup
@@ -87,7 +86,7 @@ class Epochs:
         """Run one micro-batch of Structured Streaming; `query` is the streaming query that runs it."""
         epoch_id = EpochId(epoch)
         last = self.last
-        with self._owned(epoch):
+        with self.works.checkpoint.owned(), translated(Failing(epoch)):
             if self._first:
                 self._check_continuity(epoch_id)
                 self._first = False
@@ -96,6 +95,14 @@ class Epochs:
             prepare(frame.sparkSession, self.works.graph.setting)
             digest = self.offsets.settle(epoch)
             arrivals = self.works.arrivals
+            try:
+                arrivals.check_files(epoch, query)
+            except BadSource:
+                # If Spark reads other files than the epoch was planned with, that is the reason.
+                plan = self.works.checkpoint.plan(epoch_id)
+                if plan is not None:
+                    self.offsets.check(epoch, plan.offsets, "plan")
+                raise
             offered = Offered(
                 frame.sparkSession,
                 arrivals.apart(frame, query),
@@ -116,21 +123,8 @@ class Epochs:
         # A separate session: the settings of epochs must not change the user's.
         session = self.session.newSession()
         prepare(session, self.works.graph.setting)
-        with self._owned(last.epoch_id.epoch):
+        with self.works.checkpoint.owned(), translated(Failing(last.epoch_id.epoch)):
             self._happen(EpochId(last.epoch_id.epoch, drain=True), Offered(session), last.plan.offsets)
-
-    @contextmanager
-    def _owned(self, epoch: int) -> Iterator[None]:
-        """Raise what went wrong; if another run has taken over, that is the reason for anything else."""
-        try:
-            with translated(Failing(epoch)):
-                yield
-        except Exception as error:
-            try:
-                self.works.checkpoint.hold()
-            except LostCheckpoint as lost:
-                raise lost from error
-            raise
 
     def _notes(self, epoch_id: EpochId) -> Mapping[str, SourceNote]:
         """What the sources said of themselves when the epoch was planned; what is new is logged."""

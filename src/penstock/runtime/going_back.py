@@ -50,11 +50,11 @@ def resume_going_back(checkpoint: Checkpoint) -> None:
     epoch = epoch_of(last).epoch if last else -1
     lists = _lists(checkpoint, epoch)
     for part in ("manifests", "plans"):
-        _move(checkpoint.root, part, _after(checkpoint.root / part, last), aside)
+        _move(checkpoint, part, _after(checkpoint.root / part, last), aside)
     for part in ("spark/offsets", "spark/commits"):
-        _move(checkpoint.root, part, _numbered_after(checkpoint.root / part, epoch), aside)
+        _move(checkpoint, part, _numbered_after(checkpoint.root / part, epoch), aside)
     for part, at in lists.items():
-        _move(checkpoint.root, part, _numbered_after(checkpoint.root / part, at), aside)
+        _move(checkpoint, part, _numbered_after(checkpoint.root / part, at), aside)
     _store(checkpoint, {**record, "done": True})
 
 
@@ -81,7 +81,8 @@ def abandon(root: Location) -> int | None:
         epoch = -1 if last is None else last.epoch
         if not _numbered_after(mine.spark / "offsets", epoch) and not _after(mine.plans, _name(last)):
             return None
-        _begin(mine, last)
+        with mine.owned():
+            _begin(mine, last)
         return epoch + 1
     finally:
         mine.release()
@@ -133,16 +134,18 @@ def _numbered_after(folder: Location, last: int) -> list[str]:
     return sorted(later, key=lambda name: -int(numbered[name]))
 
 
-def _move(root: Location, part: str, names: list[str], aside: Location) -> None:
+def _move(checkpoint: Checkpoint, part: str, names: list[str], aside: Location) -> None:
     if not names:
         return
-    target = aside / part
+    root, target = checkpoint.root, aside / part
     target.make(Purpose.GO_BACK)
     inner = target.uri.removeprefix(root.uri).lstrip("/")
     for name in names:
         # Hadoop keeps a checksum beside each file of Spark's.
         for each in (name, f".{name}.crc"):
             if (root / part).has(each):
+                # The next owner may have completed this, and have records of the same names by now.
+                checkpoint.hold()
                 root.move(f"{part}/{each}", f"{inner}/{each}", Purpose.GO_BACK)
     target.sync_names(Purpose.GO_BACK)
     (root / part).sync_names(Purpose.GO_BACK)
@@ -154,4 +157,4 @@ def _load(checkpoint: Checkpoint) -> dict[str, Any] | None:
 
 
 def _store(checkpoint: Checkpoint, record: dict[str, Any]) -> None:
-    checkpoint.root.write(_RECORD, seal(record), Purpose.GO_BACK)
+    checkpoint.root.write(_RECORD, seal(record), Purpose.GO_BACK, sure=checkpoint.hold)

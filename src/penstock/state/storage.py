@@ -116,12 +116,19 @@ class Location:
         with self.files.open_input_stream(f"{self.path}/{name}") as stream:
             return bytes(stream.read())
 
-    def write(self, name: str, data: bytes, step: Purpose) -> None:
-        """Write a whole file, all at once or not at all, and durably."""
+    def write(
+        self, name: str, data: bytes, step: Purpose, *, sure: Callable[[], None] = lambda: None
+    ) -> None:
+        """Write a whole file, all at once or not at all, and durably.
+
+        `sure` is called last before the file gets its name and may refuse by raising.
+        """
         if not self.local:
+            sure()
             self._upload(name, data, step)
             return
         hidden = self._hidden(name, data, step)
+        sure()
         self.move(hidden, name, step)
         self.sync_names(step)
 

@@ -9,7 +9,8 @@ names with an underscore and see files as they come; `delivered` lists the files
 
 A run that begins wipes its files in staging, then drops what is here of epochs that were never committed. A
 driver that another one has replaced therefore finds nothing to rename, and names that hold the number of the
-owner keep it from touching the files of the other.
+owner keep it from touching the files of the other. Before it deletes what it has listed and before it
+renames what it has written, it checks that it was not replaced.
 """
 
 import os
@@ -69,10 +70,11 @@ class ParquetFiles:
         self._refuse_others()
         self._sweep()
         last = "" if self.begins.last is None else str(self.begins.last)
-        for name in self.folder.names():
-            known = _NAME.fullmatch(name)
+        found = [_NAME.fullmatch(name) for name in self.folder.names()]
+        self.begins.hold()
+        for known in found:
             if known and known["id"] == self.id and known["epoch"] > last:
-                self.folder.delete(name, self.step)
+                self.folder.delete(known.string, self.step)
         self.folder.sync_names(self.step)
         # What the last manifest says was delivered, so this is right even if the record was lost.
         self._record(last)
@@ -84,6 +86,8 @@ class ParquetFiles:
 
     def deliver(self, epoch: EpochId, files: Sequence[Output]) -> None:
         """Rename the files of an epoch; when their names are on disk, the record says that it is whole."""
+        # The next owner has wiped what was here before it came; what was written since must not be renamed.
+        self.begins.hold()
         for place, file in enumerate(files):
             name = f"{epoch}.{place:05d}.{self.id}.{self.begins.owner}.parquet"
             self.folder.move(f"{_STAGING}/{file.name}", name, self.step)
@@ -99,17 +103,20 @@ class ParquetFiles:
     def _sweep(self) -> None:
         """Delete what failed attempts left in staging; in a shared folder others have theirs there."""
         staging = self.folder / _STAGING
-        for name in staging.names():
-            if name.startswith(f"{self.id}."):
-                staging.delete(name, self.step)
+        mine = [name for name in staging.names() if name.startswith(f"{self.id}.")]
+        self.begins.hold()
+        for name in mine:
+            staging.delete(name, self.step)
 
     def _record(self, through: str) -> None:
         record = _Record(self.id, self.output, self.shared, through)
-        # By way of staging, where the next owner wipes it: a replaced driver cannot move the record.
+        # By way of staging, where the next owner wipes it: a replaced driver cannot move the record. What it
+        # writes there afterwards, it does not move.
         hidden = f"{_STAGING}/{self.id}.{uuid4().hex}.json"
         with self.folder.output(hidden, self.step) as stream:
             stream.write(seal(asdict(record)))
         self.folder.sync(hidden, self.step)
+        self.begins.hold()
         self.folder.move(hidden, f"{_RECORDS}/{self.id}.json", self.step)
 
     def _refuse_others(self) -> None:

@@ -16,10 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField
 
 from penstock.connect import EpochTaken
+from penstock.errors import BadSource
 from penstock.query import Stream, quoted
 from penstock.runtime.sources import OpenSource
 from penstock.runtime.spark.plans import (
     branches,
+    files_gone,
     files_of,
     files_taken,
     from_plan,
@@ -54,6 +56,18 @@ class Arrivals:
             if source.reads_files:
                 found[source.stream.name] = source.read(frame.sparkSession, files_of(branch))
         return found
+
+    def check_files(self, epoch: int, query: StreamingQuery) -> None:
+        """Refuse an epoch if a file is gone that it was to read."""
+        for source, branch in self._branches(query):
+            gone = files_gone(branch)
+            if gone:
+                more = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
+                raise BadSource(
+                    f"epoch {epoch}: {gone[0]}{more} of stream {source.stream.name!r} is gone; restore it, "
+                    "or give the epoch up with penstock state DIR --abandon, then start again with the same "
+                    "checkpoint"
+                )
 
     def files_taken(self, query: StreamingQuery) -> dict[str, EpochTaken]:
         """The files that the epoch takes, of streams for which it matters whether those are all."""

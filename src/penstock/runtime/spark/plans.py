@@ -33,6 +33,7 @@ __all__ = [
     "Shuffled",
     "branches",
     "check_filesystem",
+    "files_gone",
     "files_of",
     "files_taken",
     "from_plan",
@@ -94,6 +95,19 @@ def files_taken(physical: Any) -> tuple[int, int]:
     """The number of files that a plan reads, and their bytes."""
     places = [scan.relation().location() for scan in _file_scans(physical)]
     return sum(len(each.inputFiles()) for each in places), sum(each.sizeInBytes() for each in places)
+
+
+def files_gone(physical: Any) -> list[str]:
+    """The files of a stream that Spark planned to read and did not find, which it leaves out in silence."""
+    gone: set[str] = set()
+    for scan in _file_scans(physical):
+        place = scan.relation().location()
+        # The paths of a stream are its files of this epoch; those of other relations may be folders.
+        if scan.stream().isDefined() and place.rootPaths().size() != place.allFiles().size():
+            found = place.allFiles()
+            known = {found.apply(number).getPath().toString() for number in range(found.size())}
+            gone |= set(place.rootPaths().mkString("\n").splitlines()) - known
+    return sorted(gone)
 
 
 def _file_scans(physical: Any) -> list[Any]:
