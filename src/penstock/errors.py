@@ -7,6 +7,7 @@ from typing import Self
 
 __all__ = [
     "AggregateOverflow",
+    "BadAdmission",
     "BadAggregate",
     "BadDuration",
     "BadExpression",
@@ -242,6 +243,10 @@ class AggregateOverflow(RunError):
 
 class SinkError(RunError):
     """A sink did not take the results of an epoch."""
+
+
+class BadAdmission(PenstockError):
+    """Streams, gates or a strategy of admission are given in a way that no decision can be made for."""
 
 
 class BadRouting(PenstockError):

@@ -1,0 +1,1 @@
+"""Observations in, decisions out: the policies that adapt a running system, without clock and without I/O."""
