@@ -21,11 +21,13 @@ SWING = (20.0, 60.0)  # periods of pairs, which differ from pair to pair
 COMMON = 60.0  # the period that all streams share where the total varies
 APART = 20.0  # how far apart they are in it
 BURST, PAUSE = 10.0, 10.0  # mean periods on and off
+SECONDS = 10.0  # of a period
+JUMP, TREND = 0.0, 1.0
 
 Declared = Mapping[str, Floats]
-"""Characteristics by name, one value a stream, NaN where nothing is declared; times count periods.
+"""Characteristics by name, one value a stream, NaN where nothing is declared; times are in seconds.
 
-`transition` is 1 for a jump and 2 for a trend.
+`transition` is 0 for a jump and 1 for a trend. No phase is declared.
 """
 
 
@@ -53,19 +55,17 @@ def _triangle(turn: Floats) -> Floats:
     return 1 - np.abs(2 * np.mod(turn, 1.0) - 1)
 
 
-def _swings(low: Floats, high: Floats, period: Floats, transition: int) -> Declared:
+def _swings(low: Floats, high: Floats, period: Floats, transition: float) -> Declared:
     return {
         "min_rate": low,
         "max_rate": high,
         "expected_rate": (low + high) / 2,
-        "period": period,
-        "low_period": period / 2,
-        "high_period": period / 2,
-        "transition": np.full(len(low), float(transition)),
+        "period": period * SECONDS,
+        "transition": np.full(len(low), transition),
     }
 
 
-def _pairs(shape: Callable[[Floats], Floats], transition: int) -> "_Draw":
+def _pairs(shape: Callable[[Floats], Floats], transition: float) -> "_Draw":
     def draw(rng: np.random.Generator, periods: int, streams: int) -> tuple[Floats, Declared]:
         half = (streams + 1) // 2
         low, high = rng.uniform(*LOW, half), rng.uniform(*HIGH, half)
@@ -79,7 +79,7 @@ def _pairs(shape: Callable[[Floats], Floats], transition: int) -> "_Draw":
     return draw
 
 
-def _varying(shape: Callable[[Floats], Floats], transition: int) -> "_Draw":
+def _varying(shape: Callable[[Floats], Floats], transition: float) -> "_Draw":
     def draw(rng: np.random.Generator, periods: int, streams: int) -> tuple[Floats, Declared]:
         low, high = rng.uniform(*LOW, streams), rng.uniform(*HIGH, streams)
         offset = rng.uniform(0, APART, streams).round()
@@ -112,7 +112,7 @@ def _on_and_off(rng: np.random.Generator, periods: int, streams: int) -> tuple[F
         "expected_rate": share * peak,
         "burst_peak": peak,
         "burst_share": np.full(streams, share),
-        "period": np.full(streams, BURST + PAUSE),
+        "period": np.full(streams, (BURST + PAUSE) * SECONDS),
     }
 
 
@@ -120,15 +120,15 @@ _Draw = Callable[[np.random.Generator, int, int], tuple[Floats, Declared]]
 
 WORKLOADS: Mapping[str, _Draw] = {
     "constw": _constant,
-    "psfcw": _pairs(_step, 1),
-    "ptfcw": _pairs(_triangle, 2),
-    "sfvar": _varying(_step, 1),
-    "tfvar": _varying(_triangle, 2),
+    "psfcw": _pairs(_step, JUMP),
+    "ptfcw": _pairs(_triangle, TREND),
+    "sfvar": _varying(_step, JUMP),
+    "tfvar": _varying(_triangle, TREND),
     "bursty": _on_and_off,
 }
 
 
-def rates_of(name: str, rng: np.random.Generator, periods: int, *, streams: int = 80, seconds: float = 10.0) -> Rates:
+def rates_of(name: str, rng: np.random.Generator, periods: int, *, streams: int = 80) -> Rates:
     """A workload: in all but `bursty`, rows come at random with the rate as their mean (exponential gaps).
 
     >>> made = rates_of("psfcw", np.random.default_rng(1), 100)
@@ -136,5 +136,5 @@ def rates_of(name: str, rng: np.random.Generator, periods: int, *, streams: int 
     ((100, 80), True)
     """
     mean, declared = WORKLOADS[name](rng, periods, streams)
-    rows = mean if name == "bursty" else rng.poisson(mean * seconds) / seconds
+    rows = mean if name == "bursty" else rng.poisson(mean * SECONDS) / SECONDS
     return Rates(name, np.asarray(rows, np.float64), declared)

@@ -6,7 +6,9 @@ from penstock.control.admission.bounds import fewest_bins, lower_bound
 from penstock.control.admission.capacity import Price, fit_price
 from penstock.control.admission.cluster import NOWHERE, Cluster, Outlook, Placement
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
+from penstock.control.admission.expectations import Expecting, Horizon
 from penstock.control.admission.first_fit import first_fit
+from penstock.control.admission.forecast_intervals import ForecastIntervals
 from penstock.control.admission.limits import Limits
 from penstock.control.admission.packing import Packing
 from penstock.control.admission.policy import Admission, Expectations, Planner, Seen
@@ -27,6 +29,9 @@ __all__ = [
     "Decision",
     "DrainGate",
     "Expectations",
+    "Expecting",
+    "ForecastIntervals",
+    "Horizon",
     "Limits",
     "Outlook",
     "Packing",

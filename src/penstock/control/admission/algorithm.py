@@ -84,7 +84,8 @@ def pick(cluster: Cluster, urgency: Floats, size: Floats, load: Floats, over: Bo
     held = np.bincount(cluster.home[placed], minlength=len(cluster.capacity))
     left = load[gates] - before  # what the gate has when this stream's turn comes
     needed = ~np.asarray(fits(left, cluster.capacity[gates]))
-    chosen = needed & (place < held[gates] - 1)
+    # The last stream stays, and to send away one without work relieves nothing.
+    chosen = needed & (place < held[gates] - 1) & (size[candidates] > 0)
     leaving = candidates[chosen]
     if len(leaving) > most:
         excess = (load / cluster.capacity)[cluster.home[leaving]]

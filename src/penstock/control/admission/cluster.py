@@ -71,15 +71,15 @@ class Outlook:
     """The work of every stream: in the last period, forecast, and as its metadata lead to expect.
 
     `next` is the forecast for the coming period, `later` that for the end of the horizon. `declared` is NaN
-    where there are no metadata. `path` and `spread` are the forecasts for each of the coming periods and
-    their standard errors, one row for each stream. The maker has filled the others with the population's
-    mean for streams of which nothing is known.
+    where there are no metadata. `path` and `spread` are the forecasts at `leads` periods from now and their
+    standard errors, streams by leads. A stream of which nothing is known has the mean of the population.
     """
 
     last: Floats
     next: Floats
     later: Floats
     declared: Floats
+    leads: Ints
     path: Floats
     spread: Floats
 
