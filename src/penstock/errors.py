@@ -10,6 +10,7 @@ __all__ = [
     "BadAggregate",
     "BadDuration",
     "BadExpression",
+    "BadForecast",
     "BadGate",
     "BadJoin",
     "BadLimit",
@@ -246,6 +247,10 @@ class SinkError(RunError):
 
 class BadRouting(PenstockError):
     """A router or a sketch got parameters that cannot work."""
+
+
+class BadForecast(PenstockError):
+    """A forecaster got settings, values or a state that cannot work."""
 
 
 class MissingPackage(PenstockError):
