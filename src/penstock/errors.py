@@ -11,6 +11,7 @@ __all__ = [
     "BadAggregate",
     "BadDuration",
     "BadExpression",
+    "BadForecast",
     "BadGate",
     "BadJoin",
     "BadLimit",
@@ -251,6 +252,10 @@ class BadAdmission(PenstockError):
 
 class BadRouting(PenstockError):
     """A router or a sketch got parameters that cannot work."""
+
+
+class BadForecast(PenstockError):
+    """A forecaster got settings, values or a state that cannot work."""
 
 
 class MissingPackage(PenstockError):
