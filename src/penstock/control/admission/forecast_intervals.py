@@ -39,6 +39,12 @@ class ForecastIntervals:
     price: float = 2.0
     fill: float = 1.0
     empty_fill: float = 0.97
+    reach: int = 8
+    near: int = 2
+    fits_for: int = 8
+    large: bool = False
+    fewest: bool = False
+    tries: int = 1
 
     name = "penstock"
 
@@ -57,8 +63,10 @@ class _State:
     def __init__(self, rules: ForecastIntervals, cluster: Cluster, outlook: Outlook, most: int) -> None:
         self.rules, self.cluster, self.most = rules, cluster, most
         self.path, self.variance = outlook.path, outlook.spread**2
-        self.leads = outlook.leads
-        self.widths = np.diff(outlook.leads, prepend=0).astype(np.float64)
+        kept = outlook.leads <= rules.reach
+        self.path, self.variance = self.path[:, kept], self.variance[:, kept]
+        self.leads = outlook.leads[kept]
+        self.widths = np.diff(self.leads, prepend=0).astype(np.float64)
         self.home = cluster.home.copy()
         self.capacity = cluster.capacity.copy()
         self.open = cluster.open.copy()
@@ -70,15 +78,18 @@ class _State:
         self.started = False
 
     def waits(self, mean: Floats, noise: Floats, queue: Floats, capacity: Floats) -> Floats:
-        """The longest wait within the alarm, for rows of gates."""
-        left = queue
-        worst = left / capacity
+        """How long rows will wait at most while the queue grows, within the alarm, for rows of gates.
+
+        A gate whose queue shrinks needs no relief, however long it is.
+        """
+        left, worst = queue, np.zeros(len(queue))
         risk = mean + self.rules.caution * np.sqrt(noise)
         for place, lead in enumerate(self.leads.tolist()):
             if lead > self.rules.alarm:
                 break
-            left = np.maximum(0.0, left + (risk[..., place] - capacity) * self.rules.period * self.widths[place])
-            worst = np.maximum(worst, left / capacity)
+            grown = np.maximum(0.0, left + (risk[..., place] - capacity) * self.rules.period * self.widths[place])
+            worst = np.where(grown > left, np.maximum(worst, grown / capacity), worst)
+            left = grown
         return worst
 
     def relieve(self) -> None:
@@ -120,7 +131,7 @@ class _State:
         for at in rank[:_TRIED].tolist():
             stream = int(streams[at])
             target, cost = self._target(stream, gate)
-            key = (float(now[at] > 0.005) + cost, float(ever[at] > 0.02), float(now[at]), self.path[stream, 0])
+            key = (float(now[at] > 0.005) + cost, float(ever[at] > 0.02), float(now[at]) * (now[at] > 0.005), self.path[stream, 0] * (-1 if self.rules.large else 1))
             if best is None or key < best:
                 best, move = key, (stream, target)
         self._move(*move)
@@ -136,11 +147,11 @@ class _State:
         allowed[: len(self.barred)] &= ~self.barred
         if source >= 0:
             allowed[source] = False
-        ever = np.where(allowed, free.min(axis=1), -np.inf)
+        ever = np.where(allowed, free[:, self.leads <= self.rules.fits_for].min(axis=1), -np.inf)
         found = np.flatnonzero(ever >= 0)
         if len(found):
             return int(found[np.argmin(ever[found])]), 0.0
-        soon = free[:, self.leads <= 4].min(axis=1) if (self.leads <= 4).any() else free[:, 0]
+        soon = free[:, self.leads <= self.rules.near].min(axis=1)
         soon = np.where(allowed, soon, -np.inf)
         found = np.flatnonzero(soon >= 0)
         if len(found):
@@ -195,9 +206,9 @@ class _State:
             can = self.open & (fixed == 0) & (held * self.rules.price <= horizon) & (held <= self.most)
             if np.count_nonzero(self.open) < 2 or not can.any():
                 return
-            peak = np.where(can, self.mean.max(axis=1), np.inf)
-            gate = int(np.argmin(peak))
-            if not self._empty(gate):
+            peak = self.mean.max(axis=1)
+            order = np.lexsort((peak, held)) if self.rules.fewest else np.argsort(peak, kind="stable")
+            if not any(self._empty(gate) for gate in order[can[order]][: self.rules.tries].tolist()):
                 return
             tried += 1
 
