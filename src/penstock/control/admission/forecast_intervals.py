@@ -1,71 +1,84 @@
 """Penstock's own strategy: forecasts with intervals over many periods, and a price for each move.
 
-It differs from DRF-M in four ways. A gate is relieved when its queue is *going to* pass the latency bound, not
-when its load once exceeds its capacity. The stream that leaves is the one after which the gate stays within its
-capacity, and which fits into another gate, for as long as forecasts reach; so that streams whose peaks fall
-apart come to share a gate. What may go wrong is counted by the spread of a gate's load, which grows with the
-root of the number of its streams, instead of a margin for each. And a gate is emptied when the periods that are
-saved are worth the moves.
+It differs from DRF-M in four ways:
 
-All streams have one gate afterwards. Streams leave gates whose queue is going to pass the bound, and gates that
-are emptied. It costs O(streams · leads) and, for each stream that leaves, O(gates · leads).
+- A gate is relieved when its queue is *going to* pass the latency bound, by the upper end of an interval of its
+  load, and not when its load once exceeds its capacity. The interval is that of the gate: its width grows with
+  the root of the number of streams, where a margin for each stream would grow with the number.
+- The stream that leaves is one after which the gate stays within its capacity, and which fits into another gate,
+  for as long as forecasts reach. So streams whose peaks fall apart come to share a gate.
+- What fits is counted over many periods, so that a stream is not sent to where it cannot stay.
+- A gate is emptied if its streams fit elsewhere for long enough that the periods saved are worth the moves.
+
+Every stream has one gate afterwards. Streams leave gates whose queue is going to pass the bound, and gates that
+are emptied; neither gets a stream in the same period. It costs O(streams · leads), and O(gates · leads) for
+each of the few streams that are tried when one leaves.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.control.admission.cluster import NOWHERE, Bools, Cluster, Floats, Ints, Outlook, Placement
+from penstock.control.admission.cluster import NOWHERE, Cluster, Floats, Ints, Outlook, Placement
+from penstock.errors import BadAdmission
 
 __all__ = ["ForecastIntervals"]
 
-# Of an overloaded gate so many streams are tried in every place.
-_TRIED = 12
+# Of an overloaded gate so many streams are tried in every place, and so many gates are tried to be emptied.
+_TRIED, _EMPTIED = 12, 3
+# Above its capacity by less than this, at once and over the whole reach, a gate counts as relieved.
+_SOON, _EVER = 0.005, 0.02
+# The periods for which a stream must fit if it fits nowhere for longer.
+_NEAR = 2
 
 
 @dataclass(frozen=True)
 class ForecastIntervals:
     """The strategy "penstock".
 
-    `period` and `bound` are seconds; a gate is relieved if rows will wait longer than `bound` within `alarm`
-    periods. `caution` is how many standard errors of a gate's load count as certain. A redirection costs as
-    much as a gate for `price` periods.
+    `period` is the seconds of a period. A gate is relieved if rows will wait longer than `bound` seconds
+    within `alarm` periods, counting `caution` standard errors of its load as certain. Streams fit for
+    `reach` periods if the mean load stays below the part `fill` of the capacity: slightly above 1, since what is
+    above it for a while waits, within the bound. A redirection costs as much as a gate for `price` periods.
     """
 
     period: float = 10.0
-    bound: float = 4.0
+    bound: float = 4.8
     alarm: int = 2
-    caution: float = 0.5
-    price: float = 2.0
-    fill: float = 1.0
-    empty_fill: float = 0.97
-    reach: int = 8
-    near: int = 2
-    fits_for: int = 8
-    large: bool = False
-    fewest: bool = False
-    tries: int = 1
+    caution: float = 0.0
+    fill: float = 1.04
+    reach: int = 16
+    price: float = 3.0
 
-    name = "penstock"
+    def __post_init__(self) -> None:
+        if min(self.period, self.bound, self.fill) <= 0 or min(self.alarm, self.reach) < 1:
+            raise BadAdmission(f"{self}; give times and a part above 0, and at least 1 period of alarm and reach")
+        if self.caution < 0 or self.price < 0:
+            raise BadAdmission(f"caution={self.caution}, price={self.price}; give numbers from 0")
+
+    @property
+    def name(self) -> str:
+        """The name by which it is chosen."""
+        return "penstock"
 
     def plan(self, cluster: Cluster, outlook: Outlook, most: int) -> Placement:
         """Where every stream is to be."""
-        state = _State(self, cluster, outlook, most)
-        state.relieve()
-        state.admit()
-        state.empty()
-        return Placement(state.home, len(state.capacity), outlook.path[:, 0], state.why, np.array(state.drained, np.int64))
+        making = _Making(self, cluster, outlook, most)
+        making.relieve()
+        making.admit()
+        making.empty()
+        drained = np.array(making.drained, np.int64)
+        return Placement(making.home, len(making.capacity), outlook.path[:, 0], making.why, drained)
 
 
-class _State:
+class _Making:
     """A placement in the making: the mean and the variance of every gate's load at every lead."""
 
     def __init__(self, rules: ForecastIntervals, cluster: Cluster, outlook: Outlook, most: int) -> None:
         self.rules, self.cluster, self.most = rules, cluster, most
-        self.path, self.variance = outlook.path, outlook.spread**2
-        kept = outlook.leads <= rules.reach
-        self.path, self.variance = self.path[:, kept], self.variance[:, kept]
-        self.leads = outlook.leads[kept]
+        reached = outlook.leads <= max(rules.reach, int(outlook.leads[0]))
+        self.leads = outlook.leads[reached]
+        self.path, self.variance = outlook.path[:, reached], outlook.spread[:, reached] ** 2
         self.widths = np.diff(self.leads, prepend=0).astype(np.float64)
         self.home = cluster.home.copy()
         self.capacity = cluster.capacity.copy()
@@ -73,102 +86,117 @@ class _State:
         self.queue = cluster.waiting * cluster.capacity
         gates = len(self.capacity)
         self.mean, self.noise = (_summed(self.home, each, gates) for each in (self.path, self.variance))
+        self.barred = np.zeros(gates, np.bool_)
         self.why: dict[int, str] = {}
         self.drained: list[int] = []
-        self.started = False
 
-    def waits(self, mean: Floats, noise: Floats, queue: Floats, capacity: Floats) -> Floats:
-        """How long rows will wait at most while the queue grows, within the alarm, for rows of gates.
+    def relieve(self) -> None:
+        """Streams leave the gates whose queue is going to pass the bound, the worst gate first."""
+        worst = self._waits(slice(None))
+        self.barred = worst > self.rules.bound
+        late = np.flatnonzero(self.barred)
+        for gate in late[np.argsort(-worst[late], kind="stable")].tolist():
+            while self.most > 0 and self._waits(slice(gate, gate + 1))[0] > self.rules.bound:
+                if not self._relieve(gate):
+                    break
+
+    def admit(self) -> None:
+        """New streams, those with the highest peak first."""
+        new = np.flatnonzero(self.home == NOWHERE)
+        peak = self.path[new].max(axis=1) if len(new) else np.empty(0)
+        for stream in new[np.lexsort((new, -peak))].tolist():
+            self._move(stream, self._target(stream, NOWHERE)[0])
+
+    def empty(self) -> None:
+        """Gates whose streams fit elsewhere for long enough to be worth the moves, those of fewest first.
+
+        None is emptied in a period in which one is started.
+        """
+        gates = len(self.cluster.capacity)
+        if len(self.capacity) > gates:
+            return
+        for _ in range(_EMPTIED):
+            held = np.bincount(self.home, minlength=gates)
+            fixed = np.bincount(self.home[~self.cluster.movable], minlength=gates)
+            worth = held * self.rules.price <= self.leads[-1]
+            can = self.open & ~self.barred & (fixed == 0) & worth & (held <= self.most)
+            if np.count_nonzero(self.open) < 2:
+                return
+            order = np.lexsort((self.mean.max(axis=1), held))
+            if not any(self._empty(gate) for gate in order[can[order]][:_EMPTIED].tolist()):
+                return
+
+    def _waits(self, gates: slice) -> Floats:
+        """How long rows will wait while the queue grows, within the alarm.
 
         A gate whose queue shrinks needs no relief, however long it is.
         """
-        left, worst = queue, np.zeros(len(queue))
-        risk = mean + self.rules.caution * np.sqrt(noise)
-        for place, lead in enumerate(self.leads.tolist()):
-            if lead > self.rules.alarm:
-                break
-            grown = np.maximum(0.0, left + (risk[..., place] - capacity) * self.rules.period * self.widths[place])
+        capacity, left = self.capacity[gates], self.queue[gates]
+        risk = self.mean[gates] + self.rules.caution * np.sqrt(self.noise[gates])
+        worst = np.zeros(len(left))
+        for place in np.flatnonzero(self.leads <= self.rules.alarm).tolist():
+            grown = np.maximum(0.0, left + (risk[:, place] - capacity) * self.rules.period * self.widths[place])
             worst = np.where(grown > left, np.maximum(worst, grown / capacity), worst)
             left = grown
         return worst
 
-    def relieve(self) -> None:
-        """Streams leave the gates whose queue is going to pass the bound, the worst gate first."""
-        worst = self.waits(self.mean, self.noise, self.queue, self.capacity)
-        load_now = self.mean[:, 0] if len(self.mean) else np.empty(0)
-        over = (worst > self.rules.bound) & (self.mean[:, 0] > 0)
-        self.barred = over.copy()
-        del load_now
-        for gate in np.flatnonzero(over)[np.argsort(-worst[over], kind="stable")].tolist():
-            while self.most > 0 and self._late(gate):
-                if not self._relieve(gate):
-                    break
-
-    def _late(self, gate: int) -> bool:
-        one = slice(gate, gate + 1)
-        worst = self.waits(self.mean[one], self.noise[one], self.queue[one], self.capacity[one])
-        return bool(worst[0] > self.rules.bound)
-
     def _relieve(self, gate: int) -> bool:
-        streams = np.flatnonzero((self.home == gate))
+        """One stream leaves, if there is one that may and another one stays."""
+        streams = np.flatnonzero(self.home == gate)
         if len(streams) < 2:
             return False
         streams = streams[self.cluster.movable[streams] & (self.path[streams, 0] > 0)]
         if not len(streams):
             return False
-        # What the gate is left with, at the worst lead, after each of them.
         rest = self.mean[gate] - self.path[streams]
-        risk = rest + self.rules.caution * np.sqrt(np.maximum(self.noise[gate] - self.variance[streams], 0))
-        excess = (risk - self.capacity[gate]) / self.capacity[gate]
+        noise = np.maximum(self.noise[gate] - self.variance[streams], 0)
+        above = (rest + self.rules.caution * np.sqrt(noise)) / self.capacity[gate] - 1
         soon = self.leads <= max(self.rules.alarm, int(self.leads[0]))
-        now, ever = np.maximum(excess[:, soon].max(axis=1), 0), np.maximum(excess.max(axis=1), 0)
-        # Those that solve it come first, for long before for now, small before large.
-        rank = np.lexsort((streams, self.path[streams, 0], ever > 0.02, now > 0.005))
-        if now[rank[0]] > 0.005:
-            rank = np.lexsort((streams, now))
-        best: tuple[float, ...] | None = None
-        move = (0, 0)
-        for at in rank[:_TRIED].tolist():
-            stream = int(streams[at])
-            target, cost = self._target(stream, gate)
-            key = (float(now[at] > 0.005) + cost, float(ever[at] > 0.02), float(now[at]) * (now[at] > 0.005), self.path[stream, 0] * (-1 if self.rules.large else 1))
-            if best is None or key < best:
-                best, move = key, (stream, target)
-        self._move(*move)
+        now, ever = np.maximum(above[:, soon].max(axis=1), 0), above.max(axis=1)
+        unsolved, later = now > _SOON, ever > _EVER
+        work = self.path[streams, 0]
+        # Those that solve it come first, for long before for now, and small ones before large ones.
+        rank = np.lexsort((streams, work, later, np.where(unsolved, now, 0)))[:_TRIED]
+        keys = []
+        for at in rank.tolist():
+            target, flaw = self._target(int(streams[at]), gate)
+            excess = float(now[at]) if unsolved[at] else 0.0
+            key = (int(unsolved[at]) + flaw, bool(later[at]), excess, float(work[at]), int(streams[at]))
+            keys.append((key, target))
+        (*_, stream), target = min(keys)
+        self._move(stream, target)
         self.why[gate] = "overloaded"
         return True
 
-    def _target(self, stream: int, source: int) -> tuple[int, float]:
-        """The gate for a stream and what is wrong with it: 0 fits for long, 1 for now, 2 must be started."""
-        if not len(self.capacity):
-            return NOWHERE, 2.0
-        free = self._free(stream)
+    def _target(self, stream: int, source: int) -> tuple[int, int]:
+        """The gate for a stream, and its flaw: 0 fits for long, 1 fits for now, 2 must be started."""
+        gates = len(self.capacity)
         allowed = self.open.copy()
         allowed[: len(self.barred)] &= ~self.barred
-        if source >= 0:
+        if source != NOWHERE:
             allowed[source] = False
-        ever = np.where(allowed, free[:, self.leads <= self.rules.fits_for].min(axis=1), -np.inf)
-        found = np.flatnonzero(ever >= 0)
+        free = self._free(stream)
+        ever = free.min(axis=1) if gates else np.empty(0)
+        found = np.flatnonzero(allowed & (ever >= 0))
         if len(found):
-            return int(found[np.argmin(ever[found])]), 0.0
-        soon = free[:, self.leads <= self.rules.near].min(axis=1)
-        soon = np.where(allowed, soon, -np.inf)
-        found = np.flatnonzero(soon >= 0)
+            return int(found[np.argmin(ever[found])]), 0
+        near = free[:, self.leads <= max(_NEAR, int(self.leads[0]))].min(axis=1) if gates else np.empty(0)
+        found = np.flatnonzero(allowed & (near >= 0))
         if len(found):
-            return int(found[np.argmax(ever[found])]), 1.0
-        return NOWHERE, 2.0
+            return int(found[np.argmax(ever[found])]), 1
+        return NOWHERE, 2
 
     def _free(self, stream: int) -> Floats:
-        """The space that every gate would have left at every lead, with this stream."""
-        risk = self.mean + self.path[stream] + self.rules.caution * np.sqrt(self.noise + self.variance[stream])
-        free: Floats = self.rules.fill * self.capacity[:, None] - risk - (self.queue / self.rules.period)[:, None] * 0.5
+        """The space that every gate would have left at every lead; half of a queue is to be gone in a period."""
+        taken = self.mean + self.path[stream] + (self.queue / self.rules.period / 2)[:, None]
+        free: Floats = self.rules.fill * self.capacity[:, None] - taken
         return free
 
     def _move(self, stream: int, target: int) -> None:
         if target == NOWHERE:
             target = self._start()
         source = int(self.home[stream])
-        if source >= 0:
+        if source != NOWHERE:
             self.mean[source] -= self.path[stream]
             self.noise[source] = np.maximum(self.noise[source] - self.variance[stream], 0)
             self.most -= 1
@@ -177,63 +205,36 @@ class _State:
         self.home[stream] = target
 
     def _start(self) -> int:
-        leads = len(self.leads)
+        row = np.zeros((1, len(self.leads)))
         self.capacity = np.append(self.capacity, self.cluster.new_capacity)
         self.open = np.append(self.open, True)
         self.queue = np.append(self.queue, 0.0)
-        self.mean = np.vstack([self.mean, np.zeros((1, leads))])
-        self.noise = np.vstack([self.noise, np.zeros((1, leads))])
-        self.started = True
+        self.mean, self.noise = np.vstack([self.mean, row]), np.vstack([self.noise, row])
         return len(self.capacity) - 1
 
-    def admit(self) -> None:
-        """New streams, those with the highest peak first."""
-        new = np.flatnonzero(self.home == NOWHERE)
-        peak = self.path[new].max(axis=1)
-        for stream in new[np.lexsort((new, -peak))].tolist():
-            self._move(stream, self._target(stream, NOWHERE)[0])
-
-    def empty(self) -> None:
-        """Gates whose streams fit elsewhere for long enough to be worth the moves."""
-        gates = len(self.cluster.capacity)
-        if self.started or gates < 2:
-            return
-        tried = 0
-        horizon = float(self.leads[-1])
-        while tried < 3:
-            held = np.bincount(self.home, minlength=len(self.capacity))
-            fixed = np.bincount(self.home[~self.cluster.movable], minlength=len(self.capacity))
-            can = self.open & (fixed == 0) & (held * self.rules.price <= horizon) & (held <= self.most)
-            if np.count_nonzero(self.open) < 2 or not can.any():
-                return
-            peak = self.mean.max(axis=1)
-            order = np.lexsort((peak, held)) if self.rules.fewest else np.argsort(peak, kind="stable")
-            if not any(self._empty(gate) for gate in order[can[order]][: self.rules.tries].tolist()):
-                return
-            tried += 1
-
     def _empty(self, gate: int) -> bool:
-        kept = (self.home.copy(), self.mean.copy(), self.noise.copy(), self.most)
-        self.open[gate] = False
+        """All streams of a gate move, or none does."""
         streams = np.flatnonzero(self.home == gate)
+        self.open[gate] = False
+        moved: list[int] = []
         for stream in streams[np.lexsort((streams, -self.path[streams].max(axis=1)))].tolist():
-            free = self._free(stream) - (1 - self.rules.empty_fill) * self.capacity[:, None]
-            ever = np.where(self.open, free.min(axis=1), -np.inf)
-            found = np.flatnonzero(ever >= 0)
+            ever = self._free(stream).min(axis=1)
+            found = np.flatnonzero(self.open & ~self.barred & (ever >= 0))
             if not len(found):
-                self.home, self.mean, self.noise, self.most = kept
+                for each in moved:
+                    self._move(each, gate)
+                self.most += 2 * len(moved)
                 self.open[gate] = True
                 return False
             self._move(stream, int(found[np.argmin(ever[found])]))
+            moved.append(stream)
         self.drained.append(gate)
-        self.why[gate] = "emptied"
+        if moved:
+            self.why[gate] = "emptied"
         return True
 
 
 def _summed(home: Ints, values: Floats, gates: int) -> Floats:
     placed = home >= 0
     columns = [np.bincount(home[placed], weights=each[placed], minlength=gates) for each in values.T]
-    return np.stack(columns, axis=1).astype(np.float64) if columns else np.zeros((gates, 0))
-
-
-_Unused = Bools
+    return np.stack(columns, axis=1).astype(np.float64)
