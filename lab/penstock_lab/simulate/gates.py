@@ -4,8 +4,8 @@ The policy is the object that the live system runs. One period is a few operatio
 100,000 streams on 1,000 gates takes minutes. The model:
 
 - A gate works off `capacity` a second; what is above it waits, and rows wait queue / capacity seconds.
-- A redirected stream is suspended for `redirect` seconds, and for `start` seconds more if its new gate must be
-  started first. Its client buffers the rows of that time, and its share of the old gate's queue, which
+- A redirected stream is suspended for `redirect` seconds, and for `start` seconds more if its new gate must
+  be started first. Its client buffers the rows of that time, and its share of the old gate's queue, which
   is not acknowledged, goes with it.
 - A gate fails with the probability `failure` a period. Its streams are without a gate until the policy admits
   them again; it measures nothing in that period.
@@ -38,13 +38,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class GateCosts:
-    """Capacity of a gate in work a second; seconds of a period, a redirection and a start; failures."""
+    """Capacity of a gate in work a second; seconds of a period, a redirection and a start; failures.
+
+    A row that waits longer than `bound` seconds waits too long.
+    """
 
     capacity: float = 1000.0
     period: float = 10.0
     redirect: float = 0.5
     start: float = 3.0
     failure: float = 0.0
+    bound: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -96,16 +100,15 @@ def simulate_gates(
     rng: np.random.Generator,
     *,
     declared: Mapping[str, Floats] | None = None,
-    bound: float = 5.0,
 ) -> GateCourse:
-    """Runs the policy over the rates of each period; `bound` is the wait that counts as too long."""
+    """Runs the policy over the rates of each period."""
     measured: list[tuple[float, ...]] = []
     streams: tuple[str, ...] = ()
     cluster = _Gates([], np.empty(0, np.int64), np.empty(0))
     moves = (0, 0, 0.0, 0.0)
     at = 0.0
     for rate in rows:
-        if not len(streams):
+        if not streams:
             streams = tuple(f"s{number:07d}" for number in range(len(rate)))
             cluster.home = np.full(len(rate), NOWHERE, np.int64)
             numbers = {stream: number for number, stream in enumerate(streams)}
@@ -123,7 +126,7 @@ def simulate_gates(
                 int(np.count_nonzero(held)),
                 lower_bound(rate, costs.capacity),
                 float(load @ waiting) / total,
-                float(load[waiting > bound].sum()) / total,
+                float(load[waiting > costs.bound].sum()) / total,
             )
         )
         failed = rng.random(gates) < costs.failure if costs.failure else np.zeros(gates, np.bool_)

@@ -1,8 +1,8 @@
 """The six workloads of [000] §6.1.1: rates of many streams, period by period, with what is declared of them.
 
-The paper gives 80 streams and the shapes; rates and lengths are ours. A low rate is 50 to 150 rows/s and a high
-one 200 to 350 rows/s, so that gates of 1,000 rows/s hold three to twenty streams, and 8 to 22 gates hold all.
-A swing from low to high and back takes 20 to 60 periods of the controller.
+The paper gives 80 streams and the shapes; rates and lengths are ours. A low rate is 50 to 150 rows/s and a
+high one 200 to 350 rows/s, so that gates of 1,000 rows/s hold three to twenty streams, and 8 to 22 gates hold
+all. A swing from low to high and back takes 20 to 60 periods of the controller.
 """
 
 from collections.abc import Callable, Mapping

@@ -60,7 +60,10 @@ def test_large_cases_are_refused():
 
 @given(st.lists(st.integers(1, 90), max_size=30), st.lists(st.integers(0, 100), max_size=6))
 def test_fits_take_the_bin_that_they_promise(items, free):
-    for pack, key in ((best_fit, lambda space, number: (space, number)), (first_fit, lambda _space, number: number)):
+    for pack, key in (
+        (best_fit, lambda space, number: (space, number)),
+        (first_fit, lambda _space, number: number),
+    ):
         chosen, count = pack([float(each) for each in items], [float(each) for each in free], 100.0)
         space = dict(enumerate(map(float, free)))
         for item, number in zip(items, chosen, strict=True):

@@ -9,7 +9,9 @@ from penstock.errors import BadAdmission
 @pytest.mark.parametrize("true", [(2e-4, 3e-9, 1e-7), (1e-4, 0.0, 2e-7), (0.0, 1e-9, 0.0)])
 def test_costs_are_found_from_busy_gates(true, seed):
     rng = np.random.default_rng(seed)
-    counts = np.column_stack([rng.uniform(10, 500, 200), rng.uniform(1e5, 1e7, 200), rng.uniform(1e3, 1e5, 200)])
+    counts = np.column_stack(
+        [rng.uniform(10, 500, 200), rng.uniform(1e5, 1e7, 200), rng.uniform(1e3, 1e5, 200)]
+    )
     busy = counts @ true * rng.normal(1, 0.01, 200)
     found = fit_price(busy, *counts.T)
     assert found.of(*counts.T) == pytest.approx(counts @ true, rel=0.05, abs=0.01 * busy.max())

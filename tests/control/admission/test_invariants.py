@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from control.admission.clusters import CAPACITY, clusters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.admission import STRATEGIES, ForecastIntervals, Packing, assign
+from control.admission.clusters import CAPACITY, clusters
+from penstock.control.admission import STRATEGIES, ForecastIntervals, Packing, Rules, assign
 from penstock.control.admission.algorithm import overloaded
 from penstock.control.admission.cluster import loads
 from penstock.control.admission.first_fit import first_fit
@@ -17,15 +17,17 @@ ALL = [*STRATEGIES.values(), *(replace_pack(each, first_fit) for each in KEPT)]
 PLANNERS = [*(Packing(each) for each in ALL), ForecastIntervals()]
 BOUND, EPS = 5.0, 1e-6
 
+few = settings(max_examples=25, deadline=None)
 every = pytest.mark.parametrize("strategy", ALL, ids=lambda each: f"{each.name}-{each.pack.__name__}")
 every_planner = pytest.mark.parametrize("planner", PLANNERS, ids=lambda each: each.name)
 
 
 def placed(strategy, cluster, outlook, most=1000):
-    return assign(strategy, cluster, outlook, bound=BOUND, accept=0.95, most=most)
+    return assign(strategy, cluster, outlook, Rules(BOUND, 0.95, most))
 
 
 @every_planner
+@few
 @given(given_=clusters())
 def test_every_stream_has_exactly_one_gate(planner, given_):
     cluster, outlook = given_
@@ -36,6 +38,7 @@ def test_every_stream_has_exactly_one_gate(planner, given_):
 
 
 @every
+@few
 @given(given_=clusters())
 def test_no_gate_is_above_its_capacity_unless_by_one_stream_or_those_that_stay(strategy, given_):
     cluster, outlook = given_
@@ -52,6 +55,7 @@ def test_no_gate_is_above_its_capacity_unless_by_one_stream_or_those_that_stay(s
 
 
 @pytest.mark.parametrize("strategy", KEPT, ids=lambda each: each.name)
+@few
 @given(given_=clusters())
 def test_streams_of_gates_that_are_not_overloaded_stay(strategy, given_):
     cluster, outlook = given_
@@ -62,6 +66,7 @@ def test_streams_of_gates_that_are_not_overloaded_stay(strategy, given_):
 
 
 @pytest.mark.parametrize("strategy", KEPT, ids=lambda each: each.name)
+@few
 @given(given_=clusters())
 def test_overloaded_and_closed_gates_are_no_bins(strategy, given_):
     cluster, outlook = given_
@@ -74,6 +79,7 @@ def test_overloaded_and_closed_gates_are_no_bins(strategy, given_):
 
 
 @every_planner
+@few
 @given(given_=clusters())
 def test_streams_that_may_not_move_stay(planner, given_):
     cluster, outlook = given_
@@ -83,6 +89,7 @@ def test_streams_that_may_not_move_stay(planner, given_):
 
 
 @every_planner
+@few
 @given(given_=clusters(), most=st.integers(0, 5))
 def test_no_more_moves_than_allowed(planner, given_, most):
     cluster, outlook = given_
@@ -91,7 +98,7 @@ def test_no_more_moves_than_allowed(planner, given_, most):
 
 
 @every_planner
-@settings(max_examples=30)
+@few
 @given(given_=clusters())
 def test_the_same_question_has_the_same_answer(planner, given_):
     cluster, outlook = given_
@@ -102,6 +109,7 @@ def test_the_same_question_has_the_same_answer(planner, given_):
 
 
 @every_planner
+@few
 @given(given_=clusters())
 def test_a_drained_gate_holds_nothing(planner, given_):
     cluster, outlook = given_
@@ -109,6 +117,7 @@ def test_a_drained_gate_holds_nothing(planner, given_):
     assert not np.isin(found.home, found.drained).any()
 
 
+@few
 @given(given_=clusters())
 def test_our_strategy_fills_no_closed_gate_and_none_that_it_relieves(given_):
     cluster, outlook = given_

@@ -19,7 +19,11 @@ from penstock.control.admission import (
 from penstock.errors import BadAdmission
 
 STREAMS = tuple(f"s{number:02d}" for number in range(12))
-DECLARED = {"min_rate": np.full(12, 10.0), "max_rate": np.full(12, 400.0), "transition": np.array([0.0] * 6 + [np.nan] * 6)}
+DECLARED = {
+    "min_rate": np.full(12, 10.0),
+    "max_rate": np.full(12, 400.0),
+    "transition": np.array([0.0] * 6 + [np.nan] * 6),
+}
 PLANNERS = [*(Packing(each) for each in STRATEGIES.values()), ForecastIntervals()]
 every = pytest.mark.parametrize("planner", PLANNERS, ids=lambda each: each.name)
 
@@ -131,7 +135,11 @@ def test_a_gate_that_is_away_is_missing_data_and_not_a_rate_of_zero():
         policy.observe(cluster.seen(period, steady))
         cluster.carry_out(policy.decide(10.0 * period))
     away = cluster.seen(6, steady)
-    policy.observe(Seen(60.0, STREAMS, away.gates, away.home, np.full(12, np.nan), away.capacity, away.waiting, away.open))
+    policy.observe(
+        Seen(
+            60.0, STREAMS, away.gates, away.home, np.full(12, np.nan), away.capacity, away.waiting, away.open
+        )
+    )
     assert policy.expectations.outlook().next == pytest.approx(steady)
     assert not policy.decide(60.0)
 

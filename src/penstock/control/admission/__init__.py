@@ -1,6 +1,6 @@
 """Which stream enters through which gate: forecasts and metadata decide, over bin packing ([000] §2)."""
 
-from penstock.control.admission.algorithm import Strategy, assign
+from penstock.control.admission.algorithm import Rules, Strategy, assign
 from penstock.control.admission.best_fit import best_fit
 from penstock.control.admission.bounds import fewest_bins, lower_bound
 from penstock.control.admission.capacity import Price, fit_price
@@ -39,6 +39,7 @@ __all__ = [
     "Planner",
     "Price",
     "Redirect",
+    "Rules",
     "Seen",
     "StartGate",
     "Strategy",

@@ -13,9 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.control.admission.best_fit import best_fit
-from penstock.control.admission.cluster import NOWHERE, Bools, Cluster, Floats, Ints, Outlook, Placement, fits, loads
+from penstock.control.admission.cluster import (
+    NOWHERE,
+    Bools,
+    Cluster,
+    Floats,
+    Ints,
+    Outlook,
+    Placement,
+    fits,
+    loads,
+)
 
-__all__ = ["Pack", "Strategy", "assign", "overloaded", "pick"]
+__all__ = ["Pack", "Rules", "Strategy", "assign", "overloaded", "pick"]
 
 Pack = Callable[[Sequence[float] | Floats, Sequence[float] | Floats, float], tuple[list[int], int]]
 """Puts sizes, in their order, into bins with this free space, or into new ones with that; see `best_fit`."""
@@ -37,24 +47,36 @@ class Strategy:
     afresh: bool = False
 
 
-def assign(
-    strategy: Strategy, cluster: Cluster, outlook: Outlook, *, bound: float, accept: float, most: int
-) -> Placement:
-    """Where every stream is to be in the coming period.
+@dataclass(frozen=True)
+class Rules:
+    """What holds for every strategy.
 
     A gate is overloaded if rows wait longer than `bound` seconds or its load exceeds its capacity, and is a
     bin while its load is below the part `accept` of it. At most `most` streams are redirected.
     """
+
+    bound: float = 5.0
+    accept: float = 0.95
+    most: int = 100_000
+
+
+def assign(strategy: Strategy, cluster: Cluster, outlook: Outlook, rules: Rules) -> Placement:
+    """Where every stream is to be in the coming period."""
     size, order = strategy.charged(outlook), strategy.order(outlook)
     if strategy.afresh:
-        return _afresh(strategy, cluster, size, order, most)
+        return _afresh(strategy, cluster, size, order, rules.most)
     load = loads(cluster.home, size, len(cluster.capacity))
-    over = overloaded(cluster, load, bound)
-    leaving = pick(cluster, strategy.urgency(outlook), size, load, over, most)
+    over = overloaded(cluster, load, rules.bound)
+    leaving = pick(cluster, strategy.urgency(outlook), size, over, rules.most)
     home = cluster.home.copy()
     home[leaving] = NOWHERE
-    bins = np.flatnonzero(cluster.open & ~over & (load < accept * cluster.capacity))
-    home, gates = _pack(strategy.pack, cluster, home, size, order, bins, load)
+    bins = np.flatnonzero(cluster.open & ~over & (load < rules.accept * cluster.capacity))
+    free = (cluster.capacity - load)[bins]
+    items = np.flatnonzero(home == NOWHERE)
+    items = items[np.lexsort((items, -size[items], -order[items]))]
+    chosen, count = strategy.pack(size[items].tolist(), free.tolist(), cluster.new_capacity)
+    gates = len(cluster.capacity) + count - len(bins)
+    home[items] = np.concatenate([bins, np.arange(len(cluster.capacity), gates)])[chosen]
     why = {int(gate): "overloaded" for gate in np.unique(cluster.home[leaving])}
     return Placement(home, gates, size, why, np.empty(0, np.int64))
 
@@ -69,12 +91,13 @@ def overloaded(cluster: Cluster, load: Floats, bound: float) -> Bools:
     return over
 
 
-def pick(cluster: Cluster, urgency: Floats, size: Floats, load: Floats, over: Bools, most: int) -> Ints:
+def pick(cluster: Cluster, urgency: Floats, size: Floats, over: Bools, most: int) -> Ints:
     """The streams that leave: of every overloaded gate the most urgent, until the rest fits.
 
     The last stream stays: alone it would be as slow elsewhere. If that is more than `most`, gates with the
     largest excess come first.
     """
+    load = loads(cluster.home, size, len(cluster.capacity))
     placed = np.flatnonzero(cluster.home >= 0)
     candidates = placed[over[cluster.home[placed]] & cluster.movable[placed]]
     gates = cluster.home[candidates]
@@ -102,19 +125,6 @@ def _running(groups: Ints, values: Floats) -> tuple[Floats, Ints]:
     sums = np.concatenate([[0.0], np.cumsum(values)])[:-1]
     before = sums - np.repeat(sums[starts], lengths)
     return before, np.arange(len(groups)) - np.repeat(starts, lengths)
-
-
-def _pack(
-    pack: Pack, cluster: Cluster, home: Ints, size: Floats, order: Floats, bins: Ints, load: Floats
-) -> tuple[Ints, int]:
-    """Every stream without a gate gets one: a bin, or a gate that is started."""
-    items = np.flatnonzero(home == NOWHERE)
-    items = items[np.lexsort((items, -size[items], -order[items]))]
-    chosen, count = pack(size[items].tolist(), (cluster.capacity - load)[bins].tolist(), cluster.new_capacity)
-    gates = len(cluster.capacity)
-    numbers = np.concatenate([bins, np.arange(gates, gates + count - len(bins))])
-    home[items] = numbers[chosen]
-    return home, gates + count - len(bins)
 
 
 def _afresh(strategy: Strategy, cluster: Cluster, size: Floats, order: Floats, most: int) -> Placement:

@@ -3,14 +3,16 @@
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 
-from penstock.control.admission.cluster import Floats, Ints
+from penstock.control.admission.cluster import Floats
 
 __all__ = ["best_fit"]
 
 _ROUNDING = 1e-9
 
 
-def best_fit(sizes: Sequence[float] | Floats, free: Sequence[float] | Floats, new: float) -> tuple[list[int], int]:
+def best_fit(
+    sizes: Sequence[float] | Floats, free: Sequence[float] | Floats, new: float
+) -> tuple[list[int], int]:
     """The bin of every item in the given order, and the number of bins then; new bins have `new` space.
 
     Sorted falling, it is best fit decreasing, which needs at most 11/9 of the least number of bins and 1.

@@ -48,7 +48,9 @@ def fewest_bins(sizes: Floats, capacity: float) -> int:
     >>> fewest_bins(np.array([4.0, 4.0, 4.0, 6.0, 6.0, 6.0]), 10.0)
     3
     """
-    items = sorted((min(float(size), capacity) for size in sizes if size > capacity * _ROUNDING), reverse=True)
+    items = sorted(
+        (min(float(size), capacity) for size in sizes if size > capacity * _ROUNDING), reverse=True
+    )
     if len(items) > _MOST_ITEMS:
         raise BadAdmission(f"{len(items)} streams for the exact solver; give at most {_MOST_ITEMS}")
     best = best_fit(items, [], capacity)[1]

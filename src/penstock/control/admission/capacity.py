@@ -1,7 +1,7 @@
 """What a gate's work costs: seconds for each batch, byte and row, fitted to what gates measured.
 
-Rows per second alone do not describe a gate: the same gate takes many times more rows in large batches than in
-small ones. Work in seconds per second has one capacity, the part of a gate's time that it may be busy.
+Rows per second alone do not describe a gate: the same gate takes many times more rows in large batches than
+in small ones. Work in seconds per second has one capacity, the part of a gate's time that it may be busy.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,10 @@ def fit_price(busy: Floats, batches: Floats, bytes_: Floats, rows: Floats) -> Pr
     for chosen in (each for size in (1, 2, 3) for each in combinations(range(3), size)):
         columns = list(chosen)
         cost, *_ = np.linalg.lstsq(counts[:, columns] / scale[columns], busy, rcond=None)
-        error = float(((counts[:, columns] / scale[columns]) @ cost - busy) @ ((counts[:, columns] / scale[columns]) @ cost - busy))
+        error = float(
+            ((counts[:, columns] / scale[columns]) @ cost - busy)
+            @ ((counts[:, columns] / scale[columns]) @ cost - busy)
+        )
         # A further cost must explain more than rounding, or the same data fit in two ways.
         if cost.min() >= 0 and error < least * (1 - 1e-9) - 1e-24:
             best, least = np.zeros(3), error

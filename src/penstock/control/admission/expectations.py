@@ -1,8 +1,8 @@
 """What admission expects of every stream: Holt's forecast, metadata, and both over the whole horizon.
 
 Precedence ([000] §2.5): what a stream declares beats what is forecast, and a stream of which nothing is known
-counts as the mean of the others. Streams may come and go between two periods; those of a gate that is away have
-no value, and are forecast as if the gap told nothing.
+counts as the mean of the others. Streams may come and go between two periods; those of a gate that is away
+have no value, and are forecast as if the gap told nothing.
 """
 
 from base64 import b64decode, b64encode
@@ -27,7 +27,7 @@ _UNKNOWN = 1.0
 class Horizon:
     """`seconds` of a period; `later` periods ahead is the horizon of DRF; `leads` are those of intervals.
 
-    Forecasts beyond a few periods change slowly with the lead, so the leads grow: ten of them reach 32 periods.
+    Forecasts beyond a few periods change slowly with the lead, so leads grow: ten of them reach 32 periods.
     """
 
     seconds: float = 10.0
@@ -36,7 +36,9 @@ class Horizon:
 
     def __post_init__(self) -> None:
         if self.later < 2:
-            raise BadAdmission(f"later={self.later}; give at least 2 periods, as the rise from 1 to 1 is always 0")
+            raise BadAdmission(
+                f"later={self.later}; give at least 2 periods, as the rise from 1 to 1 is always 0"
+            )
         if not self.leads or self.leads[0] != 1 or list(self.leads) != sorted(set(self.leads)):
             raise BadAdmission(f"leads={self.leads}; give rising numbers of periods from 1")
 
@@ -68,7 +70,11 @@ class Expecting:
         self._rates.observe(values, self._period)
         self._period += 1
         known = ~np.isnan(seen.work)
-        before = self._last[self._order] if len(self._last) == self._rates.streams else np.full(len(seen.work), np.nan)
+        before = (
+            self._last[self._order]
+            if len(self._last) == self._rates.streams
+            else np.full(len(seen.work), np.nan)
+        )
         self._last = np.full(self._rates.streams, np.nan)
         self._last[self._order] = np.where(known, seen.work, before)
 
@@ -145,7 +151,9 @@ class Expecting:
         return spoken
 
     def _bursts(self) -> Bools:
-        bursts: Bools = ~np.isnan(self._characteristic("burst_peak")) & np.isnan(self._characteristic("transition"))
+        bursts: Bools = ~np.isnan(self._characteristic("burst_peak")) & np.isnan(
+            self._characteristic("transition")
+        )
         return bursts
 
     def _level(self, places: Ints) -> Floats:

@@ -1,4 +1,4 @@
-"""First fit: each item goes into the bin with the lowest number that has space for it, else into a new bin."""
+"""First fit: each item goes into the lowest-numbered bin that has space for it, else into a new bin."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,9 @@ __all__ = ["first_fit"]
 _ROUNDING = 1e-9
 
 
-def first_fit(sizes: Sequence[float] | Floats, free: Sequence[float] | Floats, new: float) -> tuple[list[int], int]:
+def first_fit(
+    sizes: Sequence[float] | Floats, free: Sequence[float] | Floats, new: float
+) -> tuple[list[int], int]:
     """The bin of every item in the given order, and the number of bins then; new bins have `new` space.
 
     Sorted falling, it is first fit decreasing, which needs at most 11/9 of the least number of bins and 1.

@@ -2,24 +2,24 @@
 
 It differs from DRF-M in four ways:
 
-- A gate is relieved when its queue is *going to* pass the latency bound, by the upper end of an interval of its
-  load, and not when its load once exceeds its capacity. The interval is that of the gate: its width grows with
-  the root of the number of streams, where a margin for each stream would grow with the number.
-- The stream that leaves is one after which the gate stays within its capacity, and which fits into another gate,
-  for as long as forecasts reach. So streams whose peaks fall apart come to share a gate.
+- A gate is relieved when its queue is *going to* pass the latency bound, by the upper end of an interval of
+  its load, and not when its load once exceeds its capacity. The interval is that of the gate: its width grows
+  with the root of the number of streams, where a margin for each stream would grow with the number.
+- The stream that leaves is one after which the gate stays within its capacity, and which fits into another
+  gate, for as long as forecasts reach. So streams whose peaks fall apart come to share a gate.
 - What fits is counted over many periods, so that a stream is not sent to where it cannot stay.
 - A gate is emptied if its streams fit elsewhere for long enough that the periods saved are worth the moves.
 
-Every stream has one gate afterwards. Streams leave gates whose queue is going to pass the bound, and gates that
-are emptied; neither gets a stream in the same period. It costs O(streams · leads), and O(gates · leads) for
-each of the few streams that are tried when one leaves.
+Every stream has one gate afterwards. Streams leave gates whose queue is going to pass the bound, and gates
+that are emptied; neither gets a stream in the same period. It costs O(streams · leads), and O(gates · leads)
+for each of the few streams that are tried when one leaves.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.control.admission.cluster import NOWHERE, Cluster, Floats, Ints, Outlook, Placement
+from penstock.control.admission.cluster import NOWHERE, Bools, Cluster, Floats, Ints, Outlook, Placement
 from penstock.errors import BadAdmission
 
 __all__ = ["ForecastIntervals"]
@@ -37,22 +37,25 @@ class ForecastIntervals:
     """The strategy "penstock".
 
     `period` is the seconds of a period. A gate is relieved if rows will wait longer than `bound` seconds
-    within `alarm` periods, counting `caution` standard errors of its load as certain. Streams fit for
-    `reach` periods if the mean load stays below the part `fill` of the capacity: slightly above 1, since what is
-    above it for a while waits, within the bound. A redirection costs as much as a gate for `price` periods.
+    within `alarm` periods, counting `caution` standard errors of its load as certain. A stream fits for
+    `reach` periods if rows then wait no longer than `lag` seconds, and the mean load is within the part
+    `fill` of the capacity. A redirection costs as much as a gate for `price` periods.
     """
 
     period: float = 10.0
     bound: float = 4.8
     alarm: int = 2
     caution: float = 0.0
-    fill: float = 1.04
+    lag: float = 1.5
+    fill: float = 0.98
     reach: int = 16
     price: float = 3.0
 
     def __post_init__(self) -> None:
         if min(self.period, self.bound, self.fill) <= 0 or min(self.alarm, self.reach) < 1:
-            raise BadAdmission(f"{self}; give times and a part above 0, and at least 1 period of alarm and reach")
+            raise BadAdmission(
+                f"{self}; give times and a part above 0, and at least 1 period of alarm and reach"
+            )
         if self.caution < 0 or self.price < 0:
             raise BadAdmission(f"caution={self.caution}, price={self.price}; give numbers from 0")
 
@@ -135,7 +138,9 @@ class _Making:
         risk = self.mean[gates] + self.rules.caution * np.sqrt(self.noise[gates])
         worst = np.zeros(len(left))
         for place in np.flatnonzero(self.leads <= self.rules.alarm).tolist():
-            grown = np.maximum(0.0, left + (risk[:, place] - capacity) * self.rules.period * self.widths[place])
+            grown = np.maximum(
+                0.0, left + (risk[:, place] - capacity) * self.rules.period * self.widths[place]
+            )
             worst = np.where(grown > left, np.maximum(worst, grown / capacity), worst)
             left = grown
         return worst
@@ -175,22 +180,33 @@ class _Making:
         allowed[: len(self.barred)] &= ~self.barred
         if source != NOWHERE:
             allowed[source] = False
-        free = self._free(stream)
-        ever = free.min(axis=1) if gates else np.empty(0)
-        found = np.flatnonzero(allowed & (ever >= 0))
+        if not gates:
+            return NOWHERE, 2
+        ever, near, free = self._fits(stream)
+        found = np.flatnonzero(allowed & ever)
         if len(found):
-            return int(found[np.argmin(ever[found])]), 0
-        near = free[:, self.leads <= max(_NEAR, int(self.leads[0]))].min(axis=1) if gates else np.empty(0)
-        found = np.flatnonzero(allowed & (near >= 0))
+            return int(found[np.argmin(free[found])]), 0
+        found = np.flatnonzero(allowed & near)
         if len(found):
-            return int(found[np.argmax(ever[found])]), 1
+            return int(found[np.argmax(free[found])]), 1
         return NOWHERE, 2
 
-    def _free(self, stream: int) -> Floats:
-        """The space that every gate would have left at every lead; half of a queue is to be gone in a period."""
-        taken = self.mean + self.path[stream] + (self.queue / self.rules.period / 2)[:, None]
-        free: Floats = self.rules.fill * self.capacity[:, None] - taken
-        return free
+    def _fits(self, stream: int) -> tuple[Bools, Bools, Floats]:
+        """Which gates could take a stream for the whole reach, which for now, and the least space left.
+
+        Load above the capacity for a while only waits; it fits if it waits no longer than `lag`, and if
+        the mean over the reach is within the part `fill` of the capacity.
+        """
+        load = self.mean + self.path[stream]
+        left, worst, near = self.queue, np.zeros(len(self.queue)), np.zeros(len(self.queue))
+        for place, width in enumerate(self.widths.tolist()):
+            left = np.maximum(0.0, left + (load[:, place] - self.capacity) * self.rules.period * width)
+            worst = np.maximum(worst, left / self.capacity)
+            if self.leads[place] <= _NEAR:
+                near = worst
+        within = load @ (self.widths / self.widths.sum()) <= self.rules.fill * self.capacity
+        free: Floats = self.capacity - load.max(axis=1)
+        return (worst <= self.rules.lag) & within, near <= self.rules.lag, free
 
     def _move(self, stream: int, target: int) -> None:
         if target == NOWHERE:
@@ -218,15 +234,15 @@ class _Making:
         self.open[gate] = False
         moved: list[int] = []
         for stream in streams[np.lexsort((streams, -self.path[streams].max(axis=1)))].tolist():
-            ever = self._free(stream).min(axis=1)
-            found = np.flatnonzero(self.open & ~self.barred & (ever >= 0))
+            ever, _, free = self._fits(stream)
+            found = np.flatnonzero(self.open & ~self.barred & ever)
             if not len(found):
                 for each in moved:
                     self._move(each, gate)
                 self.most += 2 * len(moved)
                 self.open[gate] = True
                 return False
-            self._move(stream, int(found[np.argmin(ever[found])]))
+            self._move(stream, int(found[np.argmin(free[found])]))
             moved.append(stream)
         self.drained.append(gate)
         if moved:

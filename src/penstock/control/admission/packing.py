@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from penstock.control.admission.algorithm import Strategy, assign
+from penstock.control.admission.algorithm import Rules, Strategy, assign
 from penstock.control.admission.cluster import Cluster, Outlook, Placement
 from penstock.control.admission.scale_in import scale_in
 
@@ -29,5 +29,5 @@ class Packing:
 
     def plan(self, cluster: Cluster, outlook: Outlook, most: int) -> Placement:
         """Where every stream is to be."""
-        placed = assign(self.strategy, cluster, outlook, bound=self.bound, accept=self.accept, most=most)
+        placed = assign(self.strategy, cluster, outlook, Rules(self.bound, self.accept, most))
         return placed if self.strategy.afresh else scale_in(cluster, placed, mark=self.mark, most=most)

@@ -10,7 +10,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from penstock.control.admission.cluster import NOWHERE, Bools, Cluster, Floats, Ints, Outlook, Placement, loads
+from penstock.control.admission.cluster import (
+    NOWHERE,
+    Bools,
+    Cluster,
+    Floats,
+    Ints,
+    Outlook,
+    Placement,
+    loads,
+)
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.limits import Limits
 from penstock.errors import BadAdmission
@@ -108,7 +117,7 @@ class Admission:
         self._seen = seen
 
     def decide(self, now: float) -> Sequence[Decision]:
-        """The decisions for the coming period: starts, then streams, then drains; none before a period is seen."""
+        """The decisions for the coming period: starts, streams, drains; none before a period is seen."""
         seen = self._seen
         if seen is None:
             return []
@@ -130,7 +139,7 @@ class Admission:
         return decisions
 
     def to_json(self) -> dict[str, Any]:
-        """Queues, the last moves and what the expectations know; a period that waits for `decide` is not in it."""
+        """Queues, last moves and what the expectations know, but not a period that waits for `decide`."""
         return {
             "planner": self.planner.name,
             "waiting": dict(self._waiting),
@@ -142,7 +151,8 @@ class Admission:
         """Goes on from a state of the same planner."""
         if value["planner"] != self.planner.name:
             raise BadAdmission(
-                f"a state of strategy {value['planner']!r}; this one is {self.planner.name!r}: start without state"
+                f"a state of strategy {value['planner']!r}; this one is "
+                f"{self.planner.name!r}: start without state"
             )
         self._waiting = {str(gate): float(each) for gate, each in value["waiting"].items()}
         self._moved = {str(stream): float(at) for stream, at in value["moved"].items()}
@@ -176,7 +186,11 @@ def _decisions(seen: Seen, cluster: Cluster, placed: Placement) -> "Sequence[Dec
     }
     changed = np.flatnonzero(placed.home != cluster.home)
     for stream, source, target, size in zip(
-        changed.tolist(), cluster.home[changed].tolist(), placed.home[changed].tolist(), placed.size[changed].tolist(), strict=True
+        changed.tolist(),
+        cluster.home[changed].tolist(),
+        placed.home[changed].tolist(),
+        placed.size[changed].tolist(),
+        strict=True,
     ):
         end = f"{size:.4g} expected of the stream; {names[target]} then has {filled[target]}"
         if source == NOWHERE:
@@ -185,7 +199,9 @@ def _decisions(seen: Seen, cluster: Cluster, placed: Placement) -> "Sequence[Dec
             why = because.get(source, f"{names[source]} gives up a stream")
             found.append(Redirect(seen.streams[stream], names[source], names[target], f"{why}; {end}"))
     found += [
-        DrainGate(names[gate], f"its streams fit elsewhere; it had {load[gate]:.4g} of {cluster.capacity[gate]:.4g}")
+        DrainGate(
+            names[gate], f"its streams fit elsewhere; it had {load[gate]:.4g} of {cluster.capacity[gate]:.4g}"
+        )
         for gate in placed.drained.tolist()
     ]
     return found

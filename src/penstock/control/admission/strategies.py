@@ -6,7 +6,7 @@
 | ARI | minus the last mean | last mean | kept |
 | ARD | last mean | last mean | kept |
 | DRF | forecast of the horizon minus that of the next period | forecast of the next period | kept |
-| DRF-M | the same with the metadata's expectation for the horizon, where there is one | that, or the forecast | kept |
+| DRF-M | the same with what metadata expect for the horizon, if anything | that, or the forecast | kept |
 
 The rise that DRF orders by is the trend alone under Holt's forecast, and 0 if the horizon is one period.
 """
