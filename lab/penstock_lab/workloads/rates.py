@@ -52,7 +52,8 @@ def _step(turn: Floats) -> Floats:
 
 def _triangle(turn: Floats) -> Floats:
     """Rises in the first half of every turn, falls in the second."""
-    return 1 - np.abs(2 * np.mod(turn, 1.0) - 1)
+    height: Floats = 1 - np.abs(2 * np.mod(turn, 1.0) - 1)
+    return height
 
 
 def _swings(low: Floats, high: Floats, period: Floats, transition: float) -> Declared:
@@ -72,9 +73,9 @@ def _pairs(shape: Callable[[Floats], Floats], transition: float) -> "_Draw":
         period, phase = rng.uniform(*SWING, half).round(), rng.random(half)
         turn = np.arange(periods)[:, None] / period + phase
         first, second = (low + (high - low) * shape(each) for each in (turn, turn + 0.5))
-        twice = [np.repeat(each, 2)[:streams] for each in (low, high, period)]
+        low, high, period = (np.repeat(each, 2)[:streams] for each in (low, high, period))
         both = np.stack([first, second], axis=2).reshape(periods, -1)[:, :streams]
-        return both, _swings(*twice, transition)
+        return both, _swings(low, high, period, transition)
 
     return draw
 

@@ -42,8 +42,8 @@ class Cluster:
         streams, gates = len(self.home), len(self.capacity)
         if len(self.movable) != streams or len(self.open) != gates or len(self.waiting) != gates:
             raise BadAdmission(
-                f"{streams} streams with {len(self.movable)} marks, {gates} gates with {len(self.open)} marks and "
-                f" {len(self.waiting)} queues; give one for each"
+                f"{len(self.movable)} marks for {streams} streams, {len(self.open)} marks and "
+                f"{len(self.waiting)} queues for {gates} gates; give one for each"
             )
         if self.new_capacity <= 0 or (gates and self.capacity.min() <= 0):
             raise BadAdmission(f"a capacity of {self.new_capacity} or less; give gates a capacity above 0")

@@ -49,7 +49,7 @@ class ForecastIntervals:
     lag: float = 1.5
     fill: float = 0.98
     reach: int = 16
-    price: float = 3.0
+    price: float = 5.0
 
     def __post_init__(self) -> None:
         if min(self.period, self.bound, self.fill) <= 0 or min(self.alarm, self.reach) < 1:
@@ -82,6 +82,7 @@ class _Making:
         reached = outlook.leads <= max(rules.reach, int(outlook.leads[0]))
         self.leads = outlook.leads[reached]
         self.path, self.variance = outlook.path[:, reached], outlook.spread[:, reached] ** 2
+        self.foreseen, self.total = outlook.leads, outlook.path.sum(axis=0)
         self.widths = np.diff(self.leads, prepend=0).astype(np.float64)
         self.home = cluster.home.copy()
         self.capacity = cluster.capacity.copy()
@@ -121,13 +122,21 @@ class _Making:
         for _ in range(_EMPTIED):
             held = np.bincount(self.home, minlength=gates)
             fixed = np.bincount(self.home[~self.cluster.movable], minlength=gates)
-            worth = held * self.rules.price <= self.leads[-1]
+            worth = held * self.rules.price <= self._saved()
             can = self.open & ~self.barred & (fixed == 0) & worth & (held <= self.most)
             if np.count_nonzero(self.open) < 2:
                 return
             order = np.lexsort((self.mean.max(axis=1), held))
             if not any(self._empty(gate) for gate in order[can[order]][:_EMPTIED].tolist()):
                 return
+
+    def _saved(self) -> Ints:
+        """For how many periods the total load would fit without each of the gates, as far as is foreseen."""
+        rest = self.rules.fill * (self.capacity[self.open].sum() - self.capacity)
+        beyond = self.total[None, :] > rest[:, None]
+        leads = np.append(0, self.foreseen)
+        saved: Ints = leads[np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(self.foreseen))]
+        return saved
 
     def _waits(self, gates: slice) -> Floats:
         """How long rows will wait while the queue grows, within the alarm.
