@@ -201,7 +201,7 @@ def _redirection_checks(found: Measured, moves: Mapping[tuple[str, str], float])
             SOURCE_10,
             floor=0.5,
             differs=Difference(
-                "where rates hardly change, the largest streams come first in every period and keep their gates",
+                "where rates hardly change, the largest streams come first every period and keep their gates",
                 0.35,
                 0.5,
             ),

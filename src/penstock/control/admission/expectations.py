@@ -147,8 +147,7 @@ class Expecting:
 
     def _speaks(self) -> Bools:
         """Streams whose metadata say what to expect."""
-        spoken: Bools = ~np.isnan(self._rates.declared).all(axis=0)
-        return spoken
+        return np.asarray(~np.isnan(self._rates.declared).all(axis=0), np.bool_)
 
     def _bursts(self) -> Bools:
         bursts: Bools = ~np.isnan(self._characteristic("burst_peak")) & np.isnan(
