@@ -43,13 +43,13 @@ class ForecastIntervals:
     """
 
     period: float = 10.0
-    bound: float = 4.9
+    bound: float = 4.8
     alarm: int = 2
     caution: float = 0.0
     lag: float = 1.5
-    fill: float = 0.98
+    fill: float = 0.975
     reach: int = 16
-    price: float = 3.5
+    price: float = 3.1
 
     def __post_init__(self) -> None:
         if min(self.period, self.bound, self.fill) <= 0 or min(self.alarm, self.reach) < 1:
