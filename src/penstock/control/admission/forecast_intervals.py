@@ -39,7 +39,9 @@ class ForecastIntervals:
     `period` is the seconds of a period. A gate is relieved if rows will wait longer than `bound` seconds
     within `alarm` periods, counting `caution` standard errors of its load as certain. A stream fits for
     `reach` periods if rows then wait no longer than `lag` seconds, and the mean load is within the part
-    `fill` of the capacity. A redirection costs as much as a gate for `price` periods.
+    `fill` of the capacity. The default caution is 0, the mean alone: on the six workloads of [000] a wider
+    interval costs more gates than it saves redirections. A redirection costs as much as a gate for `price`
+    periods.
     """
 
     period: float = 10.0
