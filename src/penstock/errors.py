@@ -7,9 +7,11 @@ from typing import Self
 
 __all__ = [
     "AggregateOverflow",
+    "BadAdmission",
     "BadAggregate",
     "BadDuration",
     "BadExpression",
+    "BadForecast",
     "BadGate",
     "BadJoin",
     "BadLimit",
@@ -254,8 +256,16 @@ class SinkError(RunError):
     """A sink did not take the results of an epoch."""
 
 
+class BadAdmission(PenstockError):
+    """Streams, gates or a strategy of admission are given in a way that no decision can be made for."""
+
+
 class BadRouting(PenstockError):
     """A router or a sketch got parameters that cannot work."""
+
+
+class BadForecast(PenstockError):
+    """A forecaster got settings, values or a state that cannot work."""
 
 
 class MissingPackage(PenstockError):

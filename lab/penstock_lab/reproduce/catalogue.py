@@ -1,5 +1,6 @@
 """Every experiment that `penstock reproduce` knows, in the order in which `all` runs them."""
 
+from penstock_lab.reproduce.admission import GATES_OVER_OPTIMAL, REDIRECTIONS
 from penstock_lab.reproduce.experiment import Experiment
 from penstock_lab.reproduce.frequency_change import FREQUENCY_CHANGE
 from penstock_lab.reproduce.hot_keys import HOT_KEYS
@@ -15,6 +16,8 @@ __all__ = ["EXPERIMENTS"]
 EXPERIMENTS: tuple[Experiment, ...] = (
     PARTITIONING,
     FREQUENCY_CHANGE,
+    REDIRECTIONS,
+    GATES_OVER_OPTIMAL,
     RATE_AWARE_PANES,
     RELOCATION,
     HOT_KEYS,

@@ -5,6 +5,7 @@ that channels run, or from published figures.
 """
 
 from penstock_lab.simulate.calibration import Calibration, Work, calibrate
+from penstock_lab.simulate.gates import GateCosts, GateCourse, simulate_gates
 from penstock_lab.simulate.handover import Handover
 from penstock_lab.simulate.plan import Plan, processors
 from penstock_lab.simulate.run import Clock, Observed, Tally, simulate
@@ -18,6 +19,8 @@ __all__ = [
     "Calibration",
     "Clock",
     "Dealt",
+    "GateCosts",
+    "GateCourse",
     "Gridded",
     "Handover",
     "Keyed",
@@ -35,5 +38,6 @@ __all__ = [
     "processors",
     "saturate",
     "simulate",
+    "simulate_gates",
     "sweep",
 ]

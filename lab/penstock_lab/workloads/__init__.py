@@ -2,7 +2,19 @@
 
 from penstock_lab.workloads.bursts import bursty_rate
 from penstock_lab.workloads.calls import CallRecords
+from penstock_lab.workloads.rates import WORKLOADS as RATE_WORKLOADS
+from penstock_lab.workloads.rates import Declared, Rates, rates_of
 from penstock_lab.workloads.skewed_joins import skewed_join_work
 from penstock_lab.workloads.zipf import draw, zipf_shares
 
-__all__ = ["CallRecords", "bursty_rate", "draw", "skewed_join_work", "zipf_shares"]
+__all__ = [
+    "RATE_WORKLOADS",
+    "CallRecords",
+    "Declared",
+    "Rates",
+    "bursty_rate",
+    "draw",
+    "rates_of",
+    "skewed_join_work",
+    "zipf_shares",
+]

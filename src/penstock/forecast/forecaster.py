@@ -1,0 +1,289 @@
+"""What every forecaster promises: rates of many streams at once, gaps that teach nothing, errors that are measured.
+
+A `Method` is frozen configuration and starts a `Forecaster`, which holds the state: arrays whose last axis is the
+streams. Streams never touch each other, so any order of them and any split of them gives the same numbers.
+
+Every forecaster scores itself. It remembers what it forecast 1, 2, 4 and 8 periods ahead, compares when the period
+comes, and keeps a fading mean of the squared errors; intervals and combinations come from these. That costs 23
+numbers a stream and about four forecasts a period.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import floor, isfinite, sqrt
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from penstock.errors import BadForecast, BadRouting
+from penstock.sketches.wire import pack, unpack
+
+__all__ = ["LEADS", "Column", "Flags", "Floats", "Forecaster", "Integers", "Method", "check_leads", "fading"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+LEADS = (1, 2, 4, 8)
+"""How many periods ahead forecasts are scored; in between errors are interpolated, beyond they grow on."""
+
+_FADE = 1 - 1 / 30  # squared errors lose a factor e every 30 observations
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An array of state with a row of numbers for each stream; a new stream's are `fill`."""
+
+    name: str
+    fill: float = 0.0
+    width: int | None = None
+    """Numbers of each stream; None for one, without an axis of its own."""
+    dtype: type[np.generic] = np.float64
+
+    def rows(self, streams: int) -> NDArray[Any]:
+        """The column of streams of which nothing is known."""
+        shape = (streams,) if self.width is None else (self.width, streams)
+        return np.full(shape, self.fill, self.dtype)
+
+
+_SCORES = (
+    Column("pending", np.nan, sum(LEADS)),
+    Column("squares", 0.0, len(LEADS)),
+    Column("weights", 0.0, len(LEADS)),
+)
+
+
+class Method(ABC):
+    """A way to forecast: frozen settings, from which any number of forecasters start."""
+
+    @abstractmethod
+    def start(self, streams: int) -> "Forecaster":
+        """A forecaster of streams of which nothing is known."""
+
+    def resume(self, data: bytes) -> "Forecaster":
+        """The forecaster that wrote these bytes under the same settings."""
+        forecaster = self.start(0)
+        forecaster.load(data)
+        return forecaster
+
+
+class Forecaster(ABC):
+    """The state of one method over streams 0 to `streams` - 1.
+
+    A subclass names its columns, learns from the values of a period (`learn`) and tells means (`means`).
+    """
+
+    whole: bool = True
+    """Whether times have to be whole numbers of periods."""
+
+    pending: Floats
+    squares: Floats
+    weights: Floats
+
+    def __init__(
+        self,
+        method: Method,
+        streams: int,
+        columns: Sequence[Column],
+        *,
+        memory: int = max(LEADS),
+        members: Sequence["Forecaster"] = (),
+    ) -> None:
+        self.streams = streams
+        self.at: float | None = None
+        """The time of the last observation."""
+        self.members = tuple(members)
+        self._method = method
+        self._columns = (*columns, *_SCORES)
+        # After this many periods without data another one changes nothing.
+        self._memory = max(memory, *LEADS)
+        for each in self._columns:
+            setattr(self, each.name, each.rows(streams))
+
+    @abstractmethod
+    def learn(self, values: Floats, at: float) -> None:
+        """Take in the values of a period; NaN is a gap. Periods come one by one, each of them."""
+
+    @abstractmethod
+    def means(self, leads: Integers) -> Floats:
+        """Forecasts as leads by streams, NaN for streams of which nothing is known; they may be below 0."""
+
+    def observe(self, values: ArrayLike, at: float) -> None:
+        """Take in the mean rate of every stream in the period `at`; NaN where it is not known.
+
+        Periods that are left out are gaps of all streams.
+        """
+        rates = self._checked(values, at)
+        if self.at is not None:
+            first = floor(self.at + 0.5) + 1
+            for missing in range(max(first, floor(at + 0.5) - self._memory), floor(at + 0.5)):
+                self._step(np.full(self.streams, np.nan), missing)
+        self._step(rates, at)
+
+    def predict(self, horizon: int) -> Floats:
+        """The mean rates of the next `horizon` periods, streams by periods, never below 0."""
+        return self.predict_at(check_leads(horizon)).T
+
+    def predict_at(self, leads: Integers) -> Floats:
+        """The mean rates at some leads, leads by streams."""
+        return np.maximum(self.means(leads), 0.0)
+
+    def intervals(self, horizon: int, level: float) -> tuple[Floats, Floats]:
+        """Bounds between which a rate falls with probability `level`, lower and upper, streams by periods.
+
+        A stream whose forecasts were never scored gets the spread that equals its mean.
+        """
+        if not 0 < level < 1:
+            raise BadForecast(f"level={level}; give a probability between 0 and 1, such as 0.9")
+        leads = check_leads(horizon)
+        means = self.predict_at(leads)
+        below, above = self.offsets(leads, level)
+        unscored = np.isnan(below)
+        wide = NormalDist().inv_cdf((1 + level) / 2) * means
+        lower = means + np.where(unscored, -wide, below)
+        upper = means + np.where(unscored, wide, above)
+        return np.maximum(lower, 0.0).T, np.maximum(upper, 0.0).T
+
+    def offsets(self, leads: Integers, level: float) -> tuple[Floats, Floats]:
+        """How far the bounds are from the means, leads by streams; here as of normal errors."""
+        wide = NormalDist().inv_cdf((1 + level) / 2) * self.spread_at(leads)
+        return -wide, wide
+
+    def spread_at(self, leads: Integers) -> Floats:
+        """The root of the fading mean of squared errors, leads by streams; NaN before the first score.
+
+        It never falls with the lead: what is scored at one lead bounds the longer ones from below.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scored = np.sqrt(self.squares / self.weights)
+        for shorter, longer in pairwise(range(len(LEADS))):
+            growth = sqrt(LEADS[longer] / LEADS[shorter])  # of a random walk, until it is measured
+            guess = np.where(np.isnan(scored[longer]), scored[shorter] * growth, scored[longer])
+            scored[longer] = np.fmax(guess, scored[shorter])
+        return np.stack([_between(scored, int(lead)) for lead in leads])
+
+    def pending_for(self, lead: int, period: int) -> Floats:
+        """What was forecast for a period `lead` periods before it, NaN for streams without a forecast."""
+        return self.pending[_slot(lead, period)]
+
+    def grow(self, count: int) -> None:
+        """Append `count` streams of which nothing is known."""
+        if count < 0:
+            raise BadForecast(f"grow({count}); give how many streams are added, 0 or more")
+        self.streams += count
+        for each in self._columns:
+            setattr(self, each.name, np.concatenate([getattr(self, each.name), each.rows(count)], axis=-1))
+        for member in self.members:
+            member.grow(count)
+
+    def drop(self, index: ArrayLike) -> None:
+        """Forget the streams at these places; those behind move up. It copies the state: drop many at once."""
+        places = np.asarray(index, np.int64).ravel()
+        if places.size and not (0 <= places.min() and places.max() < self.streams):
+            raise BadForecast(f"drop of stream {places.max()} of {self.streams}; give places of streams")
+        self.streams -= np.unique(places).size
+        for each in self._columns:
+            setattr(self, each.name, np.delete(getattr(self, each.name), places, axis=-1))
+        for member in self.members:
+            member.drop(places)
+
+    def to_bytes(self) -> bytes:
+        """The whole state, to store; `Method.resume` reads it."""
+        times = {} if self.at is None else {"at": self.at}
+        return pack(_tag(self._method), {"streams": self.streams, **times}, list(self._arrays()))
+
+    def load(self, data: bytes) -> None:
+        """Take over a state that `to_bytes` wrote under the same settings."""
+        try:
+            numbers, arrays = unpack(_tag(self._method), data)
+        except BadRouting as wrong:
+            raise BadForecast(str(wrong)) from None
+        self._take(int(numbers["streams"]), numbers.get("at"), arrays)
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        own = [getattr(self, each.name) for each in self._columns]
+        return [*own, *(array for member in self.members for array in member._arrays())]
+
+    def _take(self, streams: int, at: float | None, arrays: list[NDArray[Any]]) -> None:
+        self.streams, self.at = streams, at
+        for each in self._columns:
+            setattr(self, each.name, arrays.pop(0))
+        for member in self.members:
+            member._take(streams, at, arrays)
+
+    def _checked(self, values: ArrayLike, at: float) -> Floats:
+        rates = np.array(values, np.float64)
+        if rates.shape != (self.streams,):
+            raise BadForecast(f"values of shape {rates.shape}; give one for each of {self.streams} streams")
+        if np.isinf(rates).any() or (rates < 0).any():
+            raise BadForecast("a rate is negative or infinite; give rates from 0, and NaN for a gap")
+        if not isfinite(at) or (self.whole and at != floor(at)):
+            raise BadForecast(f"at={at}; give the number of the period")
+        if self.at is not None and at <= self.at:
+            raise BadForecast(f"at={at} after {self.at}; give periods in rising order")
+        return rates
+
+    def _step(self, values: Floats, at: float) -> None:
+        period = floor(at + 0.5)
+        # Where times are not whole, a second observation in a period teaches but is not scored.
+        new = self.at is None or period > floor(self.at + 0.5)
+        if new:
+            self._score(values, period)
+        self.learn(values, at)
+        self.at = at
+        if new:
+            ahead = self.predict_at(np.array(LEADS))
+            for lead, means in zip(LEADS, ahead, strict=True):
+                self.pending[_slot(lead, period)] = means
+
+    def _score(self, values: Floats, period: int) -> None:
+        for row, lead in enumerate(LEADS):
+            errors = values - self.pending_for(lead, period)
+            scored = ~np.isnan(errors)
+            np.multiply(self.squares[row], _FADE, out=self.squares[row], where=scored)
+            np.multiply(self.weights[row], _FADE, out=self.weights[row], where=scored)
+            np.add(self.squares[row], errors * errors, out=self.squares[row], where=scored)
+            np.add(self.weights[row], 1.0, out=self.weights[row], where=scored)
+
+
+def check_leads(horizon: int) -> Integers:
+    """The leads 1 to `horizon`.
+
+    >>> check_leads(3).tolist()
+    [1, 2, 3]
+    """
+    if horizon < 1:
+        raise BadForecast(f"horizon={horizon}; give a number of periods from 1")
+    return np.arange(1, horizon + 1)
+
+
+def fading(name: str, periods: int) -> float:
+    """The factor by which a sum fades each period so that it remembers about `periods` of them.
+
+    >>> fading("history", 4)
+    0.75
+    """
+    if periods < 1:
+        raise BadForecast(f"{name}={periods}; give a number of periods from 1")
+    return 1 - 1 / periods
+
+
+def _slot(lead: int, period: int) -> int:
+    """Where a forecast for `period` made `lead` periods before waits: a ring of `lead` places for each lead."""
+    return sum(each for each in LEADS if each < lead) + period % lead
+
+
+def _between(scored: Floats, lead: int) -> Floats:
+    """Linear between two scored leads, and on with the last slope beyond them."""
+    row = next((row for row in range(1, len(LEADS)) if LEADS[row] >= lead), len(LEADS) - 1)
+    low, high = LEADS[row - 1], LEADS[row]
+    line: Floats = scored[row - 1] + (scored[row] - scored[row - 1]) * ((lead - low) / (high - low))
+    return line
+
+
+def _tag(method: Method) -> str:
+    return f"forecast {method!r}"
