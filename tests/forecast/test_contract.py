@@ -167,9 +167,9 @@ def test_bounds_hold_as_often_as_they_say(name):
         watched.observe(rates[at], at)
         if at % 8 == 0:
             truth = rates[at + 1 : at + 9].T
-            for level, counted in hits.items():
+            for level in hits:
                 lower, upper = watched.intervals(8, level)
-                counted += ((lower <= truth) & (truth <= upper)).mean(axis=0) / 5
+                hits[level] += ((lower <= truth) & (truth <= upper)).mean(axis=0) / 5
     for level, counted in hits.items():
         assert counted.min() > level - 0.05
         # A spread never falls with the lead, so bounds may be too wide, the more the further.

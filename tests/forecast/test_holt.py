@@ -35,7 +35,7 @@ def test_the_equations_of_the_paper(alpha, gamma):
 
 
 def test_each_stream_gets_the_point_with_the_least_error():
-    """Noise around a level wants a small α, a random walk a large one, a line a trend."""
+    """Noise around a level wants a small alpha, a random walk a large one, a line a trend."""
     rng = np.random.default_rng(4)
     noise = rng.normal(100, 10, 200)
     walk = 1000 + rng.normal(0, 10, 200).cumsum()

@@ -1,7 +1,7 @@
-"""Several forecasters as one: each counts by how small its recent errors were, stream by stream and lead by lead.
+"""Several forecasters as one: each counts by how small its recent errors were, for each stream and lead.
 
-A member's weight falls with the square of its mean squared error, so the worse of two with errors as 2 to 1 counts 6 %.
-Intervals are quantiles of the stream's own recent errors, which need not be normal, nor even around 0.
+A member's weight falls with the square of its mean squared error: the worse of two with errors as 2 to 1
+counts 6 %. Intervals are quantiles of the stream's own recent errors, which need not be normal, nor even around 0.
 """
 
 from dataclasses import dataclass, field
@@ -81,7 +81,10 @@ class CombinedForecaster(Forecaster):
         self._weigh(values)
 
     def means(self, leads: Integers) -> Floats:
-        """The members' means by their weights at the next shorter scored lead, from a stream's last value on."""
+        """The members' means by their weights at the next shorter scored lead.
+
+        A lead counts from a stream's last value.
+        """
         rows = _row(leads)
         quiet = np.flatnonzero(self.silent)
         quiet_rows = _row(leads[:, None] + self.silent[quiet])

@@ -1,18 +1,17 @@
-"""Rates from what streams declare of themselves: levels, rhythm, jumps, trends and bursts ([000] §2.4, §2.5).
+r"""Rates from what streams declare of themselves: levels, rhythm, jumps, trends and bursts ([000] §2.4, §2.5).
 
-What a stream declares beats what is measured of it, what is measured beats what is assumed of streams in general, and
-a stream that declares nothing is forecast by Holt's trend.
+What a stream declares beats what is measured of it, what is measured beats what is assumed of streams in
+general, and a stream that declares nothing is forecast by Holt's trend.
 
-    rate                     ┌── high ──┐                    burst   ─ burst_peak
-    max ─                 ╱‾‾‾‾‾‾‾‾‾‾‾‾‾‾╲                     ▌
-                  ramp ╱                    ╲ ramp             ▌
-    min ─ ‾‾‾‾‾‾‾‾‾‾‾                         ‾‾‾‾ low ‾‾‾‾‾‾‾‾‾‾‾‾
-                      │ phase                                         period = low + ramp + high + ramp
+    max         /--high--\
+          ramp /          \ ramp
+    min  -----/            \----low----/      period = ramp + high + ramp + low
+              phase
 
-- jump: without ramps. The rate is max or min, as the phase says. If none is declared, the last observed switch
-  gives it; a switch that is late is expected in the next period; before the first, the present level stays.
-- trend: Holt's forecast within min and max, or the wave of the drawing at leads at which that had smaller errors. Its
-  phase is that of the first harmonic of what was observed, once a whole period was.
+- jump: without ramps. The rate is max or min, as the phase says. If none is declared, the last observed
+  switch gives it; a switch that is late is expected in the next period; before the first, the present level stays.
+- trend: Holt's forecast within min and max, or the wave of the drawing at leads at which that had smaller
+  errors. Its phase is that of the first harmonic of what was observed, once a whole period was.
 - bursts, without a jump or a trend: the burst's peak, or the mean over bursts and pauses.
 - only an expected rate: that rate, whatever is observed. A silent stream keeps what it declared.
 """
@@ -200,7 +199,8 @@ class MetadataForecaster(Forecaster):
         return rows
 
     def _declared(self, name: str) -> Floats:
-        return self.declared[_ROW[name]]
+        row: Floats = self.declared[_ROW[name]]
+        return row
 
     def _best(self, name: str, places: Integers | slice = slice(None)) -> Floats:
         """Declared, or measured, or assumed."""
@@ -214,7 +214,7 @@ class MetadataForecaster(Forecaster):
         return self._declared("transition") >= 0.5
 
     def _wave(self, places: Integers) -> _Wave:
-        """The wave of some streams; a part that is not declared follows from the others before it is measured."""
+        """The wave of some streams; what is not declared follows from the rest before it is measured."""
 
         def declared(name: str) -> Floats:
             return self._declared(name)[places]
@@ -319,10 +319,10 @@ class MetadataForecaster(Forecaster):
         steps = np.abs(values - self.before)[places] > (high - low)[places] / 2
         _approach(self.measured[_ROW["transition"]], places, np.where(steps, 0.0, 1.0))
         self.switched[places] = at
-        return changed
+        return np.asarray(changed, np.bool_)
 
     def _follow_jumps(self, values: Floats, at: float, changed: Flags, jumps: Integers) -> None:
-        """Take the phase of jumps from the last switch; one that is overdue is expected in the next period."""
+        """Take the phase of jumps from the last switch; an overdue one is expected in the next period."""
         wave = self._wave(jumps)
         up, new, known = self.raised[jumps] > 0, changed[jumps], ~np.isnan(values[jumps])
         rise = np.where(new, np.where(up, at, at - wave.high_period), self.rise[jumps])

@@ -1,8 +1,8 @@
-"""The best of a line, a logarithm and an exponential through the last values of each stream ([001] §4.1, Eq. 3).
+"""The best of a line, a logarithm and an exponential through the last values of each stream ([001] Eq. 3).
 
-Least squares over any times, regular or not; the winner has the least squared residuals in the units of the values.
-Fewer than four values give their mean, and an exponential needs values above 0. Extrapolation is bounded, since a curve
-through a few values soon leaves all reason; `Regression.paper()` leaves it free.
+Least squares over any times, regular or not; the winner has the least squared residuals in the units of the
+values. Fewer than four values give their mean, and an exponential needs values above 0. Extrapolation is
+bounded, since a curve through a few values soon leaves all reason; `Regression.paper()` leaves it free.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _BLOCK = 1024  # streams that are fitted together, so that their values stay in 
 
 @dataclass(frozen=True)
 class Curves:
-    """A curve for each stream: a + b t, a + b ln t or exp(a + b t), with t = 1 at the stream's first value."""
+    """A curve for each stream: a + b t, a + b ln t or exp(a + b t), with t = 1 at its first value."""
 
     kind: NDArray[np.int8]
     """0 for a line, 1 for a logarithm, 2 for an exponential."""
@@ -114,7 +114,8 @@ def _line(u: Floats, v: Floats, counts: Floats) -> tuple[Floats, Floats]:
 def _squares(errors: Floats, counts: Floats) -> Floats:
     errors *= errors
     errors *= counts
-    return errors.sum(axis=0)
+    total: Floats = errors.sum(axis=0)
+    return total
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Holt-Winters with additive seasons and a damped trend: rates that repeat themselves after a number of periods.
+"""Holt-Winters with additive seasons and a damped trend: rates that repeat themselves after some periods.
 
 The season's length is given, or each stream finds its own: a fading sum of products for each lag makes the
-autocorrelation known without a look back, and the shortest lag with a clear peak is the season. A stream without one
-is forecast by level and damped trend alone. Time and memory are linear in the longest season: 24 bytes a stream and
-period of it.
+autocorrelation known without a look back, and the shortest lag with a clear peak is the season. A stream
+without one is forecast by level and damped trend alone. Time and memory are linear in the longest season: about
+20 bytes a stream and period of it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from penstock.forecast.forecaster import Column, Floats, Forecaster, Integers, M
 __all__ = ["Seasonal", "SeasonalForecaster"]
 
 _CLEAR = 0.4  # the least autocorrelation of a season,
-_SIGMAS = 3.0  # and how many deviations it has to be above that of noise
+_SIGMAS = 4.0  # and how many deviations it has to be above that of noise
 _DIP = 0.2  # and how far it has to fall at a shorter lag: a slow drift correlates at every lag
 
 
@@ -165,7 +165,7 @@ class SeasonalForecaster(Forecaster):
         found = np.where(best > 0, (clear >= 0.9 * best).argmax(axis=0) + 2, 0)
         present = self.period[due]
         held = np.where(present > 0, shares[present, np.arange(due.size)], 0)
-        # A season is kept until another one is clearly better, it fades, or it turns out to be several of one.
+        # A season is kept until another one is clearly better, it fades, or it is several of a shorter one.
         several = (found > 0) & (present % np.maximum(found, 1) == 0)
         change = (found != present) & (several | (best > held + 0.1) | (held < _CLEAR / 2))
         lost = due[change & (found == 0)]
