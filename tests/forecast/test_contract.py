@@ -180,7 +180,7 @@ def test_bounds_hold_as_often_as_they_say(name):
 def test_scores_are_errors_of_the_forecasts_that_were_made(name):
     """The spread one period ahead, from forecasts written down outside."""
     rates, errors = forecaster(name, 24), []
-    for at, row in enumerate([*RATES, mixed()[0]]):  # the last period has no gap
+    for at, row in enumerate([*RATES[:16], mixed()[0]]):  # the last period has no gap
         if at:
             errors.append(row - rates.predict(1)[:, 0])
         rates.observe(row, at)

@@ -1,7 +1,7 @@
 """Several forecasters as one: each counts by how small its recent errors were, for each stream and lead.
 
 A member's weight falls with the square of its mean squared error: the worse of two with errors as 2 to 1
-counts 6 %. Intervals are quantiles of the stream's own recent errors, which need not be normal, nor even around 0.
+counts 6 %. Intervals are quantiles of the stream's own recent errors, normal or not.
 """
 
 from dataclasses import dataclass, field

@@ -179,6 +179,11 @@ class Forecaster(ABC):
         waiting: Floats = self.pending[_slot(lead, period)]
         return waiting
 
+    def doubt(self, streams: Integers) -> None:
+        """Let past scores of these streams count a tenth: they are forecast in another way from now on."""
+        self.squares[:, streams] *= 0.1
+        self.weights[:, streams] *= 0.1
+
     def grow(self, count: int) -> None:
         """Append `count` streams of which nothing is known."""
         if count < 0:

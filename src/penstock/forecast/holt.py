@@ -2,8 +2,8 @@
 
 L = a X + (1 - a)(L + T) and T = c ΔL + (1 - c) T, from L = X and T = 0 at the first value, with a and c for
 alpha and gamma. Each stream follows every point of a grid of both and keeps the fading sum of its squared
-one-step errors, so that the best point is known without a look back. Time and memory are linear in grid points:
-72 numbers a stream for 24 points.
+one-step errors, so that the best point is known without a look back. Time and memory are linear in grid
+points: 72 numbers a stream for 24 points.
 """
 
 from dataclasses import dataclass

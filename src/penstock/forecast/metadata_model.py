@@ -1,4 +1,4 @@
-r"""Rates from what streams declare of themselves: levels, rhythm, jumps, trends and bursts ([000] §2.4, §2.5).
+r"""Rates from what streams declare of themselves: levels, rhythm, jumps, trends, bursts ([000] §2.4, §2.5).
 
 What a stream declares beats what is measured of it, what is measured beats what is assumed of streams in
 general, and a stream that declares nothing is forecast by Holt's trend.
@@ -9,7 +9,8 @@ general, and a stream that declares nothing is forecast by Holt's trend.
               phase
 
 - jump: without ramps. The rate is max or min, as the phase says. If none is declared, the last observed
-  switch gives it; a switch that is late is expected in the next period; before the first, the present level stays.
+  switch gives it; a switch that is late is expected in the next period; before the first, the
+  present level stays.
 - trend: Holt's forecast within min and max, or the wave of the drawing at leads at which that had smaller
   errors. Its phase is that of the first harmonic of what was observed, once a whole period was.
 - bursts, without a jump or a trend: the burst's peak, or the mean over bursts and pauses.

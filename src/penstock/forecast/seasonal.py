@@ -2,8 +2,8 @@
 
 The season's length is given, or each stream finds its own: a fading sum of products for each lag makes the
 autocorrelation known without a look back, and the shortest lag with a clear peak is the season. A stream
-without one is forecast by level and damped trend alone. Time and memory are linear in the longest season: about
-20 bytes a stream and period of it.
+without one is forecast by level and damped trend alone. Time and memory are linear in the longest season:
+about 20 bytes a stream and period of it.
 """
 
 from dataclasses import dataclass
@@ -193,6 +193,7 @@ class SeasonalForecaster(Forecaster):
         # Without the slope every round has the level of the last period.
         self.level[streams], self.trend[streams] = middle, slope
         self.period[streams] = length
+        self.doubt(streams)
 
 
 def _mean(values: Floats, axis: int) -> Floats:
