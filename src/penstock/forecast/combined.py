@@ -1,7 +1,7 @@
-"""Several forecasters as one: each counts by how small its recent errors were, stream by stream and lead by lead.
+"""Several forecasters as one: each counts by how small its recent errors were, for each stream and lead.
 
-A member's weight falls with the square of its mean squared error, so the worse of two with errors as 2 to 1 counts 6 %.
-Intervals are quantiles of the stream's own recent errors, which need not be normal, nor even around 0.
+A member's weight falls with the square of its mean squared error: the worse of two with errors as 2 to 1
+counts 6 %. Intervals are quantiles of the stream's own recent errors, normal or not.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import BadForecast
-from penstock.forecast.forecaster import Column, Floats, Forecaster, Integers, Method
+from penstock.forecast.forecaster import LEADS, Column, Floats, Forecaster, Integers, Method
 from penstock.forecast.holt import Holt
 from penstock.forecast.naive import Naive
 from penstock.forecast.regression import Regression
@@ -31,10 +31,10 @@ class Combined(Method):
     """A weighted mean of other methods.
 
     >>> rates = Combined((Naive(), Holt())).start(1)
-    >>> for period in range(30):
+    >>> for period in range(60):
     ...     rates.observe([10.0 * period], period)
     >>> rates.predict(3).round(0).tolist()
-    [[300.0, 310.0, 320.0]]
+    [[600.0, 610.0, 620.0]]
     """
 
     methods: tuple[Method, ...] = field(default_factory=_usual)
@@ -56,34 +56,52 @@ class Combined(Method):
 
 
 class CombinedForecaster(Forecaster):
-    """The members, which hold their own errors, and the last errors of the whole, a ring."""
+    """The members, which hold their own errors; their weights; the last errors of the whole, a ring."""
 
     errors: NDArray[np.float32]
+    shares: Floats
 
     def __init__(self, combined: Combined, streams: int) -> None:
         self.combined = combined
         members = [method.start(streams) for method in combined.methods]
         self.whole = any(member.whole for member in members)
-        columns = (Column("errors", np.nan, combined.recent, np.float32),)
+        columns = (
+            Column("errors", np.nan, combined.recent, np.float32),
+            Column("shares", 1 / len(members), len(members) * len(LEADS)),
+        )
         super().__init__(combined, streams, columns, memory=combined.recent, members=members)
 
     def learn(self, values: Floats, at: float) -> None:
         """Note the error of the last forecast; the members learn for themselves."""
         period = floor(at + 0.5)
-        self.errors[period % self.combined.recent] = values - self.pending_for(1, period)
+        if self.at is not None and period > floor(self.at + 0.5):
+            self.errors[period % self.combined.recent] = values - self.pending_for(1, period)
         for member in self.members:
             member.observe(values, at)
+        self._weigh(values)
 
     def means(self, leads: Integers) -> Floats:
-        """The members' means by their weights."""
-        means = np.stack([member.predict_at(leads) for member in self.members])
-        shares = self._shares(means, leads)
-        total: Floats = np.where(shares > 0, shares * means, 0.0).sum(axis=0)
-        return np.where(np.isnan(means).all(axis=0), np.nan, total)
+        """The members' means by their weights at the next shorter scored lead.
 
-    def shares(self, leads: Integers) -> Floats:
-        """The weight of each member, members by leads by streams; they add up to 1 where anything is known."""
-        return self._shares(np.stack([member.predict_at(leads) for member in self.members]), leads)
+        A lead counts from a stream's last value.
+        """
+        rows = _row(leads)
+        quiet = np.flatnonzero(self.silent)
+        quiet_rows = _row(leads[:, None] + self.silent[quiet])
+        total, weight = np.zeros((2, len(leads), self.streams))
+        plain, count = np.zeros((2, len(leads), self.streams))
+        for number, member in enumerate(self.members):
+            found = member.predict_at(leads)
+            known = ~np.isnan(found)
+            share = self.shares[number * len(LEADS) + rows]
+            share[:, quiet] = self.shares[number * len(LEADS) + quiet_rows, quiet]
+            np.add(total, share * found, out=total, where=known)
+            np.add(weight, share, out=weight, where=known)
+            np.add(plain, found, out=plain, where=known)
+            count += known
+        # If those that count know nothing, those that know something count alike.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(weight > 0, total / weight, plain / count)
 
     def offsets(self, leads: Integers, level: float) -> tuple[Floats, Floats]:
         """Quantiles of the last errors one period ahead, as much wider as the spread grows with the lead."""
@@ -94,23 +112,28 @@ class CombinedForecaster(Forecaster):
         count = (~np.isnan(ranked)).sum(axis=0)
         below, above = super().offsets(leads, level)
         few = count < _FEW
-        lower = growth * _quantile(ranked, count, (1 - level) / 2, below[0] / growth[0])
-        upper = growth * _quantile(ranked, count, (1 + level) / 2, above[0] / growth[0])
+        lower = growth * _quantile(ranked, count, (1 - level) / 2, below[0])
+        upper = growth * _quantile(ranked, count, (1 + level) / 2, above[0])
         return np.where(few, below, lower), np.where(few, above, upper)
 
-    def _shares(self, means: Floats, leads: Integers) -> Floats:
-        squares = np.stack([member.spread_at(leads) ** 2 for member in self.members])
-        squares[np.isnan(means)] = np.nan
-        scored = ~np.isnan(squares)
-        least = np.where(scored, squares, np.inf).min(axis=0)
-        # Errors of a millionth of the forecast are rounding: such members count alike.
-        least_mean = np.where(np.isnan(means), np.inf, means).min(axis=0)
-        rounding = 1e-12 * np.where(np.isfinite(least_mean), least_mean, 0.0) ** 2 + 1e-300
-        ratio = np.divide(least + rounding, squares + rounding, out=np.zeros_like(squares), where=scored)
-        # Before anything is scored, all that know anything count alike.
-        weights = np.where(np.isinf(least), ~np.isnan(means), ratio**self.combined.sharpness)
-        total = weights.sum(axis=0)
-        return np.divide(weights, total, out=np.zeros_like(squares), where=total > 0)
+    def _weigh(self, values: Floats) -> None:
+        """Weights at each scored lead, by mean squared error; a stream in a gap keeps its weights."""
+        size, leads = len(LEADS), np.array(LEADS)
+        known = ~np.isnan(values)
+        squares = [member.spread_at(leads) ** 2 for member in self.members]
+        least = np.fmin.reduce(squares)
+        # Errors of a millionth of the rate are rounding: such members count alike.
+        rounding = 1e-12 * values * values + 1e-300
+        for number, each in enumerate(squares):
+            ratio = (least + rounding) / (each + rounding)
+            # Nothing is scored: all count alike. Something is: a member without scores has to wait.
+            unscored = np.where(np.isnan(least), 1.0, 0.0)
+            share = np.where(np.isnan(ratio), unscored, ratio**self.combined.sharpness)
+            np.copyto(self.shares[number * size : (number + 1) * size], share, where=known)
+
+
+def _row(leads: Integers) -> Integers:
+    return np.searchsorted(LEADS, leads, side="right") - 1
 
 
 def _quantile(ranked: Floats, count: Integers, share: float, otherwise: Floats) -> Floats:

@@ -1,11 +1,11 @@
-"""What every forecaster promises: rates of many streams at once, gaps that teach nothing, errors that are measured.
+"""What every forecaster promises: many streams at once, gaps that teach nothing, errors that are measured.
 
-A `Method` is frozen configuration and starts a `Forecaster`, which holds the state: arrays whose last axis is the
-streams. Streams never touch each other, so any order of them and any split of them gives the same numbers.
+A `Method` is frozen configuration and starts a `Forecaster`, which holds the state: arrays whose last axis is
+the streams. Streams never touch each other, so any order and any split of them gives the same forecasts.
 
-Every forecaster scores itself. It remembers what it forecast 1, 2, 4 and 8 periods ahead, compares when the period
-comes, and keeps a fading mean of the squared errors; intervals and combinations come from these. That costs 23
-numbers a stream and about four forecasts a period.
+Every forecaster scores itself. It remembers what it forecast 1, 2, 4 and 8 periods ahead, compares when the
+period comes, and keeps a fading mean of the squared errors; intervals and combinations come from these. That
+costs 24 numbers a stream and four forecasts a period.
 """
 
 from abc import ABC, abstractmethod
@@ -54,6 +54,7 @@ _SCORES = (
     Column("pending", np.nan, sum(LEADS)),
     Column("squares", 0.0, len(LEADS)),
     Column("weights", 0.0, len(LEADS)),
+    Column("silent", 0, dtype=np.int64),
 )
 
 
@@ -83,6 +84,8 @@ class Forecaster(ABC):
     pending: Floats
     squares: Floats
     weights: Floats
+    silent: Integers
+    """Periods since each stream's last value, as far as they matter."""
 
     def __init__(
         self,
@@ -156,7 +159,8 @@ class Forecaster(ABC):
     def spread_at(self, leads: Integers) -> Floats:
         """The root of the fading mean of squared errors, leads by streams; NaN before the first score.
 
-        It never falls with the lead: what is scored at one lead bounds the longer ones from below.
+        It never falls with the lead: what is scored at one lead bounds the longer ones from below. For a
+        stream in a gap the lead counts from its last value.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             scored = np.sqrt(self.squares / self.weights)
@@ -164,11 +168,21 @@ class Forecaster(ABC):
             growth = sqrt(LEADS[longer] / LEADS[shorter])  # of a random walk, until it is measured
             guess = np.where(np.isnan(scored[longer]), scored[shorter] * growth, scored[longer])
             scored[longer] = np.fmax(guess, scored[shorter])
-        return np.stack([_between(scored, int(lead)) for lead in leads])
+        found = np.stack([_between(scored, lead) for lead in leads])
+        quiet = np.flatnonzero(self.silent)
+        if quiet.size:
+            found[:, quiet] = [_between(scored[:, quiet], lead + self.silent[quiet]) for lead in leads]
+        return found
 
     def pending_for(self, lead: int, period: int) -> Floats:
         """What was forecast for a period `lead` periods before it, NaN for streams without a forecast."""
-        return self.pending[_slot(lead, period)]
+        waiting: Floats = self.pending[_slot(lead, period)]
+        return waiting
+
+    def doubt(self, streams: Integers) -> None:
+        """Let past scores of these streams count a tenth: they are forecast in another way from now on."""
+        self.squares[:, streams] *= 0.1
+        self.weights[:, streams] *= 0.1
 
     def grow(self, count: int) -> None:
         """Append `count` streams of which nothing is known."""
@@ -181,9 +195,9 @@ class Forecaster(ABC):
             member.grow(count)
 
     def drop(self, index: ArrayLike) -> None:
-        """Forget the streams at these places; those behind move up. It copies the state: drop many at once."""
+        """Forget the streams at these places; those behind move up. The whole state is copied once."""
         places = np.asarray(index, np.int64).ravel()
-        if places.size and not (0 <= places.min() and places.max() < self.streams):
+        if places.size and (places.min() < 0 or places.max() >= self.streams):
             raise BadForecast(f"drop of stream {places.max()} of {self.streams}; give places of streams")
         self.streams -= np.unique(places).size
         for each in self._columns:
@@ -194,7 +208,7 @@ class Forecaster(ABC):
     def to_bytes(self) -> bytes:
         """The whole state, to store; `Method.resume` reads it."""
         times = {} if self.at is None else {"at": self.at}
-        return pack(_tag(self._method), {"streams": self.streams, **times}, list(self._arrays()))
+        return pack(_tag(self._method), {"streams": self.streams, **times}, self.arrays())
 
     def load(self, data: bytes) -> None:
         """Take over a state that `to_bytes` wrote under the same settings."""
@@ -202,18 +216,20 @@ class Forecaster(ABC):
             numbers, arrays = unpack(_tag(self._method), data)
         except BadRouting as wrong:
             raise BadForecast(str(wrong)) from None
-        self._take(int(numbers["streams"]), numbers.get("at"), arrays)
+        self.take(int(numbers["streams"]), numbers.get("at"), arrays)
 
-    def _arrays(self) -> list[NDArray[Any]]:
+    def arrays(self) -> list[NDArray[Any]]:
+        """The columns of the state, then those of the members."""
         own = [getattr(self, each.name) for each in self._columns]
-        return [*own, *(array for member in self.members for array in member._arrays())]
+        return [*own, *(array for member in self.members for array in member.arrays())]
 
-    def _take(self, streams: int, at: float | None, arrays: list[NDArray[Any]]) -> None:
+    def take(self, streams: int, at: float | None, arrays: list[NDArray[Any]]) -> None:
+        """Take what `arrays` gave from the front of a list."""
         self.streams, self.at = streams, at
         for each in self._columns:
             setattr(self, each.name, arrays.pop(0))
         for member in self.members:
-            member._take(streams, at, arrays)
+            member.take(streams, at, arrays)
 
     def _checked(self, values: ArrayLike, at: float) -> Floats:
         rates = np.array(values, np.float64)
@@ -234,6 +250,7 @@ class Forecaster(ABC):
         if new:
             self._score(values, period)
         self.learn(values, at)
+        self.silent = np.where(np.isnan(values), np.minimum(self.silent + 1, self._memory), 0)
         self.at = at
         if new:
             ahead = self.predict_at(np.array(LEADS))
@@ -273,15 +290,17 @@ def fading(name: str, periods: int) -> float:
 
 
 def _slot(lead: int, period: int) -> int:
-    """Where a forecast for `period` made `lead` periods before waits: a ring of `lead` places for each lead."""
+    """Where a forecast made `lead` periods before `period` waits; each lead has a ring of as many places."""
     return sum(each for each in LEADS if each < lead) + period % lead
 
 
-def _between(scored: Floats, lead: int) -> Floats:
-    """Linear between two scored leads, and on with the last slope beyond them."""
-    row = next((row for row in range(1, len(LEADS)) if LEADS[row] >= lead), len(LEADS) - 1)
-    low, high = LEADS[row - 1], LEADS[row]
-    line: Floats = scored[row - 1] + (scored[row] - scored[row - 1]) * ((lead - low) / (high - low))
+def _between(scored: Floats, lead: int | Integers) -> Floats:
+    """Linear between two scored leads, and on with the last slope beyond them; one lead, or one a stream."""
+    steps = np.array(LEADS)
+    row = np.clip(np.searchsorted(steps, lead), 1, len(LEADS) - 1)
+    part = (lead - steps[row - 1]) / (steps[row] - steps[row - 1])
+    each = slice(None) if np.ndim(row) == 0 else np.arange(scored.shape[1])
+    line: Floats = scored[row - 1, each] + (scored[row, each] - scored[row - 1, each]) * part
     return line
 
 

@@ -1,8 +1,9 @@
 """Holt's linear trend with parameters that fit each stream ([000] §2.3): L + k·T, k periods ahead.
 
-L = α X + (1 - α)(L + T) and T = γ ΔL + (1 - γ) T, from L = X and T = 0 at the first value. Each stream follows
-every point (α, γ) of a grid and keeps the fading sum of its squared one-step errors, so that the best point is known
-without a look back. Time and memory are linear in grid points: 72 numbers a stream for 24 points.
+L = a X + (1 - a)(L + T) and T = c ΔL + (1 - c) T, from L = X and T = 0 at the first value, with a and c for
+alpha and gamma. Each stream follows every point of a grid of both and keeps the fading sum of its squared
+one-step errors, so that the best point is known without a look back. Time and memory are linear in grid
+points: 72 numbers a stream for 24 points.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ __all__ = ["Holt", "HoltForecaster"]
 
 @dataclass(frozen=True)
 class Holt(Method):
-    """One pair of grids alone makes α and γ fixed.
+    """Two grids of one number each make alpha and gamma fixed.
 
     >>> rates = Holt(alphas=(0.5,), gammas=(0.5,)).start(1)
     >>> rates.observe([10.0], 0)
@@ -30,7 +31,7 @@ class Holt(Method):
     alphas: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
     gammas: tuple[float, ...] = (0.0, 0.05, 0.15, 0.4)
     history: int = 60
-    """Observations after which an error counts 1/e in the choice of α and γ."""
+    """Observations after which an error counts 1/e in the choice of alpha and gamma."""
     refit: int = 5
     """Observations between two choices."""
     gap: int = 8
@@ -46,7 +47,7 @@ class Holt(Method):
 
     @property
     def grid(self) -> list[tuple[float, float]]:
-        """Every α with every γ."""
+        """Every alpha with every gamma."""
         return list(product(self.alphas, self.gammas))
 
     def start(self, streams: int) -> "HoltForecaster":
@@ -79,7 +80,7 @@ class HoltForecaster(Forecaster):
         super().__init__(holt, streams, columns, memory=holt.gap)
 
     def parameters(self) -> tuple[Floats, Floats]:
-        """α and γ of each stream."""
+        """Alpha and gamma of each stream."""
         alphas, gammas = np.array(self.holt.grid).T
         return alphas[self.chosen], gammas[self.chosen]
 
@@ -93,7 +94,7 @@ class HoltForecaster(Forecaster):
             level, trend = self.level[point], self.trend[point]
             level += trend
             errors = np.where(correcting, values - level, 0.0)
-            # With the error e of L + T the two equations are L + T + α e and T + γ α e: without e nothing bends.
+            # With e = X - (L + T) the equations read L + T + a e and T + c a e: without e nothing bends.
             level += alpha * errors
             trend += gamma * alpha * errors
             self.error[point] *= fade

@@ -1,24 +1,24 @@
-"""Rates from what streams declare of themselves: levels, rhythm, jumps, trends and bursts ([000] §2.4, §2.5).
+r"""Rates from what streams declare of themselves: levels, rhythm, jumps, trends, bursts ([000] §2.4, §2.5).
 
-What a stream declares beats what is measured of it, what is measured beats what is assumed of streams in general, and
-a stream that declares nothing is forecast by Holt's trend.
+What a stream declares beats what is measured of it, what is measured beats what is assumed of streams in
+general, and a stream that declares nothing is forecast by Holt's trend.
 
-    rate                     ┌── high ──┐                    burst   ─ burst_peak
-    max ─                 ╱‾‾‾‾‾‾‾‾‾‾‾‾‾‾╲                     ▌
-                  ramp ╱                    ╲ ramp             ▌
-    min ─ ‾‾‾‾‾‾‾‾‾‾‾                         ‾‾‾‾ low ‾‾‾‾‾‾‾‾‾‾‾‾
-                      │ phase                                         period = low + ramp + high + ramp
+    max         /--high--\
+          ramp /          \ ramp
+    min  -----/            \----low----/      period = ramp + high + ramp + low
+              phase
 
-- jump: without ramps. The rate is max or min, as the phase says. If none is declared, the last observed switch
-  gives it; a switch that is late is expected in the next period; before the first, the present level stays.
-- trend: Holt's forecast within min and max, or the wave of the drawing at leads at which that had smaller errors. Its
-  phase is that of the first harmonic of what was observed, once a whole period was.
+- jump: without ramps. The rate is max or min, as the phase says. If none is declared, the last observed
+  switch gives it; a switch that is late is expected in the next period; before the first, the
+  present level stays.
+- trend: Holt's forecast within min and max, or the wave of the drawing at leads at which that had smaller
+  errors. Its phase is that of the first harmonic of what was observed, once a whole period was.
 - bursts, without a jump or a trend: the burst's peak, or the mean over bursts and pauses.
 - only an expected rate: that rate, whatever is observed. A silent stream keeps what it declared.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -68,7 +68,7 @@ class MetadataModel(Method):
     seconds: float = 1.0
     bursts: Literal["peak", "mean"] = "peak"
     """What is expected of a stream with bursts: their peak, or the mean over bursts and pauses."""
-    holt: Holt = Holt()
+    holt: Holt = field(default_factory=Holt)
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < np.inf or self.bursts not in ("peak", "mean"):
@@ -152,11 +152,12 @@ class MetadataForecaster(Forecaster):
         (holt,) = self.members
         holt.observe(values, at)
         known = ~np.isnan(values)
-        self._score_wave(values, at)
+        trends = np.flatnonzero(self._trends())
+        self._score_wave(values, at, trends)
         self._measure(values, known)
-        jump = self._jumps()
-        self._follow_switches(values, known, at, jump)
-        self._follow_harmonic(np.where(known, values, np.nan), at, self._trends())
+        changed = self._follow_switches(values, known, at)
+        self._follow_jumps(values, at, changed, np.flatnonzero(self._jumps()))
+        self._follow_harmonic(values, at, trends)
         self.before = np.where(known, values, self.before)
         self.seen += known
 
@@ -172,11 +173,11 @@ class MetadataForecaster(Forecaster):
         found = np.where(plain & ~np.isnan(expected), expected, found)
         bursty = plain & ~np.isnan(peak) & ~(share == 0)
         found = np.where(bursty, self._burst(found, peak, share), found)
-        jump, trend = self._jumps(), self._trends()
-        if jump.any():
-            found = np.where(jump, self._jumping(times, found), found)
-        if trend.any():
-            found = np.where(trend, self._trending(times, leads, found), found)
+        jumps, trends = np.flatnonzero(self._jumps()), np.flatnonzero(self._trends())
+        if jumps.size:
+            found[:, jumps] = self._jumping(times, found[:, jumps], jumps)
+        if trends.size:
+            found[:, trends] = self._trending(times, leads, found[:, trends], trends)
         unseen = np.isnan(found)
         if unseen.any():
             found = np.where(unseen, self._unseen(), found)
@@ -199,12 +200,13 @@ class MetadataForecaster(Forecaster):
         return rows
 
     def _declared(self, name: str) -> Floats:
-        return self.declared[_ROW[name]]
+        row: Floats = self.declared[_ROW[name]]
+        return row
 
-    def _best(self, name: str) -> Floats:
+    def _best(self, name: str, places: Integers | slice = slice(None)) -> Floats:
         """Declared, or measured, or assumed."""
         row = _ROW[name]
-        return _first(self.declared[row], self.measured[row], self.assumed[row])
+        return _first(self.declared[row, places], self.measured[row, places], self.assumed[row, places])
 
     def _jumps(self) -> Flags:
         return self._declared("transition") < 0.5
@@ -212,43 +214,50 @@ class MetadataForecaster(Forecaster):
     def _trends(self) -> Flags:
         return self._declared("transition") >= 0.5
 
-    def _wave(self) -> _Wave:
-        """Both kinds of wave; a part that is not declared follows from the others before it is measured."""
-        low, high = self._declared("low_period"), self._declared("high_period")
-        period = _first(self._declared("period"), low + high)
-        high_jump = _first(high, period - low, self._best("high_period"))
-        low_jump = _first(low, period - high, self._best("low_period"))
-        period = _first(period, high_jump + low_jump, self._best("period"))
-        trend = self._trends()
-        high_part = np.where(trend, _first(high, np.zeros(self.streams)), _first(high_jump, period / 2))
-        low_part = np.where(trend, _first(low, np.zeros(self.streams)), period - high_part)
-        high_part = np.minimum(high_part, period)
-        ramp = np.where(trend, np.maximum(period - high_part - low_part, 0.0) / 2, 0.0)
-        return _Wave(self._best("min_rate"), self._best("max_rate"), period, high_part, ramp)
+    def _wave(self, places: Integers) -> _Wave:
+        """The wave of some streams; what is not declared follows from the rest before it is measured."""
 
-    def _rise(self, wave: _Wave) -> Floats:
+        def declared(name: str) -> Floats:
+            return self._declared(name)[places]
+
+        def best(name: str) -> Floats:
+            return self._best(name, places)
+
+        low, high, zero = declared("low_period"), declared("high_period"), np.zeros(places.size)
+        period = _first(declared("period"), low + high)
+        high_jump = _first(high, period - low, best("high_period"))
+        low_jump = _first(low, period - high, best("low_period"))
+        period = _first(period, high_jump + low_jump, best("period"))
+        trend = declared("transition") >= 0.5
+        high_part = np.minimum(np.where(trend, _first(high, zero), _first(high_jump, period / 2)), period)
+        ramp = np.where(trend, np.maximum(period - high_part - _first(low, zero), 0.0) / 2, 0.0)
+        return _Wave(best("min_rate"), best("max_rate"), period, high_part, ramp)
+
+    def _rise(self, wave: _Wave, places: Integers) -> Floats:
         """When a rise begins: declared, or as the last switch or the first harmonic says."""
-        turn = wave.period / (2 * np.pi)
-        centre = np.arctan2(self.sine, self.cosine) * turn
-        whole = (self.seen >= wave.period) & ((self.sine != 0) | (self.cosine != 0))
+        sine, cosine = self.sine[places], self.cosine[places]
+        centre = np.arctan2(sine, cosine) * wave.period / (2 * np.pi)
+        whole = (self.seen[places] >= wave.period) & ((sine != 0) | (cosine != 0))
         harmonic = np.where(whole, centre - wave.high_period / 2 - wave.ramp, np.nan)
-        return _first(self._declared("phase"), np.where(self._trends(), harmonic, self.rise))
+        measured = np.where(self._trends()[places], harmonic, self.rise[places])
+        return _first(self._declared("phase")[places], measured)
 
-    def _jumping(self, times: Floats, found: Floats) -> Floats:
-        wave = self._wave()
-        by_phase = wave.at(times, self._rise(wave))
-        present = np.where(self.raised > 0, wave.high, wave.low)
-        present = np.where(np.isnan(self.raised), self._unseen(), present)
+    def _jumping(self, times: Floats, found: Floats, places: Integers) -> Floats:
+        wave = self._wave(places)
+        by_phase = wave.at(times, self._rise(wave, places))
+        raised = self.raised[places]
+        present = np.where(raised > 0, wave.high, wave.low)
+        present = np.where(np.isnan(raised), self._unseen()[places], present)
         return _first(by_phase, np.broadcast_to(present, found.shape), found)
 
-    def _trending(self, times: Floats, leads: Integers, found: Floats) -> Floats:
+    def _trending(self, times: Floats, leads: Integers, found: Floats, places: Integers) -> Floats:
         (holt,) = self.members
-        wave = self._wave()
-        by_phase = wave.at(times, self._rise(wave))
+        wave = self._wave(places)
+        by_phase = wave.at(times, self._rise(wave, places))
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.sqrt(self.wave_squares / self.wave_weights)
-        # A comparison with NaN is false: without a phase or scores Holt's forecast stays; without that, the wave.
-        better = (spread < holt.spread_at(leads)) | np.isnan(found)
+            spread = np.sqrt(self.wave_squares[places] / self.wave_weights[places])
+        # A comparison with NaN is false: without a phase or scores Holt's forecast stays.
+        better = (spread < holt.spread_at(leads)[:, places]) | np.isnan(found)
         return np.where(better & ~np.isnan(by_phase), by_phase, found)
 
     def _burst(self, found: Floats, peak: Floats, share: Floats) -> Floats:
@@ -269,12 +278,13 @@ class MetadataForecaster(Forecaster):
         # A peak without a greatest rate says nothing of the time between bursts, and bounds it all the same.
         return np.fmin(np.fmax(found, self._declared("min_rate")), most) + 0 * found
 
-    def _score_wave(self, values: Floats, at: float) -> None:
-        wave = self._wave()
-        errors = values - wave.at(np.full((1, 1), at), self._rise(wave))[0]
-        scored = self._trends() & ~np.isnan(errors)
-        self.wave_squares = np.where(scored, self.wave_squares * _FADE + errors * errors, self.wave_squares)
-        self.wave_weights = np.where(scored, self.wave_weights * _FADE + 1, self.wave_weights)
+    def _score_wave(self, values: Floats, at: float, trends: Integers) -> None:
+        wave = self._wave(trends)
+        errors = values[trends] - wave.at(np.full((1, 1), at), self._rise(wave, trends))[0]
+        scored = ~np.isnan(errors)
+        places, errors = trends[scored], errors[scored]
+        self.wave_squares[places] = self.wave_squares[places] * _FADE + errors * errors
+        self.wave_weights[places] = self.wave_weights[places] * _FADE + 1
 
     def _measure(self, values: Floats, known: Flags) -> None:
         """Mean, least and greatest rate; the two extremes come back to the mean in the long run."""
@@ -292,50 +302,51 @@ class MetadataForecaster(Forecaster):
         share[limited] = (old + (burst - old) / count)[limited]
         peak[burst] = np.fmax(peak, values)[burst]
 
-    def _follow_switches(self, values: Floats, known: Flags, at: float, jump: Flags) -> None:
-        """Note when streams change level, how long levels last, and what follows for the phase of jumps."""
+    def _follow_switches(self, values: Floats, known: Flags, at: float) -> Flags:
+        """Note how long levels last and how they change; which streams have just changed theirs."""
         low, high = self._best("min_rate"), self._best("max_rate")
-        mean = self.measured[_ROW["expected_rate"]]
-        swings = (high - low > _SWING * mean) & known
+        swings = known & (high - low > _SWING * self.measured[_ROW["expected_rate"]])
         middle, slack = (low + high) / 2, (high - low) / 10
         raised = np.where(values > middle + slack, 1.0, np.where(values < middle - slack, 0.0, self.raised))
         raised = np.where(swings, raised, self.raised)
         changed = swings & (raised != self.raised) & ~np.isnan(self.raised)
-        for name, ended in (
-            ("high_period", changed & (raised == 0)),
-            ("low_period", changed & (raised == 1)),
-        ):
-            lasted = self.measured[_ROW[name]]
-            now = at - self.switched
-            fresh = np.where(np.isnan(lasted), now, lasted + 0.3 * (now - lasted))
-            lasted[ended] = fresh[ended]
-        self.measured[_ROW["period"]] = self.measured[_ROW["high_period"]] + self.measured[_ROW["low_period"]]
-        step = np.where(np.abs(values - self.before) > (high - low) / 2, 0.0, 1.0)
-        kind = self.measured[_ROW["transition"]]
-        kind[changed] = (_first(kind, step) + 0.3 * (step - _first(kind, step)))[changed]
-        self.switched[changed] = at
         self.raised = raised
-        wave = self._wave()
-        lasts = wave.high_period
-        rise = np.where(changed & (raised == 1), at, np.where(changed & (raised == 0), at - lasts, self.rise))
-        # The wave says that the level has ended, the value that it has not: expect the switch next.
-        foreseen = wave.at(np.full((1, 1), at), rise)[0] > middle
-        late_fall = known & ~changed & (raised == 1) & ~foreseen & ~np.isnan(rise)
-        late_rise = known & ~changed & (raised == 0) & foreseen & ~np.isnan(rise)
-        rise = np.where(late_fall, at + 1 - lasts, np.where(late_rise, at + 1, rise))
-        self.rise = np.where(jump, rise, self.rise)
+        places = np.flatnonzero(changed)
+        rose = raised[places] > 0
+        for name, ended in (("high_period", places[~rose]), ("low_period", places[rose])):
+            _approach(self.measured[_ROW[name]], ended, at - self.switched[ended])
+        high_period, low_period = self.measured[_ROW["high_period"]], self.measured[_ROW["low_period"]]
+        self.measured[_ROW["period"]][places] = (high_period + low_period)[places]
+        steps = np.abs(values - self.before)[places] > (high - low)[places] / 2
+        _approach(self.measured[_ROW["transition"]], places, np.where(steps, 0.0, 1.0))
+        self.switched[places] = at
+        return np.asarray(changed, np.bool_)
 
-    def _follow_harmonic(self, values: Floats, at: float, trend: Flags) -> None:
+    def _follow_jumps(self, values: Floats, at: float, changed: Flags, jumps: Integers) -> None:
+        """Take the phase of jumps from the last switch; an overdue one is expected in the next period."""
+        wave = self._wave(jumps)
+        up, new, known = self.raised[jumps] > 0, changed[jumps], ~np.isnan(values[jumps])
+        rise = np.where(new, np.where(up, at, at - wave.high_period), self.rise[jumps])
+        foreseen = wave.at(np.full((1, 1), at), rise)[0] > (wave.low + wave.high) / 2
+        overdue = known & ~new & (up != foreseen) & ~np.isnan(rise + wave.period)
+        self.rise[jumps] = np.where(overdue, np.where(up, at + 1 - wave.high_period, at + 1), rise)
+
+    def _follow_harmonic(self, values: Floats, at: float, trends: Integers) -> None:
         """Fading sums of the rate against the first harmonic of the period: their angle is the phase."""
-        if not trend.any():
-            return
-        wave = self._wave()
+        wave = self._wave(trends)
         angle = np.mod(at, wave.period) * (2 * np.pi / wave.period)
-        apart = values - wave.middle()
-        counted = trend & ~np.isnan(apart + angle)
-        fade = np.exp(-1 / (3 * np.maximum(wave.period, 1.0)))
-        self.cosine = np.where(counted, self.cosine * fade + apart * np.cos(angle), self.cosine)
-        self.sine = np.where(counted, self.sine * fade + apart * np.sin(angle), self.sine)
+        apart = values[trends] - wave.middle()
+        counted = ~np.isnan(apart + angle)
+        fade = np.exp(-1 / (3 * np.maximum(wave.period, 1.0)))[counted]
+        places, angle, apart = trends[counted], angle[counted], apart[counted]
+        self.cosine[places] = self.cosine[places] * fade + apart * np.cos(angle)
+        self.sine[places] = self.sine[places] * fade + apart * np.sin(angle)
+
+
+def _approach(means: Floats, places: Integers, values: Floats) -> None:
+    """Move fading means towards new values, or start them."""
+    old = means[places]
+    means[places] = np.where(np.isnan(old), values, old + 0.3 * (values - old))
 
 
 def population_defaults(streams: MetadataForecaster) -> dict[str, Any]:

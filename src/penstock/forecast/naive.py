@@ -1,7 +1,7 @@
 """The mean of the last values: what a rate was, it will be.
 
-With a window of 1 it is the last value, the measure that forecasts have to beat, and the rate that PAR, ARI and ARD
-go by ([000] §6.2).
+With a window of 1 it is the last value, the measure that forecasts have to beat, and the rate that the
+simpler strategies of admission go by ([000] §6.2).
 """
 
 from dataclasses import dataclass

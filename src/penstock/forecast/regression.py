@@ -1,8 +1,8 @@
-"""The best of a line, a logarithm and an exponential through the last values of each stream ([001] §4.1, Eq. 3).
+"""The best of a line, a logarithm and an exponential through the last values of each stream ([001] Eq. 3).
 
-Least squares over any times, regular or not; the winner has the least squared residuals in the units of the values.
-Fewer than four values give their mean, and an exponential needs values above 0. Extrapolation is bounded, since a curve
-through a few values soon leaves all reason; `Regression.paper()` leaves it free.
+Least squares over any times, regular or not; the winner has the least squared residuals in the units of the
+values. Fewer than four values give their mean, and an exponential needs values above 0. Extrapolation is
+bounded, since a curve through a few values soon leaves all reason; `Regression.paper()` leaves it free.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ LEAST_POINTS = 4
 """Fewer values say nothing of a curve."""
 
 _LINE, _LOGARITHM, _EXPONENTIAL = range(3)
-_BLOCK = 8192  # streams that are fitted together, so that their values stay in the cache
+_BLOCK = 1024  # streams that are fitted together, so that their values stay in the cache
 
 
 @dataclass(frozen=True)
 class Curves:
-    """A curve for each stream: a + b t, a + b ln t or exp(a + b t), with t = 1 at the stream's first value."""
+    """A curve for each stream: a + b t, a + b ln t or exp(a + b t), with t = 1 at its first value."""
 
     kind: NDArray[np.int8]
     """0 for a line, 1 for a logarithm, 2 for an exponential."""
@@ -46,9 +46,11 @@ class Curves:
         if np.isfinite(reach):
             times = np.minimum(times, self.last + reach * (self.last - self.first))
         t = np.maximum(times - self.first + 1, 1.0)
-        found = self.a + self.b * np.where(self.kind == _LOGARITHM, np.log(t), t)
+        logarithms, exponentials = (np.flatnonzero(self.kind == kind) for kind in (_LOGARITHM, _EXPONENTIAL))
+        t[:, logarithms] = np.log(t[:, logarithms])
+        found: Floats = self.a + self.b * t
         # e^700 is near the end of doubles.
-        found = np.where(self.kind == _EXPONENTIAL, np.exp(np.minimum(found, 700.0)), found)
+        found[:, exponentials] = np.exp(np.minimum(found[:, exponentials], 700.0))
         return np.clip(found, 0.0, most * self.top if np.isfinite(most) else np.inf)
 
 
@@ -62,48 +64,58 @@ def fit_curves(times: Floats, values: Floats) -> Curves:
     [[192.0]]
     """
     known = ~np.isnan(values)
-    points = known.sum(axis=0)
-    some = points > 0
-    first = np.where(some, np.where(known, times, np.inf).min(axis=0), 0.0)
-    last = np.where(some, np.where(known, times, -np.inf).max(axis=0), 0.0)
-    top = np.where(known, values, 0.0).max(axis=0)
-    t = np.where(known, times - first + 1, 1.0)
     y = np.where(known, values, 1.0)
+    t, first, last = _counted(times, known)
     log_t = np.log(t)
-    positive = np.where(known, values > 0, True).all(axis=0)
-    lines = [
-        _line(t, y, known, points),
-        _line(log_t, y, known, points),
-        _line(t, np.log(np.where(positive, y, 1.0)), known, points),
-    ]
-    kind = np.zeros(len(points), np.int8)
-    (a, b), scale = lines[_LINE], (known * y * y).sum(axis=0)
-    least = (known * (a + b * t - y) ** 2).sum(axis=0)
-    for other, u in ((_LOGARITHM, log_t), (_EXPONENTIAL, t)):
-        c, d = lines[other]
+    counts = known.astype(np.float64)
+    positive = (y > 0).all(axis=0)
+    log_y = np.log(np.where(positive, y, 1.0))
+    kind = np.zeros(values.shape[1], np.int8)
+    a, b = _line(t, y, counts)
+    scale = (y * y).sum(axis=0)
+    least = _squares(a + b * t - y, counts)
+    for other, u, v in ((_LOGARITHM, log_t, y), (_EXPONENTIAL, t, log_y)):
+        c, d = _line(u, v, counts)
         curve = c + d * u
         if other == _EXPONENTIAL:
-            curve = np.exp(np.minimum(curve, 350.0))
-        residual = (known * (curve - y) ** 2).sum(axis=0)
+            curve = np.exp(np.minimum(curve, 350.0, out=curve), out=curve)
+        residual = _squares(curve - y, counts)
         # A curve wins by more than rounding, or a line would be called a curve on some processors.
         wins = (residual < least * (1 - 1e-6) - 1e-12 * scale) & (positive | (other != _EXPONENTIAL))
         kind[wins], least = other, np.where(wins, residual, least)
         a, b = np.where(wins, c, a), np.where(wins, d, b)
+    points = counts.sum(axis=0)
     few = points < LEAST_POINTS
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (known * y).sum(axis=0) / points  # NaN without values
+        mean = (counts * y).sum(axis=0) / points  # NaN without values
     kind[few] = _LINE
+    top = (counts * y).max(axis=0)
     return Curves(kind, np.where(few, mean, a), np.where(few, 0.0, b), first, last, top)
 
 
-def _line(u: Floats, v: Floats, known: Flags, points: Integers) -> tuple[Floats, Floats]:
-    """Least squares for v = a + b u, column by column."""
-    count = np.maximum(points, 1)
-    mean_u, mean_v = (known * u).sum(axis=0) / count, (known * v).sum(axis=0) / count
-    du, dv = known * (u - mean_u), known * (v - mean_v)
+def _counted(times: Floats, known: Flags) -> tuple[Floats, Floats, Floats]:
+    """Times from 1 at each stream's first value, 1 in gaps; the first and the last time."""
+    some = known.any(axis=0)
+    first = np.where(some, np.where(known, times, np.inf).min(axis=0), 0.0)
+    last = np.where(some, np.where(known, times, -np.inf).max(axis=0), 0.0)
+    return np.where(known, times - first + 1, 1.0), first, last
+
+
+def _line(u: Floats, v: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Least squares for v = a + b u, column by column; `counts` is 1 for a value and 0 for a gap."""
+    points = np.maximum(counts.sum(axis=0), 1)
+    mean_u, mean_v = (counts * u).sum(axis=0) / points, (counts * v).sum(axis=0) / points
+    du = counts * (u - mean_u)
     width = (du * du).sum(axis=0)
-    b = (du * dv).sum(axis=0) / np.where(width > 0, width, 1.0)
+    b = (du * (v - mean_v)).sum(axis=0) / np.where(width > 0, width, 1.0)
     return mean_v - b * mean_u, b
+
+
+def _squares(errors: Floats, counts: Floats) -> Floats:
+    errors *= errors
+    errors *= counts
+    total: Floats = errors.sum(axis=0)
+    return total
 
 
 @dataclass(frozen=True)

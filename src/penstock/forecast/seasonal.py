@@ -1,9 +1,9 @@
-"""Holt-Winters with additive seasons and a damped trend: rates that repeat themselves after a number of periods.
+"""Holt-Winters with additive seasons and a damped trend: rates that repeat themselves after some periods.
 
 The season's length is given, or each stream finds its own: a fading sum of products for each lag makes the
-autocorrelation known without a look back, and the shortest lag with a clear peak is the season. A stream without one
-is forecast by level and damped trend alone. Time and memory are linear in the longest season: 24 bytes a stream and
-period of it.
+autocorrelation known without a look back, and the shortest lag with a clear peak is the season. A stream
+without one is forecast by level and damped trend alone. Time and memory are linear in the longest season:
+about 20 bytes a stream and period of it.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from penstock.forecast.forecaster import Column, Floats, Forecaster, Integers, M
 
 __all__ = ["Seasonal", "SeasonalForecaster"]
 
-_CLEAR = 0.4  # the least autocorrelation of a season; 96 values of noise reach 0.3
+_CLEAR = 0.4  # the least autocorrelation of a season,
+_SIGMAS = 4.0  # and how many deviations it has to be above that of noise
 _DIP = 0.2  # and how far it has to fall at a shorter lag: a slow drift correlates at every lag
 
 
@@ -71,6 +72,7 @@ class SeasonalForecaster(Forecaster):
     history: NDArray[np.float32]
     products: NDArray[np.float32]
     mean: Floats
+    slope: Floats
     seen: Integers
 
     def __init__(self, seasonal: Seasonal, streams: int) -> None:
@@ -85,6 +87,7 @@ class SeasonalForecaster(Forecaster):
             Column("history", np.nan, self.kept, np.float32),
             Column("products", 0.0, lags, np.float32),
             Column("mean"),
+            Column("slope"),
             Column("seen", 0, dtype=np.int64),
         )
         super().__init__(seasonal, streams, columns, memory=self.kept)
@@ -129,17 +132,21 @@ class SeasonalForecaster(Forecaster):
         self.season[slots, each] += np.where(self.period > 0, own.delta * (1 - own.alpha) * errors, 0.0)
 
     def _correlate(self, values: Floats, at: int) -> None:
-        """Add each stream's product with its own past, lag by lag."""
+        """Add each stream's product with its own past, lag by lag, both as distances from a slow line."""
         known = ~np.isnan(values)
-        steps = 1 / np.minimum(self.seen + 1.0, self.kept)
-        self.mean += np.where(known, (values - self.mean) * steps, 0.0)
-        mean = self.mean.astype(np.float32)
+        pace = np.maximum(2 / (self.seen + 2.0), 4 / self.kept)
+        self.mean = np.where(self.seen > 0, self.mean + self.slope, np.where(known, values, 0.0))
+        apart = np.where(known, values - self.mean, 0.0)
+        self.mean += pace * apart
+        self.slope += pace * pace / 4 * apart
         apart = np.where(known, values - self.mean, 0.0).astype(np.float32)
+        line, slope = self.mean.astype(np.float32), self.slope.astype(np.float32)
         fade = np.where(known, fading("history", self.kept), 1.0).astype(np.float32)
         self.products *= fade
         self.products[0] += apart * apart
         for lag in range(1, len(self.products)):
-            product = (self.history[(at - lag) % self.kept] - mean) * apart
+            line -= slope
+            product = (self.history[(at - lag) % self.kept] - line) * apart
             np.add(self.products[lag], product, out=self.products[lag], where=~np.isnan(product))
 
     def _find(self, due: Integers, at: int) -> None:
@@ -151,13 +158,16 @@ class SeasonalForecaster(Forecaster):
         inner, lags = shares[2:-1], np.arange(2, len(shares) - 1)[:, None]
         dips = np.minimum.accumulate(shares[1:-2], axis=0)
         peaks = (inner >= shares[1:-2]) & (inner > shares[3:]) & (inner > dips + _DIP)
-        clear = np.where(peaks & (inner >= _CLEAR) & (2 * lags <= self.seen[due]), inner, 0)
+        seen = np.minimum(self.seen[due], self.kept)
+        needed = np.maximum(_CLEAR, _SIGMAS / np.sqrt(seen))
+        clear = np.where(peaks & (inner >= needed) & (2 * lags <= seen), inner, 0)
         best = clear.max(axis=0)
         found = np.where(best > 0, (clear >= 0.9 * best).argmax(axis=0) + 2, 0)
         present = self.period[due]
         held = np.where(present > 0, shares[present, np.arange(due.size)], 0)
-        # A season is kept until another one is clearly better or it fades.
-        change = (found != present) & ((present == 0) | (best > held + 0.1) | (held < _CLEAR / 2))
+        # A season is kept until another one is clearly better, it fades, or it is several of a shorter one.
+        several = (found > 0) & (present % np.maximum(found, 1) == 0)
+        change = (found != present) & (several | (best > held + 0.1) | (held < _CLEAR / 2))
         lost = due[change & (found == 0)]
         self.period[lost], self.season[:, lost] = 0, 0.0
         for length in np.unique(found[change & (found > 0)]):
@@ -183,6 +193,7 @@ class SeasonalForecaster(Forecaster):
         # Without the slope every round has the level of the last period.
         self.level[streams], self.trend[streams] = middle, slope
         self.period[streams] = length
+        self.doubt(streams)
 
 
 def _mean(values: Floats, axis: int) -> Floats:
