@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadRouting
-from penstock.routing import PARTITIONINGS, Frequencies, Goal, Growth, first_router, next_router, step_toward
+from penstock.routing import (
+    PARTITIONINGS,
+    Frequencies,
+    Goal,
+    Growth,
+    HashPair,
+    first_router,
+    next_router,
+    step_toward,
+)
 
 HASHES = np.random.default_rng(5).integers(0, 2**64, 20_000, dtype=np.uint64)
 NAMES = st.sampled_from(PARTITIONINGS)
@@ -30,6 +39,19 @@ def test_steps_lead_to_the_target_and_each_moves_its_share(name, other, before, 
         if now is target:
             return
     pytest.fail(f"{share} a step has not led to the target in 200 steps")
+
+
+def test_hot_keys_move_first():
+    known = Frequencies(np.sort(HASHES[:8]), np.array([0.01, 0.05, 0.02, 0.12, 0.03, 0.1, 0.04, 0.02]))
+    ring = first_router("uniform", 2).ring
+    keys, here = np.sort(HASHES[:8]), np.zeros(8, np.int32)
+    before, after = HashPair(keys, here, ring), HashPair(keys, here + np.int32(1), ring)
+    moved = []
+    while before is not after:
+        then = step_toward(before, after, known, growth=Growth.LINEAR, share=0.05, domain=1000)
+        moved += known.hashes[before.route(known.hashes) != then.route(known.hashes)].tolist()
+        before = then
+    assert moved[:4] == known.hashes[:4].tolist()
 
 
 def test_a_step_that_moves_nothing_is_refused():

@@ -2,7 +2,8 @@
 
 Every key is where one of the two routers has it, so routing is exact at each step, and a finite number of
 steps reaches the other router. A step switches whole cells of the ring and single keys of the
-tables; one that weighs more than the share alone is a step of its own.
+tables; one that weighs more than the share alone is a step of its own. Keys go before cells and the most
+frequent first: what evens the load most is where it belongs soonest.
 """
 
 import numpy as np
@@ -36,7 +37,9 @@ def step_toward(  # noqa: PLR0913 -- two routers, what weighs how much, and the 
     keys = np.union1d(before.keys, after.keys)
     homes, goals = before.route(keys), after.route(keys)
     key_weights, cell_weights = cost_shares(keys, known, growth, len(old), domain)
-    moving_keys, moving_cells = np.flatnonzero(homes != goals), np.flatnonzero(old != new)
+    hot_keys, hot_cells = cost_shares(keys, known, Growth.LINEAR, len(old), domain)
+    moving_keys = _hottest_first(np.flatnonzero(homes != goals), hot_keys)
+    moving_cells = _hottest_first(np.flatnonzero(old != new), hot_cells)
     weights = np.concatenate([key_weights[moving_keys], cell_weights[moving_cells]])
     if weights.sum() <= share * (1 + 1e-9):
         return after
@@ -56,6 +59,11 @@ def _same_size(old: NDArray[np.int32], new: NDArray[np.int32]) -> tuple[NDArray[
     """The owners of the same number of cells: the coarser ring is cut like the finer one."""
     size = max(len(old), len(new))
     return np.repeat(old, size // len(old)), np.repeat(new, size // len(new))
+
+
+def _hottest_first(places: NDArray[np.intp], shares: Costs) -> NDArray[np.intp]:
+    ordered: NDArray[np.intp] = places[np.argsort(-shares[places], kind="stable")]
+    return ordered
 
 
 def cost_shares(
