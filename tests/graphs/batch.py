@@ -195,7 +195,10 @@ STEPS = {
     Branch: _branch,
     Select: _projection,
     Mapped: _projection,
-    Union: lambda _node, given, *others: functools.reduce(DataFrame.unionByName, others, given),
+    # A rewriting may leave an input with columns that nothing behind the union reads.
+    Union: lambda _node, given, *others: functools.reduce(
+        DataFrame.unionByName, (each.select(given.columns) for each in others), given
+    ),
 }
 
 
