@@ -55,7 +55,7 @@ class HotSets:
     """How much is run: rows of an epoch, epochs of each hot set, hot sets, and the exponents of Zipf."""
 
     rows: int = 150_000
-    join_rows: int = 15_000
+    join_rows: int = 60_000
     epochs: int = 14
     sets: int = 4
     skews: tuple[float, ...] = (1.0, 1.2)
