@@ -76,7 +76,8 @@ def test_measures_are_of_this_epoch_and_of_every_channel(tmp_path):
     """Defects 7 and 9: no processor time for joins, and the load of an earlier epoch for an idle stage."""
     batches = [rows(0), rows(1), [], rows(3)]
     left, right = stream("l", batches), stream("r", [each[:100] for each in batches])
-    joined = left.join(right, on="k", within="1 second").group_by("k").window("20 seconds").agg(n=ps.count())
+    pairs = left.join(right, on="k", within="1 second", suffixes=("", "_r"))
+    joined = pairs.group_by("k").window("20 seconds").agg(n=ps.count())
     watch = Watch()
     query = ps.outputs(windows(batches), joined)
     run = query.start(ps.memory(), ps.memory(), checkpoint=tmp_path, channels=8, control="off", policy=watch)

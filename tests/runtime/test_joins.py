@@ -182,7 +182,7 @@ def test_joins_in_the_channels_of_what_feeds_them_give_what_they_give_in_their_o
     for strategy, policy in (("query", None), ("subquery", None), ("subquery", AtRandom(4, every=1, most=6))):
         sinks = ps.memory(), ps.memory()
         query = ps.outputs(*merged_joins(epochs))
-        moved = {} if policy is None else {"policy": policy, "most_moved": 4_000}
+        moved = {} if policy is None else {"policy": policy, "most_moved": 40_000}
         run = query.start(
             *sinks, checkpoint=tmp_path / str(len(results)), strategy=strategy, channels=4, **moved
         )

@@ -80,6 +80,7 @@ class Epoch:
     delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
     receipts: dict[int, list[Receipt]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    aside: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> Manifest:
         """Run every stage, deliver, and return what is left behind."""
@@ -92,12 +93,13 @@ class Epoch:
             aside = self._set_aside()
         self.phases.ends("deliver")
         refused = 0 if self.intake.refused is None else self.intake.refused.rows
-        counts = replace(aside, rows=self._rows(aside), results=results, rejected=aside.rejected + refused)
+        rows = {each.name: self._rows(each) for each in self.works.arrivals.streams}
+        counts = replace(aside, rows=sum(rows.values()), results=results, rejected=aside.rejected + refused)
         return Manifest(
             epoch_id=self.epoch_id,
             plan=self.plan,
             frontiers={
-                each.name: replace(self._frontier(each), whole=self._whole(each, counts.rows))
+                each.name: replace(self._frontier(each), whole=self._whole(each, rows[each.name]))
                 for each in self.works.arrivals.streams
             },
             stages=tuple(self.records[place] for place in range(len(self.works.graph.stages))),
@@ -106,13 +108,19 @@ class Epoch:
             moved=tuple(self.moves),
         )
 
-    def _rows(self, aside: Counts) -> int:
-        """The number of tuples that came in."""
-        counted = [seen.rows for seen in self.intake.seen.values()]
-        if None not in counted:
-            return sum(rows for rows in counted if rows is not None)
-        # One stream, one stage: the tuples that its channels took, plus those set aside.
-        return self.records[0].tuples - self._before(0).tuples + aside.late + aside.rejected
+    def _rows(self, stream: Stream) -> int:
+        """The number of tuples of a stream that came in; known once those set aside are written."""
+        rows = self.intake.seen.get(stream.name, StreamSeen(rows=0)).rows
+        if rows is not None:
+            return rows
+        # It feeds one stage and nothing else: the tuples that the channels took, plus those set aside.
+        (number,) = (
+            runner.number
+            for runner in self.works.graph.stages
+            if any(feed.origin == stream for each in runner.inputs for feed in each.port)
+        )
+        taken = self.records[number].tuples - self._before(number).tuples
+        return taken + self.aside.get(stream.name, 0)
 
     def clean_up(self) -> None:
         """After the commit: delete what only this epoch needed."""
@@ -268,9 +276,8 @@ class Epoch:
         return self.frontiers[stream.name]
 
     def _whole(self, stream: Stream, rows: int) -> bool:
-        """Whether the epoch took all that the stream's source had."""
-        own = self.intake.seen.get(stream.name, StreamSeen(rows=0)).rows
-        taken = replace(self.taken.get(stream.name, EpochTaken()), rows=rows if own is None else own)
+        """Whether the epoch, which had these rows of it, took all that the stream's source had."""
+        taken = replace(self.taken.get(stream.name, EpochTaken()), rows=rows)
         return stream.source is None or stream.source.took_all(taken)
 
     def _seen(self, stream: Stream) -> dict[str, int]:
@@ -315,9 +322,11 @@ class Epoch:
             seen, bound = self.intake.seen.get(name, StreamSeen()), self.intake.bounds.get(name)
             if bound is not None and seen.earliest is not None and seen.earliest < bound:
                 rows = frame.where(f"{REJECT} IS NULL AND {TIME} < {bound}L")
-                late += self.works.late[name].write(self.epoch_id, rows)
+                self.aside[name] = self.works.late[name].write(self.epoch_id, rows)
+                late += self.aside[name]
             if seen.rejects:
                 rejects[name] = self._rejected(name, frame, seen)
+                self.aside[name] = self.aside.get(name, 0) + sum(each.rows for each in rejects[name])
         for stage, rows in self.intake.missed:
             columns = tuple(f"`{name}`" for name in rows.columns if name != TIME)
             aside = SetAside(self.works.missed[stage], columns)
