@@ -36,7 +36,7 @@ class RelativeLoad:
 
     >>> load = RelativeLoad()
     >>> for noise in (0.01, 0.0, -0.01):
-    ...     load.observe(np.array([2.0 + noise, 1.0]))
+    ...     jumped = load.observe(np.array([2.0 + noise, 1.0]))
     >>> round(load.most_over_least, 2), load.is_uneven(1.2), load.is_uneven(2.5)
     (2.0, True, False)
     """
