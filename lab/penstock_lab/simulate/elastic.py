@@ -9,6 +9,7 @@ on arrays, so that a run of a hundred thousand tuples takes well under a second.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,6 +125,14 @@ def queue_up(routes: Channels, seconds: Costs, arrivals: Costs, free: Costs) -> 
     return starts, after
 
 
+_HASHES = splitmix64(np.arange(1 << 16, dtype=np.uint64), 1)
+
+
+def hashed(values: Ints) -> NDArray[np.uint64]:
+    """The hash of each value; values are below 65,536."""
+    return np.asarray(_HASHES[values], np.uint64)
+
+
 class _Running:
     """An operator with its units, and the tuples that are in it."""
 
@@ -208,7 +217,7 @@ class _Running:
     def _place(self, born: Floats, came: Floats, values: Ints, at: Floats) -> None:
         if not len(born):
             return
-        routes = self.grouping.route(splitmix64(values.astype(np.uint64), 1))
+        routes = self.grouping.route(hashed(values))
         seconds = self._seconds(values)
         starts, self.free = queue_up(routes, seconds, at, self.free)
         rows = (born, came, starts, starts + seconds, routes, values, np.ones(len(born)))
@@ -219,11 +228,13 @@ class _Running:
         if self.grouping.block:
             known = (self.here[3] < now) & (self.here[3] >= self.told) & (self.here[6] > 0)
             told = self.here[:, known]
-            for unit in np.unique(told[4]):
-                mine = told[:, told[4] == unit]
-                values = mine[5, np.argsort(mine[3], kind="stable")].astype(np.int64)
-                hashes = splitmix64(values.astype(np.uint64), 1)
-                self.grouping.completed(int(unit), hashes, self._seconds(values))
+            told = told[:, np.lexsort((told[3], told[4]))]
+            values = told[5].astype(np.int64)
+            hashes, seconds = hashed(values), self._seconds(values)
+            edges = np.flatnonzero(np.diff(told[4], prepend=-1, append=-1))
+            for begin, end in pairwise(edges.tolist()):
+                self.grouping.completed(int(told[4, begin]), hashes[begin:end], seconds[begin:end])
+            self.grouping.told()
         self.told = max(self.told, now)
 
     def _seconds(self, values: Ints) -> Floats:
