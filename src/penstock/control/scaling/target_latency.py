@@ -55,7 +55,7 @@ class TargetSettings:
     startup: float = 10.0
     pause: float = 1.0
     catch_up: float = 2.0
-    patience: float = 2.0
+    patience: float = 1.0
     jump: float = 1.5
 
     def __post_init__(self) -> None:
