@@ -63,7 +63,9 @@ class FlinkAutoscaler(Scaler):
         wanted = max(wanted, math.ceil(pool.units * (1 - self.most_down)))
         if wanted == pool.units:
             return []
-        reason = f"{target:.2f} units of work outside of {low:.2f} to {high:.2f}, target {self.utilisation:.0%}"
+        reason = (
+            f"{target:.2f} units of work outside of {low:.2f} to {high:.2f}, target {self.utilisation:.0%}"
+        )
         return [Wish(pool.name, wanted, reason, {"target": target})]
 
     def state(self) -> dict[str, Any]:

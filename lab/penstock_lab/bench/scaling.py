@@ -1,8 +1,8 @@
 """Scaling policies on rates that nobody tuned them to: bound kept, node hours and changes.
 
-Series of the Numenta Anomaly Benchmark, with five minutes played in 30 seconds, and a day of a NASA web server,
-with a minute played in 10; the highest load is about 20 nodes. A node takes 20 s to start and a change stops the
-pool for 2 s; policies are asked every 10 s, and results have 10 s.
+Series of the Numenta Anomaly Benchmark, with five minutes played in 30 seconds, and a day of a NASA web
+server, with a minute played in 10; the highest load is about 20 nodes. A node takes 20 s to start and a
+change stops the pool for 2 s; policies are asked every 10 s, and results have 10 s.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,15 +75,15 @@ def _row(name: str, series: str, measured: tuple[float, ...], hours: float | Non
 def _checks(means: Mapping[str, tuple[float, ...]]) -> list[Check]:
     ours = means[OURS]
     checks = [Check("ours: within the bound, % of the work", round(ours[0], 2), "Penstock's own", floor=99.0)]
-    for name in (FLINK, DS2):
-        checks.append(
-            Check(
-                f"ours: within the bound, points above {name}",
-                round(ours[0] - means[name][0], 2),
-                "Penstock's own",
-                floor=0.0,
-            )
+    checks += [
+        Check(
+            f"ours: within the bound, points above {name}",
+            round(ours[0] - means[name][0], 2),
+            "Penstock's own",
+            floor=0.0,
         )
+        for name in (FLINK, DS2)
+    ]
     checks.append(
         Check(
             f"ours: node hours over those {FLINK}",

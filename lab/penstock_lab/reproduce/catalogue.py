@@ -1,6 +1,7 @@
 """Every experiment that `penstock reproduce` knows, in the order in which `all` runs them."""
 
 from penstock_lab.reproduce.admission import GATES_OVER_OPTIMAL, REDIRECTIONS
+from penstock_lab.reproduce.elastic_merged import MERGED_SKETCH
 from penstock_lab.reproduce.elastic_scaling import ELASTIC_SCALING
 from penstock_lab.reproduce.experiment import Experiment
 from penstock_lab.reproduce.frequency_change import FREQUENCY_CHANGE
@@ -26,6 +27,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     HOT_KEYS,
     SHUFFLE_GROUPING,
     *ELASTIC_SCALING,
+    MERGED_SKETCH,
     *STREAMCLOUD,
     WINDOW_SPLIT,
 )

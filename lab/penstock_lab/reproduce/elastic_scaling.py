@@ -1,7 +1,7 @@
 """Figures 12 to 17 of [001]: losses, latency, units and lag of the scaling policies on three topologies.
 
-The paper draws its figures and states some in words; those are compared. Orders that its text gives are checks.
-"penstock" is our own policy, with its promises as checks.
+The paper draws its figures and states some in words; those are compared. Orders that its text gives are
+checks. "penstock" is our own policy, with its promises as checks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,13 @@ def _run(case: Case, *, quick: bool, seed: int) -> Outcome:
 
 def _unjudged(check: Check) -> Check:
     return Check(
-        check.name, check.value, check.source, check.floor, check.ceiling, "a single stream says little", check.differs
+        check.name,
+        check.value,
+        check.source,
+        check.floor,
+        check.ceiling,
+        "a single stream says little",
+        check.differs,
     )
 
 
@@ -90,12 +96,14 @@ def _published_checks(case: Case, found: Results) -> list[Check]:
     units = {name: found[name].units for name in three}
     latency = {name: found[name].latency for name in three}
     lavish = Difference(
-        "with Table 2 a pool gets 1 / 0.3 times the units that it needs, and keeps them: the interval is void",
+        "with Table 2 a pool gets 1 / 0.3 times the units that it needs, and keeps them: the "
+        "interval is void",
         0.0,
         30.0,
     )
     eager = Difference(
-        "our learning policy is trained until it keeps up with every rate of the stream, and a rise of two minutes is "
+        "our learning policy is trained until it keeps up with every rate of the stream, and a rise "
+        "of two minutes is "
         "slower than its mean of one",
         0.0,
         10.0,
@@ -104,12 +112,17 @@ def _published_checks(case: Case, found: Results) -> list[Check]:
         return [
             below("AutoScale+ loses less than incremental", late[PAPER] - late["incremental"]),
             below("AutoScale+ has the least latency", latency[PAPER] - min(latency.values())),
-            below("incremental takes more units than learning", units["learning"] - units["incremental"], eager),
-            below("incremental takes more units than AutoScale+", units[PAPER] - units["incremental"], lavish),
+            below(
+                "incremental takes more units than learning", units["learning"] - units["incremental"], eager
+            ),
+            below(
+                "incremental takes more units than AutoScale+", units[PAPER] - units["incremental"], lavish
+            ),
         ]
     if case.figure == 13:
         waiting = Difference(
-            "a minute's mean hides a peak of 10 to 20 s, and AutoScale+ acts at the end of each minute: which of the "
+            "a minute's mean hides a peak of 10 to 20 s, and AutoScale+ acts at the end of each "
+            "minute: which of the "
             "two comes first depends on where the peak falls",
             0.0,
             30.0,

@@ -1,8 +1,9 @@
 """Figure 14 of [000]: a latency bound of 5 s while the load goes from 4 machines to 32 and back.
 
 DRF-M and ARD size the processing layer by Eq. 1a of §3.2: DRF-M from forecasts, ARD from means of the past;
-a static cluster has 32. Rates, times of a start and of a change are ours: the load rises and falls within five
-minutes, fluctuates by 4 %, and is asked for every 5 s; a machine starts in 10 s, a change stops all for 1 s.
+a static cluster has 32. Rates, times of a start and of a change are ours: the load rises and falls within
+five minutes, fluctuates by 4 %, and is asked for every 5 s; a machine starts in 10 s, a change stops all
+for 1 s.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -73,9 +74,7 @@ def run(*, quick: bool, seed: int) -> Outcome:
         name: float(np.mean([each.node_seconds / few for each, few in zip(runs, least, strict=True)]))
         for name, runs in courses.items()
     }
-    return Outcome(
-        tuple(_rows(courses, over)), tuple(_checks(courses, over)), {"000-fig-14": _draw(courses)}
-    )
+    return Outcome(tuple(_rows(courses, over)), tuple(_checks(courses, over)), {"000-fig-14": _draw(courses)})
 
 
 def _rows(courses: Mapping[str, Sequence[PoolCourse]], over: Mapping[str, float]) -> list[Row]:
@@ -111,14 +110,21 @@ def _checks(courses: Mapping[str, Sequence[PoolCourse]], over: Mapping[str, floa
     latency = {name: _mean(runs, _latency) for name, runs in courses.items()}
     least = 100 * min(each.within(BOUND) for each in courses[OURS])
     return [
-        Check("000/14 latency of DRF-M over that of ARD", latency["DRF-M"] / latency["ARD"], SOURCE, ceiling=1.0),
+        Check(
+            "000/14 latency of DRF-M over that of ARD", latency["DRF-M"] / latency["ARD"], SOURCE, ceiling=1.0
+        ),
         Check(
             "000/14 latency of the static cluster over that of DRF-M",
             latency["static 32"] / latency["DRF-M"],
             SOURCE,
             ceiling=1.0,
         ),
-        Check("000/14 node hours of the static cluster over DRF-M", over["static 32"] / over["DRF-M"], SOURCE, floor=1.3),
+        Check(
+            "000/14 node hours of the static cluster over DRF-M",
+            over["static 32"] / over["DRF-M"],
+            SOURCE,
+            floor=1.3,
+        ),
         Check(
             "000/14 DRF-M: results within 5 s, %",
             100 * _mean(courses["DRF-M"], lambda each: each.within(BOUND)),
@@ -126,7 +132,9 @@ def _checks(courses: Mapping[str, Sequence[PoolCourse]], over: Mapping[str, floa
             floor=99.0,
         ),
         Check("000/14 ours: results within 5 s, %, worst run", round(least, 2), PROMISE, floor=99.0),
-        Check("000/14 ours: node hours over the clairvoyant least", round(over[OURS], 3), PROMISE, ceiling=1.15),
+        Check(
+            "000/14 ours: node hours over the clairvoyant least", round(over[OURS], 3), PROMISE, ceiling=1.15
+        ),
     ]
 
 

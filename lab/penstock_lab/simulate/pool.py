@@ -23,7 +23,7 @@ POOL = "nodes"
 
 @dataclass(frozen=True)
 class PoolCosts:
-    """Seconds of a tick, of a start and of a change, nodes at first, and what a tuple costs a node in seconds."""
+    """Seconds of a tick, a start and a change; nodes at first; what a tuple costs a node in seconds."""
 
     tick: int = 5
     startup: int = 10
@@ -34,7 +34,7 @@ class PoolCosts:
 
 @dataclass(frozen=True)
 class PoolCourse:
-    """For each second: the work that came and how long it waited; nodes in each tick, starting ones included."""
+    """For each second the work that came and how long it waited; nodes, starting ones too, in each tick."""
 
     work: Floats
     waits: Floats
@@ -52,7 +52,8 @@ def simulate_pool(work: Floats, policy: Scaler, costs: PoolCosts) -> PoolCourse:
     """Runs the load, and asks the policy after every tick."""
     if costs.tick < 1 or not len(work):
         raise BadSimulation(f"ticks of {costs.tick} s over {len(work)} seconds; give at least one of each")
-    units, starting, paused = costs.units, [], 0.0
+    units, paused = costs.units, 0.0
+    starting: list[tuple[int, int]] = []
     queue = used = came = 0.0
     served, nodes, decisions = np.zeros(len(work)), [], []
     node_seconds, changes = 0.0, 0
@@ -96,7 +97,7 @@ def simulate_pool(work: Floats, policy: Scaler, costs: PoolCosts) -> PoolCourse:
 
 
 def _waits(work: Floats, served: Floats, left: float, units: int) -> Floats:
-    """When all that had come by the end of a second is done, less that end; what is left goes on at the last pace."""
+    """How long the last work of each second waits; what is left at the end goes on at the last pace."""
     came, done = np.cumsum(work), np.append(0.0, np.cumsum(served))
     times = np.arange(len(done), dtype=np.float64)
     if left > 0:
@@ -104,7 +105,7 @@ def _waits(work: Floats, served: Floats, left: float, units: int) -> Floats:
     # The first instant at which so much is done: strictly rising points only.
     rising = np.append(True, np.diff(done) > 0)
     ends = np.interp(came - 1e-9 * np.maximum(came, 1), done[rising], times[rising])
-    return np.maximum(ends - np.arange(1, len(work) + 1), 0.0)
+    return np.asarray(np.maximum(ends - np.arange(1, len(work) + 1), 0.0), np.float64)
 
 
 def least_node_seconds(work: Floats, bound: float, tick: int) -> float:

@@ -1,7 +1,8 @@
 """Rates that somebody measured: series of the Numenta Anomaly Benchmark, and requests of a NASA web server.
 
-The files are read where they lie. A series is played as work second by second: its 99.5th percentile is a given
-number of nodes, each sample lasts some seconds, and tuples come at random around the line between two samples.
+The files are read where they lie. A series is played as work second by second: its 99.5th percentile is a
+given number of nodes, each sample lasts some seconds, and tuples come at random around the line between two
+samples.
 """
 
 import csv
@@ -41,7 +42,7 @@ def nasa_series(path: Path, day: int) -> Floats:
         counts = [int(line) for number, line in enumerate(lines) if first <= number < first + 86_400]
     if len(counts) < 86_400:
         raise BadSimulation(f"{path} has no whole day {day}; give a lower number")
-    return np.array(counts, np.float64).reshape(-1, 60).sum(axis=1)
+    return np.asarray(np.array(counts, np.float64).reshape(-1, 60).sum(axis=1), np.float64)
 
 
 def played(values: Floats, nodes: float, seconds: int, rng: np.random.Generator) -> Floats:
