@@ -59,7 +59,7 @@ def test_what_is_not_done_counts_as_late() -> None:
 def test_a_filter_lets_its_part_through_and_the_policy_sees_it() -> None:
     operators = (Operator("first", 0.001), Operator("second", 0.001, (Edge(0, 0.3),)))
     course = simulate_elastic(
-        operators, _arrivals(200.0, 60.0), Static(), ElasticCosts(), seconds=80.0, rng=np.random.default_rng(7)
+        operators, _arrivals(200.0, 60.0), Static(), ElasticCosts(), seconds=80, rng=np.random.default_rng(7)
     )
     assert len(course.done) / 12_000 == pytest.approx(0.3, abs=0.03)
     assert course.loads[2].operators[1].parents[0].selectivity == pytest.approx(0.3, abs=0.05)
