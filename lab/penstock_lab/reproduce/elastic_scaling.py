@@ -146,8 +146,13 @@ def _published_checks(case: Case, found: Results) -> list[Check]:
                 Difference("it never gets as far: a peak is over after one or two steps", 0.0, 30.0),
             ),
         ]
+    trained = Difference(
+        "our learning policy is tested on the very streams on which it was trained, and holds its own",
+        0.0,
+        5.0,
+    )
     least = [
-        below("AutoScale+ loses least", late[PAPER] - min(late.values()), eager),
+        below("AutoScale+ loses least", late[PAPER] - min(late.values()), trained),
         below(
             "AutoScale+ has the least latency",
             latency[PAPER] - min(latency.values()),
@@ -156,7 +161,17 @@ def _published_checks(case: Case, found: Results) -> list[Check]:
     ]
     if case.figure == 16:
         least.append(below("AutoScale+ takes the most units", max(units.values()) - units[PAPER]))
-    at_most = Check(f"001/{case.figure} AutoScale+: late, %", round(late[PAPER], 2), source, ceiling=10.0)
+    at_most = Check(
+        f"001/{case.figure} AutoScale+: late, %",
+        round(late[PAPER], 2),
+        source,
+        ceiling=10.0,
+        differs=Difference(
+            "our peaks last 10 to 20 s and AutoScale+ acts once a minute: what it leaves waits till then",
+            10.0,
+            20.0,
+        ),
+    )
     return [*least, at_most]
 
 
