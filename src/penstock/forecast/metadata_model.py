@@ -327,6 +327,8 @@ class MetadataForecaster(Forecaster):
         wave = self._wave(jumps)
         up, new, known = self.raised[jumps] > 0, changed[jumps], ~np.isnan(values[jumps])
         rise = np.where(new, np.where(up, at, at - wave.high_period), self.rise[jumps])
+        # Before its first switch a jump cannot be foreseen; those errors say little about the ones to come.
+        self.doubt(jumps[np.isnan(self.rise[jumps]) & ~np.isnan(rise)])
         foreseen = wave.at(np.full((1, 1), at), rise)[0] > (wave.low + wave.high) / 2
         overdue = known & ~new & (up != foreseen) & ~np.isnan(rise + wave.period)
         self.rise[jumps] = np.where(overdue, np.where(up, at + 1 - wave.high_period, at + 1), rise)
