@@ -5,6 +5,7 @@ from penstock_lab.reproduce.experiment import Experiment
 from penstock_lab.reproduce.frequency_change import FREQUENCY_CHANGE
 from penstock_lab.reproduce.hot_keys import HOT_KEYS
 from penstock_lab.reproduce.partitioning import PARTITIONING
+from penstock_lab.reproduce.positions import POSITIONS
 from penstock_lab.reproduce.rate_aware_panes import RATE_AWARE_PANES
 from penstock_lab.reproduce.relocation import RELOCATION
 from penstock_lab.reproduce.shuffle_grouping import SHUFFLE_GROUPING
@@ -16,6 +17,7 @@ __all__ = ["EXPERIMENTS"]
 EXPERIMENTS: tuple[Experiment, ...] = (
     PARTITIONING,
     FREQUENCY_CHANGE,
+    POSITIONS,
     REDIRECTIONS,
     GATES_OVER_OPTIMAL,
     RATE_AWARE_PANES,

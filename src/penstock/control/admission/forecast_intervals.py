@@ -1,24 +1,25 @@
 """Penstock's own strategy: forecasts over many periods, and a price for each move.
 
 Everything is counted in gate-periods: what one gate can do in one period. *Strain* is the work above a gate's
-level that forecasts foresee, over all of their leads. The strategy differs from DRF-M in five ways:
+capacity that forecasts foresee, over all of their leads. The strategy differs from DRF-M in five ways:
 
 - A gate is relieved when its queue is *going to* pass the latency bound, and not when its load once exceeds
   its capacity. A queue that shrinks needs no relief.
 - Of the streams that could leave and the gates that could take them, the pair counts after which the strain
-  of both gates is least. So streams whose peaks fall apart come to share a gate, and large streams leave
-  a gate whose load will go on rising.
-- What fits is counted over many periods, so that a stream is not sent to where it cannot stay.
+  of both gates is least. So streams whose peaks fall apart come to share a gate, and the largest streams
+  leave gates whose load goes on rising.
+- What fits is counted over many periods, so that a stream is not sent to where it cannot stay. Where it fits
+  nowhere though the total fits, two streams change places rather than a gate is started.
 - Gates settle: a stream moves, or two change places, before anything is overloaded, if that takes away more
-  strain than the moves cost.
+  strain than the moves cost. Only strain beyond the standard error of the gate's forecast counts there.
 - A gate is emptied if its streams fit elsewhere for long enough that the periods saved are worth the moves.
 
 Every stream has one gate afterwards. Gates whose queue is going to pass the bound, and those that are
-emptied, get no stream in the same period. It costs O(streams · leads), and for each stream that leaves
-a bounded number of pairs: with many gates, a part of them that changes from one to the next is tried.
+emptied, get no stream in the same period, except in exchange for one that leaves. It costs
+O(streams · leads), and for each stream that leaves a bounded number of pairs: of many gates a part is tried,
+another one each time.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,16 +29,18 @@ from penstock.errors import BadAdmission
 
 __all__ = ["ForecastIntervals"]
 
-# Of an overloaded gate so many streams are tried, in so many gates, and so many gates are tried to be emptied.
-_TRIED, _TARGETS, _EMPTIED = 24, 256, 3
-# Gates that settle in a period: those with the most strain, each with the gates that have most room for it.
-_SETTLING, _ROOMS = 8, 16
+# Of a gate so many streams are tried, in so many other gates; so many gates are tried to be emptied.
+_TRIED, _TARGETS, _EMPTIED = 16, 64, 4
+# Gates that settle in a period, and one of so many more; each tries the gates that have most room for it.
+_SETTLING, _ONE_IN, _ROOMS = 8, 64, 12
+# Gates settle while the total is foreseen to lie between this part of what they can do and all of it.
+_STEADY = 0.8
 # Above its capacity by less than this a gate counts as relieved at once.
 _SOON = 0.005
 # The periods for which a stream must fit if it fits nowhere for longer.
 _NEAR = 2
-# The longest lead at which forecasters score themselves.
-_SCORED = 8
+# How a gate takes a stream: for long, for now, or it has to be started although the total would fit.
+_LONG, _NOW, _STARTED = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -46,34 +49,30 @@ class ForecastIntervals:
 
     `period` is the seconds of a period. A gate is relieved if rows will wait longer than `bound` seconds
     within `alarm` periods. A stream fits for `reach` periods if rows then wait no longer than `lag` seconds,
-    and the mean load with `caution` standard errors is within the capacity. Strain is what exceeds the part
-    `fill` of the capacity. A redirection costs as much as a gate for `price` periods, and to settle, a move
-    must take away `worth` times as much.
+    and the mean load is within the part `fill` of the capacity. If the total will exceed that within `ahead`
+    periods, a gate is started rather than the others filled to the brim. A redirection costs as much as a gate
+    for `price` periods; to settle it must take away the part `worth` of that in strain, counted beyond
+    `doubt` standard errors.
     """
 
     period: float = 10.0
     bound: float = 4.8
     alarm: int = 2
-    caution: float = 0.0
-    lag: float = 1.5
-    fill: float = 0.975
+    lag: float = 2.5
+    fill: float = 0.99
     reach: int = 16
-    price: float = 3.1
-    worth: float = 1.0
-    level: float = 1.0
     ahead: int = 4
-    doubt: float = 1.0
-    swap: bool = True
+    price: float = 2.5
+    worth: float = 0.2
+    doubt: float = 0.5
 
     def __post_init__(self) -> None:
         if min(self.period, self.bound, self.fill) <= 0 or min(self.alarm, self.reach) < 1:
             raise BadAdmission(
                 f"{self}; give times and a part above 0, and at least 1 period of alarm and reach"
             )
-        if min(self.caution, self.price, self.worth) < 0:
-            raise BadAdmission(
-                f"caution={self.caution}, price={self.price}, worth={self.worth}; give numbers from 0"
-            )
+        if min(self.lag, self.ahead, self.price, self.worth, self.doubt) < 0:
+            raise BadAdmission(f"{self}; give lag, ahead, price, worth and doubt from 0")
 
     @property
     def name(self) -> str:
@@ -86,32 +85,29 @@ class ForecastIntervals:
         making.relieve()
         making.admit()
         making.settle()
-        making.weights = making.widths
         making.empty()
         drained = np.array(making.drained, np.int64)
         return Placement(making.home, making.gates, outlook.path[:, 0], making.why, drained)
 
 
 class _Making:
-    """A placement in the making: the load of every gate at every lead, and the variance of its sum."""
+    """A placement in the making: the load of every gate at every lead, and the variance of its forecast."""
 
     def __init__(self, rules: ForecastIntervals, cluster: Cluster, outlook: Outlook, most: int) -> None:
         self.rules, self.cluster, self.most = rules, cluster, most
-        self.leads, self.path, self.variance = outlook.leads, outlook.path, outlook.spread**2
+        self.path, self.leads = outlook.path, outlook.leads
         self.widths = np.diff(self.leads, prepend=0).astype(np.float64)
-        self.reached = int(np.searchsorted(self.leads, max(rules.reach, int(self.leads[0])), side="right"))
-        self.soon = int(np.searchsorted(self.leads, max(rules.alarm, int(self.leads[0])), side="right"))
-        self.weights = self.widths
+        self.reached, self.soon, self.near, self.coming = (
+            max(1, int(np.searchsorted(self.leads, each, side="right")))
+            for each in (rules.reach, rules.alarm, _NEAR, rules.ahead)
+        )
         self.total = self.path.sum(axis=0)
         self.home = cluster.home.copy()
         self.gates = len(cluster.capacity)
-        self.capacity = cluster.capacity.copy()
-        self.open = cluster.open.copy()
+        self.capacity, self.open = cluster.capacity.copy(), cluster.open.copy()
         self.queue = cluster.waiting * cluster.capacity
-        self.mean, self.noise = (_summed(self.home, each, self.gates) for each in (self.path, self.variance))
-        scored = min(int(np.searchsorted(self.leads, _SCORED, side="right")), len(self.leads)) - 1
-        # An overload within the error of its forecast may never come.
-        self.firm = self.capacity * rules.level + rules.doubt * np.sqrt(self.noise[:, scored])
+        self.load = _summed(self.home, self.path, self.gates)
+        self.doubt = rules.doubt * np.sqrt(_summed(self.home, outlook.spread[:, None] ** 2, self.gates)[:, 0])
         self.barred = np.zeros(self.gates, np.bool_)
         self.members = _Members(self.home, self.gates)
         self.why: dict[int, str] = {}
@@ -120,11 +116,11 @@ class _Making:
 
     def relieve(self) -> None:
         """Streams leave the gates whose queue is going to pass the bound, the worst gate first."""
-        worst = self._waits(np.arange(self.gates))
+        worst = self._waits(slice(None))
         self.barred = worst > self.rules.bound
         late = np.flatnonzero(self.barred)
         for gate in late[np.argsort(-worst[late], kind="stable")].tolist():
-            while self.most > 0 and self._waits(np.array([gate]))[0] > self.rules.bound:
+            while self.most > 0 and self._waits(slice(gate, gate + 1))[0] > self.rules.bound:
                 if not self._relieve(gate):
                     break
 
@@ -137,18 +133,26 @@ class _Making:
             self._move(stream, int(targets[0]))
 
     def settle(self) -> None:
-        """Streams change gates where that takes away more strain than it costs."""
-        gates = np.flatnonzero(self.open & ~self.barred)
-        if len(gates) < 2 or self.gates > len(self.cluster.capacity):
+        """Streams change gates where that takes away more strain than it costs.
+
+        Where the total will not stay near what the gates can do, some will come or go, and nothing lasts.
+        """
+        gates, most = np.flatnonzero(self.open & ~self.barred), self.capacity[self.open].sum()
+        steady = bool(((self.total > _STEADY * most) & (self.total <= most)).all())
+        if len(gates) < 2 or self.gates > len(self.cluster.capacity) or not steady:
             return
-        # Where the total exceeds all gates, more of them will be started: that is nothing to settle.
-        self.weights = self.widths * (self.total <= self.capacity[self.open].sum())
-        strain = self._strain(self.mean[gates], self.firm[gates])
-        count = _SETTLING + len(gates) // 32
-        for gate in gates[np.argsort(-strain, kind="stable")[:count]].tolist():
+        firm = self.capacity + self.doubt
+        strain = _strain(self.load[gates], firm[gates], self.widths)
+        least = self.rules.price * self.rules.worth
+        count = _SETTLING + len(gates) // _ONE_IN
+        order = np.argsort(-strain, kind="stable")[:count]
+        for gate in gates[order[strain[order] > least]].tolist():
             if self.most < 2:
                 return
-            self._settle(gate)
+            over = np.maximum(self.load[gate] - firm[gate], 0.0) * self.widths
+            gain, stream, target, back = self._exchange(gate, firm, over, least)
+            if gain > 0:
+                self._swap(stream, target, back, "settled")
 
     def empty(self) -> None:
         """Gates whose streams fit elsewhere for long enough to be worth the moves, those of fewest first.
@@ -165,7 +169,7 @@ class _Making:
             can = self.open & ~self.barred & (fixed == 0) & worth & (held <= self.most)
             if np.count_nonzero(self.open) < 2:
                 return
-            order = np.lexsort((self.mean.max(axis=1), held))
+            order = np.lexsort((self.load.max(axis=1), held))
             if not any(self._empty(gate) for gate in order[can[order]][:_EMPTIED].tolist()):
                 return
 
@@ -177,27 +181,19 @@ class _Making:
         saved: Ints = leads[np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(self.leads))]
         return saved
 
-    def _waits(self, gates: Ints) -> Floats:
+    def _waits(self, gates: slice) -> Floats:
         """How long rows will wait while the queue grows, within the alarm.
 
         A gate whose queue shrinks needs no relief, however long it is.
         """
-        capacity, left = self.capacity[gates], self.queue[gates]
-        risk = self.mean[gates, : self.soon]
+        capacity, left, load = self.capacity[gates], self.queue[gates], self.load[gates]
         worst = np.zeros(len(left))
         for place in range(self.soon):
-            grown = np.maximum(
-                0.0, left + (risk[:, place] - capacity) * self.rules.period * self.widths[place]
-            )
+            change = (load[:, place] - capacity) * (self.rules.period * self.widths[place])
+            grown = np.maximum(0.0, left + change)
             worst = np.where(grown > left, np.maximum(worst, grown / capacity), worst)
             left = grown
         return worst
-
-    def _strain(self, load: Floats, capacity: Floats | float) -> Floats:
-        """Gate-periods above the level, over all leads; the last axis of `load` is the leads."""
-        capacity = np.asarray(capacity)[..., None]
-        strain: Floats = np.maximum(load / capacity - 1, 0.0) @ self.weights
-        return strain
 
     def _relieve(self, gate: int) -> bool:
         """One stream leaves, if there is one that may and another one stays."""
@@ -207,24 +203,24 @@ class _Making:
         streams = streams[self.cluster.movable[streams] & (self.path[streams, 0] > 0)]
         if not len(streams):
             return False
-        rest = self.mean[gate] - self.path[streams]
-        now = np.maximum((rest[:, : self.soon] / self.capacity[gate] - 1).max(axis=1), 0)
-        now = np.where(now > _SOON, now, 0.0)
-        strain = self._strain(rest, self.capacity[gate])
+        capacity = self.capacity[gate]
+        rest = self.load[gate] - self.path[streams]
+        above = rest[:, : self.soon].max(axis=1) / capacity - 1
+        unsolved = np.where(above > _SOON, above, 0.0)
+        strain = _strain(rest, capacity, self.widths)
         # Those that solve it come first, then those that leave the least strain behind.
-        rank = np.lexsort((streams, strain, now))[:_TRIED]
-        flaws, costs, targets = self._offers(streams[rank], self._pool(gate))
-        unsolved = now[rank]
-        best = np.lexsort((streams[rank], costs + strain[rank], unsolved, (unsolved > 0) + flaws))[0]
-        if flaws[best] == 2 and self.rules.swap and self.most > 1 and self.gates == len(self.cluster.capacity):
-            # Rather than start a gate that the total does not need, two streams change places.
+        rank = np.lexsort((streams, strain, unsolved))[:_TRIED]
+        streams, strain, unsolved = streams[rank], strain[rank], unsolved[rank]
+        hows, added, targets = self._offers(streams, self._pool(gate))
+        best = np.lexsort((streams, added + strain, unsolved, (unsolved > 0) + hows))[0]
+        self.why[gate] = "overloaded"
+        if hows[best] == _STARTED and self.most > 1 and self.gates == len(self.cluster.capacity):
             over = np.where(np.arange(len(self.leads)) < self.soon, self.widths, 0.0)
-            _, stream, target, back = self._exchange(gate, streams[rank], over, 0.0, urgent=True)
+            _, stream, target, back = self._exchange(gate, self.capacity, over, None)
             if stream != NOWHERE:
                 self._swap(stream, target, back, "overloaded")
                 return True
-        self._move(int(streams[rank[best]]), int(targets[best]))
-        self.why[gate] = "overloaded"
+        self._move(int(streams[best]), int(targets[best]))
         return True
 
     def _pool(self, source: int) -> Ints:
@@ -239,65 +235,104 @@ class _Making:
         return found
 
     def _offers(self, streams: Ints, gates: Ints) -> tuple[Ints, Floats, Ints]:
-        """For each stream the best gate: its flaw, the strain that it adds, and the gate.
-
-        A flaw of 0 is a gate that fits for long, 1 one that fits for now, 2 one that must be started.
-        """
+        """For each stream how the best gate takes it, the strain that this adds, and the gate."""
         size = len(streams)
-        flaws, targets = np.full(size, self._scarce()), np.full(size, NOWHERE)
-        costs = self._strain(self.path[streams], self.cluster.new_capacity)
+        scarce = self.total[: self.coming].max() > self.rules.fill * self.capacity[self.open].sum()
+        hows = np.full(size, _NOW if scarce else _STARTED)
+        added = _strain(self.path[streams], self.cluster.new_capacity, self.widths)
+        targets = np.full(size, NOWHERE)
         if not len(gates):
-            return flaws, costs, targets
-        load = self.mean[gates][None] + self.path[streams][:, None]
-        ever, near, free = self._fits(load, gates, self.noise[gates][None] + self.variance[streams][:, None])
-        added = self._strain(load, self.capacity[gates]) - self._strain(self.mean[gates], self.capacity[gates])
-        # Of gates without strain the fullest, so that space stays together.
-        added = added + 1e-6 * free
-        for flaw, fitting in ((1, near), (0, ever)):
-            cost = np.where(fitting, added if flaw == 0 else added - 1e-3 * free, np.inf)
-            best = cost.argmin(axis=1)
-            found = fitting[np.arange(size), best]
-            if flaw == 1 and flaws[0] == 1:
-                found = found & False
-            flaws = np.where(found, flaw, flaws)
-            costs = np.where(found, added[np.arange(size), best], costs)
+            return hows, added, targets
+        load = self.load[gates][None] + self.path[streams][:, None]
+        capacity, each = self.capacity[gates], np.arange(size)
+        for_long, for_now, free = self._fits(load, gates)
+        more = _strain(load, capacity, self.widths) - _strain(self.load[gates], capacity, self.widths)
+        # Among gates without strain, the fullest for long, so that space stays together; the emptiest for now.
+        for how, fitting, prefer in ((_NOW, for_now, -1e-3), (_LONG, for_long, 1e-6)):
+            if how == _NOW and scarce:
+                continue
+            best = np.where(fitting, more + prefer * free, np.inf).argmin(axis=1)
+            found = fitting[each, best]
+            hows = np.where(found, how, hows)
+            added = np.where(found, more[each, best], added)
             targets = np.where(found, gates[best], targets)
-        return flaws, costs, targets
+        return hows, added, targets
 
-    def _scarce(self) -> int:
-        most = self.total[: int(np.searchsorted(self.leads, self.rules.ahead, side="right"))].max(initial=0.0)
-        return 1 if most > self.rules.fill * self.capacity[self.open].sum() else 2
-
-    def _fits(self, load: Floats, gates: Ints, noise: Floats) -> tuple[Bools, Bools, Floats]:
+    def _fits(self, load: Floats, gates: Ints) -> tuple[Bools, Bools, Floats]:
         """Which loads gates could take for the whole reach, which for now, and the least space left.
 
         Load above the capacity for a while only waits; it fits if it waits no longer than `lag`, and if
         the mean over the reach is within the part `fill` of the capacity.
         """
+        capacity, widths = self.capacity[gates], self.widths[: self.reached]
+        load = load[..., : self.reached]
+        waits = self._queues(load, gates)
+        within = load @ (widths / widths.sum()) <= self.rules.fill * capacity
+        near = waits[min(self.near, len(waits)) - 1]
+        free: Floats = capacity - load.max(axis=-1)
+        return (waits[-1] <= self.rules.lag) & within, near <= self.rules.lag, free
+
+    def _queues(self, load: Floats, gates: Ints) -> list[Floats]:
+        """How long rows wait at most up to each lead, with these loads."""
         capacity = self.capacity[gates]
-        left = np.broadcast_to(self.queue[gates], load.shape[:-1])
-        worst = near = np.zeros(load.shape[:-1])
-        for place in range(self.reached):
+        left, worst = self.queue[gates], np.zeros(load.shape[:-1])
+        found = []
+        for place in range(load.shape[-1]):
             change = (load[..., place] - capacity) * (self.rules.period * self.widths[place])
             left = np.maximum(0.0, left + change)
             worst = np.maximum(worst, left / capacity)
-            if self.leads[place] <= _NEAR:
-                near = worst
-        widths = self.widths[: self.reached]
-        risk = load[..., : self.reached] + self.rules.caution * np.sqrt(noise[..., : self.reached])
-        within = risk @ (widths / widths.sum()) <= self.rules.fill * capacity
-        free: Floats = capacity - load[..., : self.reached].max(axis=-1)
-        return (worst <= self.rules.lag) & within, near <= self.rules.lag, free
+            found.append(worst)
+        return found
 
-    def _settle(self, gate: int) -> None:
-        """One stream of a gate moves, or changes places with one of another, if that is worth it."""
-        least = self.rules.price * self.rules.worth
-        if self._strain(self.mean[gate], self.firm[gate]) <= least:
-            return
-        over = np.maximum(self.mean[gate] - self.firm[gate], 0.0) * self.weights
-        gain, stream, target, back = self._exchange(gate, self._movable(gate), over, least)
-        if gain > 0:
-            self._swap(stream, target, back, "settled")
+    def _exchange(
+        self, gate: int, level: Floats, over: Floats, least: float | None
+    ) -> tuple[float, int, int, int]:
+        """The exchange with another gate that takes away the most strain: gain, stream, gate, stream back.
+
+        `over` says when the gate wants room. With `least`, the strain that each move has to take away, one
+        stream may also move alone, and what is gained beyond it is above 0. Without, the gate is
+        overloaded: it must be relieved at once, whatever the gain.
+        """
+        best = (-np.inf if least is None else 0.0, NOWHERE, NOWHERE, NOWHERE)
+        pool = self._pool(gate)
+        pool = pool[pool < len(self.cluster.capacity)]
+        mine = self._tried(gate, over)
+        room = (level[pool, None] - self.load[pool]) @ over
+        before = _strain(self.load[gate], level[gate], self.widths)
+        for target in pool[np.argsort(-room, kind="stable")[:_ROOMS]].tolist():
+            theirs = self._tried(target, -over)
+            came = np.concatenate([np.zeros((1, len(self.leads))), self.path[theirs]])
+            goes = self.path[mine][:, None] - came[None]
+            here, there = self.load[gate] - goes, self.load[target] + goes
+            strain = _strain(here, level[gate], self.widths) + _strain(there, level[target], self.widths)
+            gain = before + _strain(self.load[target], level[target], self.widths) - strain
+            fitting = self._calm(there, target)
+            if least is None:
+                fitting &= here[..., : self.soon].max(axis=-1) <= self.capacity[gate] * (1 + _SOON)
+                fitting[:, 0] = False
+            else:
+                fitting &= self._calm(here, gate)
+                gain -= least * np.append(1.0, np.full(len(theirs), 2.0))
+            gain = np.where(fitting, gain, -np.inf)
+            if gain.size and gain.max() > best[0]:
+                at, other = divmod(int(gain.argmax()), gain.shape[1])
+                back = NOWHERE if other == 0 else int(theirs[other - 1])
+                best = (float(gain[at, other]), int(mine[at]), target, back)
+        return best
+
+    def _tried(self, gate: int, over: Floats) -> Ints:
+        """The streams of a gate whose work falls most into these times, relative to their mean work."""
+        streams = self.members.of(gate)
+        streams = streams[self.cluster.movable[streams]]
+        if len(streams) > _TRIED:
+            falls = self.path[streams] @ (over if over.sum() > 0 else over - over.mean())
+            streams = np.sort(streams[np.argsort(-falls, kind="stable")[:_TRIED]])
+        return streams
+
+    def _calm(self, load: Floats, gate: int) -> Bools:
+        """Whether rows wait no longer than the lag in the near periods with these loads."""
+        waits = self._queues(load[..., : self.near], np.array([gate]))
+        return np.asarray(waits[-1] <= self.rules.lag, np.bool_)
 
     def _swap(self, stream: int, target: int, back: int, why: str) -> None:
         gate = int(self.home[stream])
@@ -307,76 +342,22 @@ class _Making:
             self._move(back, gate)
             self.why.setdefault(target, "settled")
 
-    def _exchange(
-        self, gate: int, streams: Ints, over: Floats, least: float, *, urgent: bool = False
-    ) -> tuple[float, int, int, int]:
-        """The move or the exchange that takes away the most strain beyond `least` for each move.
-
-        `over` says when the gate wants room. If it is urgent the gate must be relieved at once, by an exchange.
-        """
-        best = (0.0 if not urgent else -np.inf, NOWHERE, NOWHERE, NOWHERE)
-        pool = self._pool(gate)
-        if not len(pool) or not len(streams):
-            return best
-        before = self._strain(self.mean[gate], self.firm[gate])
-        room = (self.firm[pool, None] - self.mean[pool]) @ over
-        for target in pool[np.argsort(-room, kind="stable")[:_ROOMS]].tolist():
-            others = self._movable(target)
-            came = np.concatenate([np.zeros((1, self.path.shape[1])), self.path[others]])
-            change = self.path[streams][:, None] - came[None]  # what goes to the target, of each pair
-            here, there = self.mean[gate] - change, self.mean[target] + change
-            strain = self._strain(here, self.firm[gate]) + self._strain(there, self.firm[target])
-            gain = before + self._strain(self.mean[target], self.firm[target]) - strain
-            gain[:, 0] -= least
-            gain[:, 1:] -= 2 * least
-            if urgent:
-                fitting = here[..., : self.soon].max(axis=-1) <= self.capacity[gate] * (1 + _SOON)
-                fitting[:, 0] = False
-                fitting &= self._calm(there[:, :, None], np.array([target]))
-            else:
-                fitting = self._calm(np.stack([here, there], axis=2), np.array([gate, target]))
-            gain = np.where(fitting, gain, -np.inf)
-            at, other = np.unravel_index(int(gain.argmax()), gain.shape)
-            if gain[at, other] > best[0]:
-                back = NOWHERE if other == 0 else int(others[other - 1])
-                best = (float(gain[at, other]), int(streams[at]), target, back)
-        return best
-
-    def _calm(self, load: Floats, gates: Ints) -> Bools:
-        """Whether no queue of these gates passes the lag in the near periods with these loads."""
-        capacity = self.capacity[gates]
-        left = np.broadcast_to(self.queue[gates], load.shape[:-1])
-        worst = np.zeros(load.shape[:-1])
-        for place in range(int(np.searchsorted(self.leads, _NEAR, side="right"))):
-            change = (load[..., place] - capacity) * (self.rules.period * self.widths[place])
-            left = np.maximum(0.0, left + change)
-            worst = np.maximum(worst, left / capacity)
-        return np.asarray((worst <= self.rules.lag).all(axis=-1), np.bool_)
-
-    def _movable(self, gate: int) -> Ints:
-        streams = self.members.of(gate)
-        return streams[self.cluster.movable[streams]]
-
     def _move(self, stream: int, target: int) -> None:
         if target == NOWHERE:
             target = self._start()
         source = int(self.home[stream])
         if source != NOWHERE:
-            self.mean[source] -= self.path[stream]
-            self.noise[source] = np.maximum(self.noise[source] - self.variance[stream], 0)
+            self.load[source] -= self.path[stream]
             self.most -= 1
-        self.mean[target] += self.path[stream]
-        self.noise[target] += self.variance[stream]
+        self.load[target] += self.path[stream]
         self.home[stream] = target
         self.members.move(stream, source, target)
 
     def _start(self) -> int:
-        row = np.zeros((1, len(self.leads)))
         self.capacity = np.append(self.capacity, self.cluster.new_capacity)
-        self.open = np.append(self.open, True)
-        self.barred = np.append(self.barred, False)
-        self.queue = np.append(self.queue, 0.0)
-        self.mean, self.noise = np.vstack([self.mean, row]), np.vstack([self.noise, row])
+        self.open, self.barred = np.append(self.open, True), np.append(self.barred, False)
+        self.queue, self.doubt = np.append(self.queue, 0.0), np.append(self.doubt, 0.0)
+        self.load = np.vstack([self.load, np.zeros((1, len(self.leads)))])
         self.gates += 1
         return self.gates - 1
 
@@ -386,8 +367,8 @@ class _Making:
         self.open[gate] = False
         moved: list[int] = []
         for stream in streams[np.lexsort((streams, -self.path[streams].max(axis=1)))].tolist():
-            flaws, _, targets = self._offers(np.array([stream]), self._pool(gate))
-            if flaws[0] > 0:
+            hows, _, targets = self._offers(np.array([stream]), self._pool(gate))
+            if hows[0] != _LONG:
                 for each in moved:
                     self._move(each, gate)
                 self.most += 2 * len(moved)
@@ -428,6 +409,12 @@ class _Members:
         if gate not in self._changed:
             self._changed[gate] = self.of(gate).tolist()
         return self._changed[gate]
+
+
+def _strain(load: Floats, capacity: Floats | float, weights: Floats) -> Floats:
+    """Gate-periods above the capacity; the last axis of `load` is the leads."""
+    strain: Floats = np.maximum(load / np.asarray(capacity)[..., None] - 1, 0.0) @ weights
+    return strain
 
 
 def _summed(home: Ints, values: Floats, gates: int) -> Floats:
