@@ -1,6 +1,8 @@
 """Every experiment that `penstock reproduce` knows, in the order in which `all` runs them."""
 
 from penstock_lab.reproduce.admission import GATES_OVER_OPTIMAL, REDIRECTIONS
+from penstock_lab.reproduce.admission_reasons import REASONS
+from penstock_lab.reproduce.admission_series import SERIES
 from penstock_lab.reproduce.experiment import Experiment
 from penstock_lab.reproduce.frequency_change import FREQUENCY_CHANGE
 from penstock_lab.reproduce.hot_keys import HOT_KEYS
@@ -20,6 +22,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     POSITIONS,
     REDIRECTIONS,
     GATES_OVER_OPTIMAL,
+    REASONS,
+    SERIES,
     RATE_AWARE_PANES,
     RELOCATION,
     HOT_KEYS,

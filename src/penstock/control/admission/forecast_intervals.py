@@ -224,14 +224,17 @@ class _Making:
         return True
 
     def _pool(self, source: int) -> Ints:
-        """Gates that may take a stream; of many, a part that changes from one call to the next."""
+        """Gates that may take a stream; of many, those with most room now and a part that changes each time."""
         allowed = self.open & ~self.barred
         if source != NOWHERE:
             allowed[source] = False
         found = np.flatnonzero(allowed)
         if len(found) > _TARGETS:
-            self.turn += _TARGETS
-            found = found[(self.turn + np.arange(_TARGETS)) % len(found)]
+            half = _TARGETS // 2
+            self.turn += half
+            room = (self.capacity - self.load[:, 0])[found]
+            roomy = np.argpartition(-room, half)[:half]
+            found = found[np.unique(np.append(roomy, (self.turn + np.arange(half)) % len(found)))]
         return found
 
     def _offers(self, streams: Ints, gates: Ints) -> tuple[Ints, Floats, Ints]:
