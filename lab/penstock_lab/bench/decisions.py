@@ -5,8 +5,10 @@ relieved at once: far more than in any period of a run. A day runs the same poli
 """
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.control.admission import (
     STRATEGIES,
@@ -75,7 +77,12 @@ def _checks(whole: dict[int, float]) -> list[Check]:
     checks = []
     if 100_000 in whole:
         checks.append(
-            Check("a period of 100,000 streams on 1,000 gates, CPU s", round(whole[100_000], 3), SOURCE, ceiling=LIMIT)
+            Check(
+                "a period of 100,000 streams on 1,000 gates, CPU s",
+                round(whole[100_000], 3),
+                SOURCE,
+                ceiling=LIMIT,
+            )
         )
     if 1_000_000 in whole:
         growth = whole[1_000_000] / whole[100_000]
@@ -94,7 +101,9 @@ def period(planner: Planner, streams: int, gates: int, seed: int) -> tuple[float
     rng = np.random.default_rng(seed)
     made = rates_of("sfvar", rng, OBSERVED + 1, streams=streams)
     scale = FULL * gates * CAPACITY / made.rows[-1].sum()
-    declared = {name: each * scale if name.endswith("_rate") else each for name, each in made.declared.items()}
+    declared = {
+        name: each * scale if name.endswith("_rate") else each for name, each in made.declared.items()
+    }
     names = tuple(f"s{number:07d}" for number in range(streams))
     places = [f"g{number:05d}" for number in range(gates)]
     home = rng.integers(0, gates, streams)
@@ -130,7 +139,7 @@ def day(streams: int, seed: int) -> tuple[float, int]:
     )
     starts: list[float] = []
 
-    def rows():  # type: ignore[no-untyped-def]  # noqa: ANN202 -- a generator that only notes times
+    def rows() -> Iterator[NDArray[np.float64]]:
         for each in made.rows:
             starts.append(time.process_time())
             yield each * scale

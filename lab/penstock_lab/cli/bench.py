@@ -270,7 +270,9 @@ def gates(
 @bench.command(name="admission-decisions")
 def admission_decisions(
     *,
-    most: Annotated[int, typer.Option(min=10_000, help="The most streams; a million needs about 4 GB.")] = 1_000_000,
+    most: Annotated[
+        int, typer.Option(min=10_000, help="The most streams; a million needs about 4 GB.")
+    ] = 1_000_000,
     seed: Seed = 7,
     quick: Quick = False,
     json: Json = False,

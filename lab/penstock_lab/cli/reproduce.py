@@ -15,7 +15,7 @@ reproduce = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @reproduce.command(name="reproduce")
-def run(
+def run(  # noqa: PLR0913 -- each is one option of the command
     ids: Annotated[
         list[str], typer.Argument(help="Experiments such as 003 or 000/12, a paper such as 002, or: all.")
     ],
@@ -27,7 +27,9 @@ def run(
     ] = None,
     series: Annotated[
         list[Path] | None,
-        typer.Option(help="Measured rates, for 000/series: .csv, .txt, .gz of them, .tar.gz; may be repeated."),
+        typer.Option(
+            help="Measured rates, for 000/series: .csv, .txt, .gz of them, .tar.gz; may be repeated."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and choices.")] = 7,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller; under a minute each.")] = False,

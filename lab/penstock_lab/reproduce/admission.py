@@ -68,7 +68,7 @@ def compare(
     costs: GateCosts | None = None,
     foresee: Foresee | None = None,
 ) -> dict[str, Spread]:
-    """Every strategy over several rates of one kind; all have the same expectations, by default the usual ones."""
+    """Every strategy over several rates of one kind, all with the same expectations."""
     courses: dict[str, list[GateCourse]] = {name: [] for name in strategies}
     for rates in made:
         outlooks = (foresee or forecasts)(rates)
@@ -115,9 +115,7 @@ def forecasts(rates: Rates) -> list[Outlook]:
     return found
 
 
-def _course(
-    rates: Rates, planner: Planner, outlooks: Sequence[Outlook], costs: GateCosts
-) -> GateCourse:
+def _course(rates: Rates, planner: Planner, outlooks: Sequence[Outlook], costs: GateCosts) -> GateCourse:
     policy = Admission(planner, _Recorded(outlooks), capacity=costs.capacity)
     course = simulate_gates(policy, rates.rows, costs, np.random.default_rng(0), declared=rates.declared)
     return course.after(min(WARM_UP, len(rates.rows) // 3))

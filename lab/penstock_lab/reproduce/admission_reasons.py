@@ -38,7 +38,7 @@ def truth(rates: Rates) -> Sequence[Outlook]:
 
 def run(*, quick: bool, seed: int) -> Outcome:
     """Redirections with the cause and without it."""
-    seeds, periods = (1, 120) if quick else (3, 300)
+    seeds, periods = (1, 120) if quick else (2, 240)
     packings = {name: Packing(each) for name, each in STRATEGIES.items() if name != "PAR"}
     usual: dict[str, list[float]] = {name: [] for name in packings}
     known: dict[str, list[float]] = {name: [] for name in packings}

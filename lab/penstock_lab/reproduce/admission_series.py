@@ -24,7 +24,7 @@ MEASURES = (
 
 def run_on(data: Data, *, quick: bool, seed: int) -> Outcome:
     """Every strategy on every file."""
-    seeds, periods = (1, 120) if quick else (5, 300)
+    seeds, periods = (1, 120) if quick else (3, 300)
     rows: list[Row] = []
     checks: list[Check] = []
     for path in data.series:
@@ -51,11 +51,14 @@ def run_on(data: Data, *, quick: bool, seed: int) -> Outcome:
             ]
         ratio = found[OURS]["redirections a period"][0] / found["DRF-M"]["redirections a period"][0]
         checks.append(
-            Check(f"000/series {path.name}: ours over DRF-M's redirections", round(ratio, 3), PROMISE, ceiling=1.0)
+            Check(
+                f"000/series {path.name}: ours over DRF-M's redirections",
+                round(ratio, 3),
+                PROMISE,
+                ceiling=1.0,
+            )
         )
     return Outcome(tuple(rows), tuple(checks))
 
 
-SERIES = Experiment(
-    "000/series", "admission strategies: on measured rates", run_on=run_on, needs="--series"
-)
+SERIES = Experiment("000/series", "admission strategies: on measured rates", run_on=run_on, needs="--series")

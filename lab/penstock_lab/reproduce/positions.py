@@ -60,12 +60,18 @@ def run_on(data: Data, *, quick: bool, seed: int) -> Outcome:  # noqa: ARG001 --
     ratio = float(seen.max() / np.median(seen))
     rows += [
         row("2b", "trace", "hours with reports", "busiest over median", round(ratio, 3), None, ""),
-        row("2b", "trace", "hours with reports", "busiest over least", round(seen.max() / seen.min(), 1), None, ""),
+        row(
+            "2b",
+            "trace",
+            "hours with reports",
+            "busiest over least",
+            round(seen.max() / seen.min(), 1),
+            None,
+            "",
+        ),
         row("2b", "trace", "all", "hours without a report", int(np.count_nonzero(hours == 0)), None, ""),
     ]
-    checks.append(
-        Check("000/2b busiest hour over the median hour", round(ratio, 3), SOURCE, floor=2.0)
-    )
+    checks.append(Check("000/2b busiest hour over the median hour", round(ratio, 3), SOURCE, floor=2.0))
     return Outcome(tuple(rows), tuple(checks), {"000-fig-2": _draw(counts, hours)})
 
 

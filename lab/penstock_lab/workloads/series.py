@@ -35,8 +35,7 @@ def read_series(path: Path) -> Mapping[str, Floats]:
     try:
         if path.name.endswith((".tar.gz", ".tgz")):
             return _members(path)
-        opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-        with opened as lines:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
             if ".txt" in path.suffixes:
                 counts = np.loadtxt(lines, dtype=np.float64)
                 whole = len(counts) // _SECONDS * _SECONDS

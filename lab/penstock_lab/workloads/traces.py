@@ -42,7 +42,12 @@ class Positions:
 
 def read_positions(path: Path) -> Positions:
     """The reports of a file, plain or .gz."""
-    types = {"trip": pa.string(), "time": pa.timestamp("s", tz="UTC"), "lat": pa.float64(), "lon": pa.float64()}
+    types = {
+        "trip": pa.string(),
+        "time": pa.timestamp("s", tz="UTC"),
+        "lat": pa.float64(),
+        "lon": pa.float64(),
+    }
     try:
         table = arrow_csv.read_csv(
             path,

@@ -16,8 +16,8 @@ LEADS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 20, 26, 32, 38, 44, 50, 56, 64])
 
 
 def swinging(high_first, high, low, turn=4):
-    first = np.where(LEADS <= turn, high, low)
-    second = np.where(LEADS <= turn, low, high)
+    first = np.where(turn >= LEADS, high, low)
+    second = np.where(turn >= LEADS, low, high)
     return np.array([first if each else second for each in high_first], np.float64)
 
 

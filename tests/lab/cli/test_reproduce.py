@@ -1,5 +1,4 @@
 import pytest
-
 from typer.testing import CliRunner
 
 from penstock.cli.app import app

@@ -27,7 +27,7 @@ _UNKNOWN = 1.0
 class Horizon:
     """`seconds` of a period; `later` periods ahead is the horizon of DRF; `leads` are those of intervals.
 
-    Leads grow, since forecasts change more slowly the further they reach. They must not grow fast: between two
+    Leads grow, since forecasts change more slowly the further they reach, but not fast: between two that are
     far apart a wave rises and falls unseen.
     """
 

@@ -50,8 +50,8 @@ class ForecastIntervals:
     `period` is the seconds of a period. A gate is relieved if rows will wait longer than `bound` seconds
     within `alarm` periods. A stream fits for `reach` periods if rows then wait no longer than `lag` seconds,
     and the mean load is within the part `fill` of the capacity. If the total will exceed that within `ahead`
-    periods, a gate is started rather than the others filled to the brim. A redirection costs as much as a gate
-    for `price` periods; to settle it must take away the part `worth` of that in strain, counted beyond
+    periods, a gate is started rather than the others filled to the brim. A redirection costs as much as
+    a gate for `price` periods; to settle it must take away the part `worth` of that in strain, counted beyond
     `doubt` standard errors.
     """
 
@@ -224,7 +224,7 @@ class _Making:
         return True
 
     def _pool(self, source: int) -> Ints:
-        """Gates that may take a stream; of many, those with most room now and a part that changes each time."""
+        """Gates that may take a stream; of many, those with most room now and another part each time."""
         allowed = self.open & ~self.barred
         if source != NOWHERE:
             allowed[source] = False
@@ -250,7 +250,7 @@ class _Making:
         capacity, each = self.capacity[gates], np.arange(size)
         for_long, for_now, free = self._fits(load, gates)
         more = _strain(load, capacity, self.widths) - _strain(self.load[gates], capacity, self.widths)
-        # Among gates without strain, the fullest for long, so that space stays together; the emptiest for now.
+        # Among gates without strain, the fullest for long, so that space stays whole; the emptiest for now.
         for how, fitting, prefer in ((_NOW, for_now, -1e-3), (_LONG, for_long, 1e-6)):
             if how == _NOW and scarce:
                 continue
