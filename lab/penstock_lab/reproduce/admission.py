@@ -388,8 +388,10 @@ def _draw_10(found: Measured) -> Figure:
     names = list(planners())
     _bars(top, found, names, "redirections a period", "redirections a period (log)")
     top.set_yscale("symlog", linthresh=0.1)
+    top.set_ylim(bottom=0)
     _bars(middle, found, names, "rows buffered a period", "rows buffered (log)")
     middle.set_yscale("symlog", linthresh=10)
+    middle.set_ylim(bottom=0)
     _bars(
         bottom,
         found,
@@ -407,6 +409,7 @@ def _draw_11(found: Measured) -> Figure:
     figure = Figure(figsize=(9, 4), layout="constrained")
     axes = figure.subplots()
     _bars(axes, found, list(planners()), "gates over optimal, %", "gates over the optimal number, %")
+    axes.set_ylim(bottom=0)
     axes.axhline(15, color="#6b757c", linestyle=":", linewidth=1)
     axes.axhline(5, color="#c0392b", linestyle=":", linewidth=1)
     axes.set_title(

@@ -125,12 +125,12 @@ class _Making:
                     break
 
     def admit(self) -> None:
-        """New streams, those with the highest peak first."""
+        """New streams, those with the highest peak first; none goes where it cannot stay."""
         new = np.flatnonzero(self.home == NOWHERE)
         peak = self.path[new].max(axis=1) if len(new) else np.empty(0)
         for stream in new[np.lexsort((new, -peak))].tolist():
-            *_, targets = self._offers(np.array([stream]), self._pool(NOWHERE))
-            self._move(stream, int(targets[0]))
+            hows, _, targets = self._offers(np.array([stream]), self._pool(NOWHERE))
+            self._move(stream, int(targets[0]) if hows[0] == _LONG else NOWHERE)
 
     def settle(self) -> None:
         """Streams change gates where that takes away more strain than it costs.
