@@ -35,8 +35,6 @@ __all__ = ["FULL", "QUICK", "HotSets", "skew"]
 CHANNELS = 8
 KEYS = 100_000
 CEILING, NEAR_BEST = 1.15, 1.05
-SETTLED = 10
-"""Epochs after an exchange of the hot set within which the channels have to be even again."""
 ON, OFF = "control on", "control off"
 WAYS: Mapping[str, tuple[Literal["on", "off"], PartitioningName]] = {
     ON: ("on", "balanced"),
@@ -52,11 +50,15 @@ _START = 1_700_000_000_000_000
 
 @dataclass(frozen=True)
 class HotSets:
-    """How much is run: rows of an epoch, epochs of each hot set, hot sets, and the exponents of Zipf."""
+    """How much is run: rows of an epoch, epochs of each hot set, hot sets, and the exponents of Zipf.
+
+    Within `settled` epochs after an exchange of the hot set the channels have to be even again.
+    """
 
     rows: int = 150_000
     join_rows: int = 60_000
     epochs: int = 14
+    settled: int = 10
     sets: int = 4
     skews: tuple[float, ...] = (1.0, 1.2)
     cases: tuple[str, ...] = ("windows", "outer join", "process")
@@ -185,7 +187,7 @@ class Ran:
         """For each hot set the busiest channel over the mean, from the epoch on by which it must be even."""
         found = []
         for start in range(0, size.epochs * size.sets, size.epochs):
-            loads = np.array(self.watch.costs[start + SETTLED : start + size.epochs]).sum(axis=0)
+            loads = np.array(self.watch.costs[start + size.settled : start + size.epochs]).sum(axis=0)
             found.append(float(loads.max() / loads.mean()))
         return found
 
@@ -282,7 +284,7 @@ def _checks(case: str, exponent: float, ran: Mapping[str, Ran], size: HotSets) -
     named = f"{case}, Zipf {exponent}"
     return [
         Check(
-            f"busiest over mean {SETTLED} epochs after an exchange, {named}",
+            f"busiest over mean {size.settled} epochs after an exchange, {named}",
             round(worst, 3),
             "promised for a run that nobody touches",
             ceiling=ceiling,
