@@ -4,7 +4,7 @@ Keys are drawn by Zipf over 100,000 keys, and the hot set is exchanged for anoth
 outer join and a keyed function each run on eight channels: with control on, with control off, and by the two
 plain hashes. Cost is the processor time of a channel, since the eight may share fewer cores. Each hot set has
 its figure from the epochs that begin ten after it came: the busiest channel over the mean, next to the best
-that any placement of whole keys allows.
+that any placement of whole keys allows. Uniform keys, for many epochs, have to be left alone.
 """
 
 import hashlib
@@ -52,13 +52,16 @@ _START = 1_700_000_000_000_000
 class HotSets:
     """How much is run: rows of an epoch, epochs of each hot set, hot sets, and the exponents of Zipf.
 
-    Within `settled` epochs after an exchange of the hot set the channels have to be even again.
+    Within `settled` epochs after an exchange of the hot set the channels have to be even again. Over
+    `quiet_epochs` of uniform keys nothing has to move.
     """
 
     rows: int = 150_000
     join_rows: int = 60_000
     epochs: int = 14
     settled: int = 10
+    quiet_epochs: int = 300
+    quiet_rows: int = 20_000
     sets: int = 4
     skews: tuple[float, ...] = (1.0, 1.2)
     cases: tuple[str, ...] = ("windows", "outer join", "process")
@@ -82,6 +85,8 @@ QUICK = HotSets(
     rows=20_000,
     join_rows=3000,
     epochs=12,
+    quiet_epochs=12,
+    quiet_rows=2000,
     sets=2,
     skews=(1.0,),
     cases=("process",),
@@ -215,6 +220,17 @@ def skew(
                 ran = {way: _run(spark, case, way, folder) for way in size.ways}
                 rows += [_row(f"{case}, Zipf {exponent}", way, each, size) for way, each in ran.items()]
                 checks += _checks(case, exponent, ran, size)
+        if size.quiet_epochs:
+            quiet = _quiet(spark, Path(scratch) / "quiet", size, seed)
+            rows.append(_row("process, uniform keys", ON, quiet, None))
+            checks.append(
+                Check(
+                    f"moves in {size.quiet_epochs} epochs of uniform keys",
+                    quiet.moves,
+                    "a quiet stream is left alone",
+                    ceiling=0,
+                )
+            )
         if keys is not None:
             ran = _real(spark, keys, Path(scratch) / "real", size)
             rows += [_row("process, real keys", way, each, None) for way, each in ran.items()]
@@ -292,6 +308,15 @@ def _checks(case: str, exponent: float, ran: Mapping[str, Ran], size: HotSets) -
         ),
         Check(f"same results as without control, {named}", same, "control changes no result", floor=1),
     ]
+
+
+def _quiet(spark: SparkSession, folder: Path, size: HotSets, seed: int) -> Ran:
+    """The keyed function over keys that are all alike, with control on."""
+    rng = np.random.default_rng(seed)
+    (folder / "rows").mkdir(parents=True)
+    for epoch in range(size.quiet_epochs):
+        _write(folder / "rows", epoch, rng.integers(0, KEYS, size.quiet_rows), rng)
+    return _run(spark, "process", ON, folder)
 
 
 def _real(spark: SparkSession, keys: Path, folder: Path, size: HotSets) -> dict[str, Ran]:

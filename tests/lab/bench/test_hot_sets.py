@@ -5,6 +5,7 @@ SMALL = HotSets(
     join_rows=10,
     epochs=3,
     settled=2,
+    quiet_epochs=0,
     sets=1,
     skews=(1.0,),
     cases=("process",),
