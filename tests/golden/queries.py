@@ -28,6 +28,7 @@ TOWERS = ps.stream(
 class Spread(ps.ArrowAggregate):
     state = {"lo": "double", "hi": "double"}  # noqa: RUF012 -- as users write it
     result = "double"
+    split = True
 
     def accumulate(self, groups, n, *columns):
         lo, hi = np.full(n, np.inf), np.full(n, -np.inf)
