@@ -189,7 +189,7 @@ class StreamClient(ABC):
 
         def done() -> bool:
             self._check()
-            return outbox.acknowledged >= upto
+            return outbox.acknowledged >= upto and outbox.promise_heard
 
         return done
 
@@ -210,13 +210,17 @@ class StreamClient(ABC):
 
     def _not_acknowledged(self, timeout: float | None) -> NotAcknowledged:
         return NotAcknowledged(
-            f"stream {self._name!r}: {self._flow.outbox.rows} rows not acknowledged within {timeout:g} s"
+            f"stream {self._name!r}: {self._flow.outbox.rows} rows"
+            f"{'' if self._flow.outbox.promise_heard else ' and a promise'} not acknowledged within "
+            f"{timeout:g} s"
             f"{self._trouble()}. They are still held: flush again"
         )
 
     def _trouble(self) -> str:
         trouble = self._connection.trouble
-        return f" ({trouble})" if trouble is not None and self._flow.outbox.rows else ""
+        outbox = self._flow.outbox
+        waits = outbox.rows or not outbox.promise_heard
+        return f" ({trouble})" if trouble is not None and waits else ""
 
 
 class Client(StreamClient):

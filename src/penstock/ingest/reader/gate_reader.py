@@ -40,7 +40,14 @@ BATCH_ROWS: Final = 50_000
 """Up to this many rows come as one batch."""
 
 INDEX: Final = pa.schema(
-    [("stream", pa.string()), ("low", pa.int64()), ("high", pa.int64()), ("given_up", pa.bool_())]
+    [
+        ("stream", pa.string()),
+        ("low", pa.int64()),
+        ("high", pa.int64()),
+        ("given_up", pa.bool_()),
+        ("frontier", pa.int64()),
+        ("frontier_at", pa.int64()),
+    ]
 )
 """The columns of an index that a reader needs."""
 
