@@ -25,10 +25,9 @@ TOWERS = ps.stream(
 )
 
 
-class Spread(ps.ArrowAggregate):
+class Whole(ps.ArrowAggregate):
     state = {"lo": "double", "hi": "double"}  # noqa: RUF012 -- as users write it
     result = "double"
-    split = True
 
     def accumulate(self, groups, n, *columns):
         lo, hi = np.full(n, np.inf), np.full(n, -np.inf)
@@ -44,8 +43,8 @@ class Spread(ps.ArrowAggregate):
         return pc.subtract(state["hi"], state["lo"])
 
 
-class Whole(Spread):
-    split = False
+class Spread(Whole):
+    split = True
 
 
 class Sittings(ps.Processor):
