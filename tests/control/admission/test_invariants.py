@@ -128,5 +128,5 @@ def test_our_strategy_fills_no_closed_gate_and_those_that_it_relieves_only_in_ex
     left = np.bincount(cluster.home[moved & (cluster.home >= 0)], minlength=gates)
     assert not came[~cluster.open].any()
     for gate, why in found.why.items():
-        assert came[gate] <= left[gate]
+        assert why != "overloaded" or came[gate] <= left[gate]
         assert why != "emptied" or came[gate] == 0
