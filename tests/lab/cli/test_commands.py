@@ -18,6 +18,7 @@ BENCHMARKS = [
     "subkeys",
     "gates",
     "scaling",
+    "admission-decisions",
 ]
 COMMANDS = [["bench"], ["reproduce"], *(["bench", name] for name in BENCHMARKS)]
 
