@@ -48,8 +48,8 @@ def greedy(costs: Costs, loads: Costs) -> Schedule:
 def greedy_unlike(table: Costs, items: NDArray[np.intp], loads: Costs) -> Schedule:
     """The same where channels differ: `table[channel, item]` is the cost, `items` says which come.
 
-    As in [001] §5.2 the least load decides, and not the least load with the cost added; so the bound holds for
-    equal channels only. With the added cost, a channel whose blurred sketch takes an item for cheap would
+    As in [001] §5.2 the least load decides, and not the least load with the cost added; so the bound holds
+    for equal channels only. With the added cost, a channel whose blurred sketch takes an item for cheap would
     get it again and again: measured, that is worse (`penstock reproduce 001/osg`: 6.3 s instead of 4.7 s
     where a channel slows down).
 
