@@ -11,8 +11,17 @@ from penstock.control.admission.first_fit import first_fit
 from penstock.control.admission.forecast_intervals import ForecastIntervals
 from penstock.control.admission.limits import Limits
 from penstock.control.admission.packing import Packing
-from penstock.control.admission.policy import Admission, Expectations, Planner, Seen
+from penstock.control.admission.policy import Admission, Arrivals, Expectations, Planner, Seen
+from penstock.control.admission.recording import (
+    AdmissionRecording,
+    LineWriter,
+    RecordedAdmission,
+    admission_differences,
+    decision_json,
+    replayed_admission,
+)
 from penstock.control.admission.scale_in import scale_in
+from penstock.control.admission.setup import STRATEGY_NAMES, AdmissionSetup
 from penstock.control.admission.strategies import ARD, ARI, DRF, DRF_M, PAR, STRATEGIES, strategy
 
 __all__ = [
@@ -23,8 +32,12 @@ __all__ = [
     "NOWHERE",
     "PAR",
     "STRATEGIES",
+    "STRATEGY_NAMES",
     "Admission",
+    "AdmissionRecording",
+    "AdmissionSetup",
     "Admit",
+    "Arrivals",
     "Cluster",
     "Decision",
     "DrainGate",
@@ -33,22 +46,27 @@ __all__ = [
     "ForecastIntervals",
     "Horizon",
     "Limits",
+    "LineWriter",
     "Outlook",
     "Packing",
     "Placement",
     "Planner",
     "Price",
+    "RecordedAdmission",
     "Redirect",
     "Rules",
     "Seen",
     "StartGate",
     "Strategy",
+    "admission_differences",
     "assign",
     "best_fit",
+    "decision_json",
     "fewest_bins",
     "first_fit",
     "fit_price",
     "lower_bound",
+    "replayed_admission",
     "scale_in",
     "strategy",
 ]
