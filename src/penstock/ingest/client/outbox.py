@@ -7,10 +7,14 @@ those *queued* (cut and to be sent again) and those *unsent* (never sent).
 
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
 from penstock.errors import BadLimit
+
+MARK_S: Final = 0.01
+"""Rows that are offered within this time count as offered together, as old as the first of them."""
 
 __all__ = ["ClientLimits", "Outbox", "OutgoingBatch", "UnsentRows"]
 
@@ -103,6 +107,10 @@ class OutgoingBatch:
     ready: float
     frontier: int | None = None
     connect: bool = False
+    oldest: float = 0.0
+    """The age of the oldest row that was not acknowledged when this was sent."""
+    upto: int = 0
+    """The sequence number after the last row that was offered by then."""
 
     @property
     def end(self) -> int:
@@ -142,6 +150,8 @@ class Outbox:
         self._held_until = 0.0
         self._credit: int | None = None
         self._connect = True
+        self._offered: deque[tuple[int, float]] = deque()
+        """Where rows that were offered together end, and when they came: at most one for each row held."""
         self._promise: tuple[int, int, float] | None = None
         self._promise_sent = False
 
@@ -154,6 +164,10 @@ class Outbox:
     def bytes(self) -> int:
         """Bytes held; a batch is held whole until its last row is acknowledged."""
         return self._cut_bytes + self._unsent.bytes
+
+    def oldest(self, now: float) -> float:
+        """The age in seconds of the oldest row that is not acknowledged; 0 if all are."""
+        return max(now - self._offered[0][1], 0.0) if self._offered else 0.0
 
     @property
     def waiting(self) -> bool:
@@ -173,6 +187,10 @@ class Outbox:
             self._unsent_since = now
         self._unsent.add(batch)
         self.next += batch.num_rows
+        since = now
+        if self._offered and now - self._offered[-1][1] < MARK_S:
+            since = self._offered.pop()[1]
+        self._offered.append((self.next, since))
 
     def promise(self, frontier: int, now: float) -> None:
         """Promise that no later row is below this time; sent with the last row offered so far, or alone."""
@@ -210,7 +228,13 @@ class Outbox:
         outgoing = self._queue.popleft() if self._queue else self._cut()
         # A batch with `connect` that was not taken connects again: all rows before it are acknowledged.
         connect = self._connect or outgoing.connect
-        sent = replace(outgoing, frontier=self._frontier(outgoing), connect=connect)
+        sent = replace(
+            outgoing,
+            frontier=self._frontier(outgoing),
+            connect=connect,
+            oldest=self.oldest(now),
+            upto=self.next,
+        )
         self._connect = False
         self._flight.append(sent)
         self._flight_bytes += sent.batch.nbytes
@@ -226,6 +250,8 @@ class Outbox:
             self._cut_bytes -= batch.nbytes
         while self._queue and self._queue[0].end <= self.acknowledged:
             self._cut_bytes -= self._queue.popleft().batch.nbytes
+        while self._offered and self._offered[0][0] <= self.acknowledged:
+            self._offered.popleft()
         self._credit = credit
 
     def hold(self, seconds: float, now: float) -> None:

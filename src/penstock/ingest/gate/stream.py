@@ -71,6 +71,10 @@ class StreamState:
     rows: int = 0
     bytes: int = 0
     batches: int = 0
+    waits_since: float = 0.0
+    """When the oldest row came to the client that no gate had acknowledged, as the client last said."""
+    waits_upto: int = 0
+    """The number after the last row that the client held then."""
 
     def __post_init__(self) -> None:
         self.taken = RowRanges(self.stored.all())
@@ -90,6 +94,26 @@ class StreamState:
     def connected(self, sequence: int) -> None:
         """The client begins here: after a gap, whose rows another gate has, or in a hole that it refills."""
         self.since, self.expected = sequence, self.taken.reach(sequence)
+
+    def reported(self, push: Push, now: float) -> None:
+        """Note what waits at the client."""
+        if push.oldest is not None:
+            self.waits_since, self.waits_upto = now - push.oldest, push.upto or 0
+
+    def left(self) -> None:
+        """The client is gone, or sent elsewhere: what waits there is told to another gate."""
+        self.waits_upto = 0
+
+    def client_rows(self) -> int:
+        """Rows that the client held when it last spoke, and that are not acknowledged."""
+        return max(self.waits_upto - self.durable, 0)
+
+    def oldest(self, now: float) -> float:
+        """The age of the oldest row that waits at the client; exact while the client is made to wait.
+
+        Between two batches of a client that is not, some rows may be acknowledged that this still counts.
+        """
+        return max(now - self.waits_since, 0.0) if self.client_rows() else 0.0
 
     def promise(self, frontier: int | None) -> None:
         """Note a frontier that came without rows."""
