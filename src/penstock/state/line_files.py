@@ -52,6 +52,11 @@ class LineFiles:
         """Add lines, which are made only as long as the journal is written."""
         self._guarded(lambda: self._record(lines()))
 
+    def cut(self) -> None:
+        """Go on with another file: what comes does not follow from what is there."""
+        if self._size:
+            self._guarded(self._next)
+
     def close(self) -> None:
         """Write what is held back."""
         if self._held:
