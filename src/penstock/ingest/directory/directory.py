@@ -347,6 +347,10 @@ class Directory:
         now = time.time()
         with self._lock:
             streams = self._registry.streams()
+            rates = {
+                each.stream: each.rate if (told := self._steering.measure(each.stream).rate) is None else told
+                for each in streams
+            }
             return [
                 {
                     "gate": each.address,
@@ -354,7 +358,7 @@ class Directory:
                     "away": self._registry.is_away(each.address, now),
                     "silent_seconds": round(now - each.seen, 3),
                     "streams": sum(stream.gate == each.address for stream in streams),
-                    "rate": round(sum(s.rate or 0.0 for s in streams if s.gate == each.address), 3),
+                    "rate": round(sum(rates[s.stream] or 0.0 for s in streams if s.gate == each.address), 3),
                     "info": dict(each.info),
                 }
                 for each in self._registry.gates()

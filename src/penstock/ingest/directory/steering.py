@@ -37,6 +37,8 @@ __all__ = ["ControlMode", "Steering"]
 
 ControlMode = Literal["on", "observe"]
 _LOGGER = logging.getLogger("penstock.controller")
+PATIENCE_S: Final = 60.0
+"""A stream that has not asked again for so long does not wait for its gate any more."""
 _RATES: Final = frozenset({"max_rate", "min_rate", "expected_rate", "burst_peak"})
 _NAMES: Final = tuple(each for each in CHARACTERISTICS if each != "phase")
 _TRANSITIONS: Final = {"jump": 0.0, "trend": 1.0}
@@ -47,10 +49,11 @@ Moves = dict[str, dict[str, list[str]]]
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A stream whose gate is being started, with what it declared when it asked."""
+    """A stream whose gate is or was being started, with what it declared when it asked, and when."""
 
     gate: str
     metadata: Mapping[str, Any] | None
+    since: float
 
 
 class Steering:
@@ -116,8 +119,7 @@ class Steering:
         self, policy: Admission, new: Mapping[str, Mapping[str, Any] | None], now: float
     ) -> dict[str, str | None]:
         assert self.setup is not None
-        there = [each.address for each in self.registry.gates() if self.registry.accepts(each.address, now)]
-        gates = sorted({*there, *self.fleet.starting()})
+        gates = sorted({*self._open_gates(now), *self.fleet.starting()})
         capacity = np.full(len(gates), self.setup.capacity)
         startable = tuple(self.fleet.startable(now))
         streams = tuple(sorted(new))
@@ -142,16 +144,22 @@ class Steering:
                 ready = self.registry.accepts(each.gate, now)
                 found[each.stream] = each.gate if ready else None
                 if not ready:
-                    self._waiting[each.stream] = _Waiting(each.gate, new[each.stream])
+                    self._waiting[each.stream] = _Waiting(each.gate, new[each.stream], now)
         return found
+
+    def _open_gates(self, now: float) -> list[str]:
+        return [each.address for each in self.registry.gates() if self.registry.accepts(each.address, now)]
 
     # ---- periods ---------------------------------------------------------------------------------------
 
     def period(self, looks: Mapping[str, GateStatistics], now: float) -> Moves:
         """Measure, decide and make it durable; what is to be told to whom, without the lock."""
         self._adopt_declared(looks)
+        usable = {*self.fleet.starting(), *self._open_gates(now)}
         self._waiting = {
-            stream: each for stream, each in self._waiting.items() if each.gate in self.fleet.starting()
+            stream: each
+            for stream, each in self._waiting.items()
+            if each.gate in usable and now - each.since < PATIENCE_S
         }
         seen = self._seen(looks, now)
         policy = self._policy
@@ -191,7 +199,7 @@ class Steering:
                 known = self._waiting.pop(each.stream, None)
                 if target in starting:
                     metadata = self.registry.metadata(each.stream) or (known.metadata if known else None)
-                    self._waiting[each.stream] = _Waiting(target, metadata)
+                    self._waiting[each.stream] = _Waiting(target, metadata, now)
                 else:
                     targets.setdefault(target, []).append(each.stream)
         moves = self._move(targets, now)

@@ -322,7 +322,7 @@ class GateState:
             event.size,
             int(now * 1000),
         )
-        self._rate.taken(append.rows, now)
+        self._rate.taken(stream.stream, append.rows, now)
         stream.appended(append)
         self._count_pending(append, append.size)
         self._calls[event.call].waiting += 1
@@ -369,7 +369,7 @@ class GateState:
         )
 
     def _over_rate(self, event: BatchPrepared, now: float) -> tuple[float, GateError] | None:
-        wait = self._rate.wait(event.take, now)
+        wait = self._rate.wait(event.push.stream, event.take, now)
         if not wait:
             return None
         return min(wait, LATER), TooMany(
