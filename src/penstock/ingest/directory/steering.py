@@ -229,15 +229,15 @@ class Steering:
         used = [each.address for each in registered if self.registry.mode(each.address) == "active"]
         gates = tuple(sorted({*used, *self.fleet.starting()}))
         places = {gate: place for place, gate in enumerate(gates)}
-        homes: dict[str, str | None] = {each.stream: each.gate for each in self.registry.streams()}
-        homes |= {stream: each.gate for stream, each in self._waiting.items()}
+        # A stream that was declared and never asked for a gate is not there yet.
+        at = {each.stream: each.gate for each in self.registry.streams() if each.gate}
+        homes = at | {stream: each.gate for stream, each in self._waiting.items()}
         streams = tuple(sorted(homes))
         if streams == self._streams:
             streams = self._streams  # the same object tells the forecasts that nothing came or went
         self._streams = streams
-        home = np.array([places.get(homes[each] or "", NOWHERE) for each in streams], np.int64)
+        home = np.array([places.get(homes[each], NOWHERE) for each in streams], np.int64)
         # A stream that waits for a gate is measured where it still is.
-        at = {each.stream: each.gate or None for each in self.registry.streams()}
         measured = self._measuring.period(now, {each: at.get(each) for each in streams}, looks)
         capacity = np.full(len(gates), 1.0 if self.setup is None else self.setup.capacity)
         queue = np.bincount(home[home >= 0], measured.waiting[home >= 0], len(gates))
