@@ -251,6 +251,31 @@ def subkeys(  # noqa: PLR0913 -- each is one option of the command
 
 
 @bench.command()
+def admission(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    streams: Annotated[int, typer.Option(min=1, help="Streams, each with a client.")] = 200,
+    periods: Annotated[int, typer.Option(min=4, help="Periods of the controller.")] = 60,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Seconds of a period.")] = 3.0,
+    capacity: Annotated[float, typer.Option(min=1, help="Rows per second that a gate takes.")] = 5000.0,
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Only this strategy. May be repeated; all three by default.")
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare strategies of admission on live gates, which are started, relieved and stopped meanwhile.
+
+    Example: penstock bench admission --quick
+    """
+    from penstock_lab.bench.admission import QUICK, STRATEGIES, Size  # noqa: PLC0415 -- Flight is slow to import
+    from penstock_lab.bench.admission import admission as measure  # noqa: PLC0415
+
+    size = QUICK if quick else Size(streams, periods, seconds, capacity)
+    deliver(measure(size, strategies=tuple(strategy or STRATEGIES), seed=seed), json=json)
+
+
+@bench.command()
 def gates(
     *,
     repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,

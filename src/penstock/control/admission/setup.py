@@ -52,7 +52,7 @@ class AdmissionSetup:
         """The strategy's planner."""
         if self.strategy == OURS:
             # Its bound is for what is going to be: a little below the one that rows may wait for.
-            return ForecastIntervals(period=self.period, bound=0.96 * self.bound)
+            return ForecastIntervals(period=self.period, bound=0.96 * self.bound, lag=0.3 * self.bound)
         return Packing(STRATEGIES[self.strategy.upper()], bound=self.bound)
 
     def policy(self) -> Admission:
