@@ -2,6 +2,7 @@
 
 from penstock.control.admission import AdmissionSetup
 from penstock.ingest.directory.fleet import Fleet
+from penstock.ingest.directory.measuring import Look
 from penstock.ingest.directory.registry import StreamRegistry
 from penstock.ingest.directory.steering import Steering
 from penstock.ingest.wire.protocol import GateStatistics
@@ -52,6 +53,11 @@ def look(gate="a:1", life="1", pending=0, **streams):
     return GateStatistics(gate, 1.0, {}, 0, 0.0, pending, 0, named, life=life)
 
 
+def at(now, *told):
+    """Looks at gates by address, all at one time."""
+    return {each.gate: Look(now, each) for each in told}
+
+
 class PaperController:
     """A steering over a registry, with gates that register at once."""
 
@@ -68,7 +74,7 @@ class PaperController:
         return self.registry.where(asked, now, self.steering.admit)
 
     def period(self, now, *looks):
-        return self.steering.period({each.gate: each for each in looks}, now)
+        return self.steering.period(at(now, *looks), now)
 
     def homes(self):
         return {each.stream.removeprefix("r/"): each.gate for each in self.registry.streams()}

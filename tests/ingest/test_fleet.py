@@ -1,4 +1,4 @@
-from ingest.paper_fleet import PaperController, PaperNodes, look, told
+from ingest.paper_fleet import PaperController, PaperNodes, at, look, told
 from penstock.ingest.directory.fleet import AGAIN_S, PATIENCE_S
 from penstock.ingest.directory.registry import GateMode
 
@@ -26,12 +26,12 @@ def test_a_gate_is_stopped_and_forgotten_only_when_all_is_read():
     made, nodes = fleet_with("m:1", registered=["a:1"])
     running(made, nodes, "m:1")
     made.fleet.drain("m:1")
-    unread = {"m:1": look("m:1", x=told(5, kept=1))}
-    read = {"m:1": look("m:1", x=told(5))}
+    unread = at(0.0, look("m:1", x=told(5, kept=1)))
+    read = at(0.0, look("m:1", x=told(5)))
     assert made.fleet.to_close(unread) == made.fleet.to_close({}) == []
     assert made.fleet.to_close(read) == ["m:1"]
     made.fleet.closed("m:1")
-    made.fleet.stop_closed({"m:1": look("m:1", pending=9)})
+    made.fleet.stop_closed(at(0.0, look("m:1", pending=9)))
     assert made.registry.mode("m:1") is GateMode.CLOSING
     made.fleet.stop_closed(read)
     assert made.registry.mode("m:1") is GateMode.STOPPING
@@ -46,7 +46,7 @@ def test_a_draining_gate_that_a_stream_still_calls_home_is_not_closed():
     running(made, nodes, "m:1")
     made.where(0.0, x=None)
     made.fleet.drain("m:1")
-    assert made.fleet.to_close({"m:1": look("m:1")}) == []
+    assert made.fleet.to_close(at(0.0, look("m:1"))) == []
 
 
 def test_a_draining_gate_is_used_again_before_another_is_started():
@@ -62,7 +62,7 @@ def test_a_gate_that_registered_by_itself_is_free_and_never_stopped():
     made, _ = fleet_with(registered=["a:1", "b:1"])
     made.fleet.drain("b:1")
     assert made.registry.mode("b:1") is GateMode.FREE
-    assert made.fleet.to_close({"b:1": look("b:1")}) == []
+    assert made.fleet.to_close(at(0.0, look("b:1"))) == []
     assert made.fleet.startable(0.0) == ["b:1"]
     assert made.where(0.0, x=None) == {"r/x": "a:1"}
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ingest.paper_fleet import look, told
+from ingest.paper_fleet import at, look, told
 from penstock.control.admission import Price
 from penstock.ingest.directory.measuring import Measuring
 
@@ -9,7 +9,7 @@ HOMES = {"r/x": "a:1", "r/y": "b:1"}
 
 
 def work(measuring, now, *looks, homes=HOMES):
-    return measuring.period(now, homes, {each.gate: each for each in looks}).work.tolist()
+    return measuring.period(now, homes, at(now, *looks)).work.tolist()
 
 
 def test_work_is_what_clients_were_given_and_not_what_gates_took():
@@ -58,6 +58,6 @@ def test_work_by_batches_and_what_a_declared_row_then_costs():
 
 def test_what_waits_is_told_for_each_stream():
     measuring = Measuring()
-    measuring.period(0.0, {"r/x": "a:1"}, {"a:1": look(x=told(5, waits=3, kept=4, oldest=1.5))})
+    measuring.period(0.0, {"r/x": "a:1"}, at(0.0, look(x=told(5, waits=3, kept=4, oldest=1.5))))
     known = measuring.streams["r/x"]
     assert (known.rate, known.client_rows, known.oldest_seconds, known.lag) == (None, 3, 1.5, 7)

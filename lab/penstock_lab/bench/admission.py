@@ -40,11 +40,14 @@ READ: Final = pa.schema([("stream", pa.string()), ("n", pa.int64())])
 STRATEGIES: Final = ("ard", "drf-m", "penstock")
 TICKS: Final = 2
 """Pushes of each stream in a second."""
+GROUPS: Final = 5
+"""Streams push in so many groups, one after the other, so that the load of a gate is even."""
 START_S: Final = 3.0
 """What a gate takes to start, for the simulation."""
 _PENSTOCK: Final = (sys.executable, "-c", "from penstock.cli import main; main()")
 _PATIENCE_S: Final = 180.0
 _TIMES: Final = ("period", "low_period", "high_period")
+_RATES: Final = ("min_rate", "max_rate", "expected_rate", "burst_peak")
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Size:
     seconds: float
     """Of a period."""
     capacity: float
+    share: float = 0.2
+    """Of the workload's rates: a small machine is to be kept busy by streams and gates, not by rows."""
     workloads: tuple[str, ...] = ("sfvar", "bursty")
     unjudged: str = ""
 
@@ -65,15 +70,17 @@ class Size:
         return max(self.periods // 10, 2)
 
 
-FULL: Final = Size(200, 60, 3.0, 5000.0)
-QUICK: Final = Size(12, 12, 1.0, 1000.0, ("sfvar",), "too few streams and periods")
+FULL: Final = Size(200, 60, 3.0, 1000.0)
+QUICK: Final = Size(12, 12, 1.0, 200.0, workloads=("sfvar",), unjudged="too few streams and periods")
 
 
 def admission(size: Size, *, strategies: Sequence[str] = STRATEGIES, seed: int = 7) -> Report:
     """Measure every strategy on every workload, one after the other."""
     rows: list[Mapping[str, Value]] = []
     for workload in size.workloads:
-        made = rates_of(workload, np.random.default_rng(seed), size.periods, streams=size.streams)
+        made = _scaled(
+            rates_of(workload, np.random.default_rng(seed), size.periods, streams=size.streams), size
+        )
         for strategy in strategies:
             say(f"{workload}, {strategy}: {size.streams} streams for {size.periods * size.seconds:g} s")
             rows.append(_measured(size, strategy, made, seed))
@@ -113,14 +120,15 @@ def _simulated(size: Size, strategy: str, made: Rates, seed: int) -> int:
     setup = AdmissionSetup(size.capacity, strategy, size.seconds, size.seconds / 2)
     costs = GateCosts(size.capacity, size.seconds, 0.05, START_S, bound=size.seconds / 2)
     rng = np.random.default_rng(seed)
-    found = simulate_gates(setup.policy(), made.rows, costs, rng, declared=_declared(made, size))
+    found = simulate_gates(setup.policy(), made.rows, costs, rng, declared=made.declared)
     return int(found.after(size.warm_up).redirections.sum())
 
 
-def _declared(made: Rates, size: Size) -> dict[str, Any]:
-    """What is declared, with times in the seconds of this measurement."""
-    scale = size.seconds / SECONDS
-    return {name: each * scale if name in _TIMES else each for name, each in made.declared.items()}
+def _scaled(made: Rates, size: Size) -> Rates:
+    """The workload with lower rates, and with times in the seconds of this measurement."""
+    scales = dict.fromkeys(_TIMES, size.seconds / SECONDS) | dict.fromkeys(_RATES, size.share)
+    declared = {name: each * scales.get(name, 1.0) for name, each in made.declared.items()}
+    return Rates(made.name, made.rows * size.share, declared)
 
 
 def _metadata(declared: Mapping[str, Any], stream: int) -> dict[str, Any]:
@@ -171,29 +179,29 @@ class _Course:
 
 
 def _drive(address: str, made: Rates, size: Size, least: int) -> _Course:
-    declared, course = _declared(made, size), _Course()
+    course = _Course()
     with Endpoint(address) as controller, Connection(address) as connection:
         _until(lambda: len(controller.ask(GateListRequest()).gates) >= least)
         clients = [
-            Client(connection, f"{INLET}/{n:03d}", SCHEMA, _metadata(declared, n), buffer_rows=1_000_000)
+            Client(connection, f"{INLET}/{n:03d}", SCHEMA, _metadata(made.declared, n), buffer_rows=1_000_000)
             for n in range(size.streams)
         ]
         before: dict[str, int] = {}
         start = time.monotonic()
-        due = np.zeros(size.streams)
-        for tick in range(int(size.periods * size.seconds * TICKS)):
-            period = min(int(tick / TICKS / size.seconds), size.periods - 1)
-            due += made.rows[period] / TICKS
-            for client, rows in zip(clients, due.astype(int).tolist(), strict=True):
-                numbers = np.arange(client.sequence, rows, dtype=np.int64)
+        due, each_s = np.zeros(size.streams), 1 / (TICKS * GROUPS)
+        for tick in range(int(size.periods * size.seconds / each_s)):
+            period = min(int(tick * each_s / size.seconds), size.periods - 1)
+            due += made.rows[period] * each_s
+            for n in range(tick % GROUPS, size.streams, GROUPS):
+                numbers = np.arange(clients[n].sequence, int(due[n]), dtype=np.int64)
                 if len(numbers):
-                    client.push(pa.record_batch([pa.array(numbers)], schema=SCHEMA))
-            if (tick + 1) % round(size.seconds * TICKS) == 0 and period >= size.warm_up - 1:
+                    clients[n].push(pa.record_batch([pa.array(numbers)], schema=SCHEMA))
+            if (tick + 1) % round(size.seconds / each_s) == 0 and period >= size.warm_up - 1:
                 if not before:
                     before = {each.stream: len(each.redirections) for each in clients}
                 course.gates.append(sum(g["streams"] > 0 for g in controller.ask(GateListRequest()).gates))
                 course.waiting.append(connection.unacknowledged())
-            time.sleep(max(start + (tick + 1) / TICKS - time.monotonic(), 0.0))
+            time.sleep(max(start + (tick + 1) * each_s - time.monotonic(), 0.0))
         for client in clients:
             client.flush(_PATIENCE_S)
         course.pushed = {client.stream: client.sequence for client in clients}

@@ -256,7 +256,7 @@ def admission(  # noqa: PLR0913 -- each is one option of the command
     streams: Annotated[int, typer.Option(min=1, help="Streams, each with a client.")] = 200,
     periods: Annotated[int, typer.Option(min=4, help="Periods of the controller.")] = 60,
     seconds: Annotated[float, typer.Option(min=0.5, help="Seconds of a period.")] = 3.0,
-    capacity: Annotated[float, typer.Option(min=1, help="Rows per second that a gate takes.")] = 5000.0,
+    capacity: Annotated[float, typer.Option(min=1, help="Rows per second that a gate takes.")] = 1000.0,
     strategy: Annotated[
         list[str] | None, typer.Option(help="Only this strategy. May be repeated; all three by default.")
     ] = None,

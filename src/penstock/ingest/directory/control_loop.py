@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from penstock import threads
 from penstock.errors import IngestError
+from penstock.ingest.directory.measuring import Look
 from penstock.ingest.directory.registry import GateMode
 from penstock.ingest.directory.steering import Moves, Steering
 from penstock.ingest.security.access import Access
@@ -19,7 +20,6 @@ from penstock.ingest.wire.codec import Message
 from penstock.ingest.wire.flight import Endpoint
 from penstock.ingest.wire.protocol import (
     Drain,
-    GateStatistics,
     GateStatisticsRequest,
     RedirectStreams,
     Request,
@@ -111,12 +111,12 @@ class ControlLoop:
         for each in closing:
             self._ask(each, Drain(self._address))
 
-    def _looks(self, gates: Iterable[str]) -> dict[str, GateStatistics]:
+    def _looks(self, gates: Iterable[str]) -> dict[str, Look]:
         found = {}
         for gate in gates:
             answer = self._ask(gate, GateStatisticsRequest())
             if answer is not None:
-                found[gate] = answer
+                found[gate] = Look(time.time(), answer)
         return found
 
     def _tell(self, moves: Moves) -> None:

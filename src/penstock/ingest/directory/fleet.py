@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from penstock.ingest.directory.measuring import Look
 from penstock.ingest.directory.nodes import Nodes
 from penstock.ingest.directory.registry import GateMode, StreamRegistry
-from penstock.ingest.wire.protocol import GateStatistics
 
 __all__ = ["Fleet"]
 
@@ -98,7 +98,7 @@ class Fleet:
             self.start(gate, now)
         return come
 
-    def to_close(self, looks: Mapping[str, GateStatistics]) -> list[str]:
+    def to_close(self, looks: Mapping[str, Look]) -> list[str]:
         """The draining gates that hold nothing for readers: they are to take no rows any more."""
         homes = {each.gate for each in self.registry.streams()}
         return [
@@ -111,7 +111,7 @@ class Fleet:
         """A gate takes no rows any more; it is stopped when it still holds nothing at the next look."""
         self.registry.set_mode(gate, GateMode.CLOSING)
 
-    def stop_closed(self, looks: Mapping[str, GateStatistics]) -> None:
+    def stop_closed(self, looks: Mapping[str, Look]) -> None:
         """Stop the gates that take no rows and hold none for readers."""
         for gate in self.managed:
             if self.registry.mode(gate) is GateMode.CLOSING and _read(looks.get(gate)):
@@ -132,10 +132,10 @@ class Fleet:
             self.nodes.start(gate)
 
 
-def _read(look: GateStatistics | None) -> bool:
+def _read(look: Look | None) -> bool:
     """Whether a gate holds nothing that a reader needs, and nothing is on its way there."""
     return (
         look is not None
-        and not look.pending_bytes
-        and not any(each["kept_rows"] or each["client_rows"] for each in look.streams.values())
+        and not look.told.pending_bytes
+        and not any(each["kept_rows"] or each["client_rows"] for each in look.told.streams.values())
     )

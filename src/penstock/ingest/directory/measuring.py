@@ -16,13 +16,21 @@ from numpy.typing import NDArray
 from penstock.control.admission import Price
 from penstock.ingest.wire.protocol import GateStatistics
 
-__all__ = ["Measured", "Measuring", "StreamMeasure"]
+__all__ = ["Look", "Measured", "Measuring", "StreamMeasure"]
 
 Floats = NDArray[np.float64]
 ROWS: Final = Price.per_row(1.0)
 """The price by which work is rows."""
 _STEP: Final = 1.25
 """What a declared row costs changes in such steps, since forecasts begin anew with what is declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a gate told, and when: gates are asked one after the other."""
+
+    at: float
+    told: GateStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +70,21 @@ class Measuring:
         self._stored: dict[tuple[str, str], tuple[str | None, Mapping[str, Any]]] = {}
         self.streams: dict[str, StreamMeasure] = {}
 
-    def period(
-        self, now: float, homes: Mapping[str, str | None], looks: Mapping[str, GateStatistics]
-    ) -> Measured:
+    def period(self, now: float, homes: Mapping[str, str | None], looks: Mapping[str, Look]) -> Measured:
         """Measure the streams with their gates; `looks` are the gates that answered."""
         seen: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         for gate, look in looks.items():
-            for stream, told in look.streams.items():
+            for stream, told in look.told.streams.items():
                 seen.setdefault(stream, []).append((gate, told))
-        lives = {gate: look.life for gate, look in looks.items()}
+        lives = {gate: look.told.life for gate, look in looks.items()}
         self._known = {stream: each for stream, each in self._known.items() if stream in homes}
         work, waiting = np.full(len(homes), np.nan), np.zeros(len(homes))
         streams = {}
         for place, (stream, home) in enumerate(homes.items()):
             told = seen.get(stream, [])
-            rate = self._rate(stream, told, now) if home is None or home in looks else None
+            rate = None
+            if home is None or home in looks:
+                rate = self._rate(stream, told, now if home is None else looks[home].at)
             cost = self._row_cost(stream, told, lives)
             measure = _measure(rate, told)
             streams[stream] = measure
@@ -98,16 +106,16 @@ class Measuring:
         mean = sum(some) / len(some) if some else self._price.row or self._price.byte or self._price.batch
         return np.array([_stepped(each or mean) for each in known], np.float64)
 
-    def _rate(self, stream: str, told: Sequence[tuple[str, Mapping[str, Any]]], now: float) -> float | None:
+    def _rate(self, stream: str, told: Sequence[tuple[str, Mapping[str, Any]]], at: float) -> float | None:
         before = self._known.get(stream)
         offered = max((each["next"] + each.get("client_rows", 0) for _, each in told), default=0)
         if before is None:
-            self._known[stream] = _Counts(now, offered)
+            self._known[stream] = _Counts(at, offered)
             return None
-        if now <= before.at:
+        if at <= before.at:
             return None
-        rate = max(offered - before.offered, 0) / (now - before.at)
-        before.at, before.offered = now, max(offered, before.offered)
+        rate = max(offered - before.offered, 0) / (at - before.at)
+        before.at, before.offered = at, max(offered, before.offered)
         return rate
 
     def _row_cost(

@@ -29,9 +29,8 @@ from penstock.errors import NoGate
 from penstock.forecast import CHARACTERISTICS
 from penstock.ingest.directory.fleet import Fleet
 from penstock.ingest.directory.journal import Journal
-from penstock.ingest.directory.measuring import ROWS, Measuring, StreamMeasure
+from penstock.ingest.directory.measuring import ROWS, Look, Measuring, StreamMeasure
 from penstock.ingest.directory.registry import StreamRegistry
-from penstock.ingest.wire.protocol import GateStatistics
 
 __all__ = ["ControlMode", "Steering"]
 
@@ -152,7 +151,7 @@ class Steering:
 
     # ---- periods ---------------------------------------------------------------------------------------
 
-    def period(self, looks: Mapping[str, GateStatistics], now: float) -> Moves:
+    def period(self, looks: Mapping[str, Look], now: float) -> Moves:
         """Measure, decide and make it durable; what is to be told to whom, without the lock."""
         self._adopt_declared(looks)
         usable = {*self.fleet.starting(), *self._open_gates(now)}
@@ -224,7 +223,7 @@ class Steering:
 
     # ---- what the policy sees --------------------------------------------------------------------------
 
-    def _seen(self, looks: Mapping[str, GateStatistics], now: float) -> Seen:
+    def _seen(self, looks: Mapping[str, Look], now: float) -> Seen:
         registered = [each for each in self.registry.gates() if not each.info.get("draining")]
         used = [each.address for each in registered if self.registry.mode(each.address) == "active"]
         gates = tuple(sorted({*used, *self.fleet.starting()}))
@@ -292,10 +291,10 @@ class Steering:
             found[name] = column * costs if name in _RATES else column
         return found
 
-    def _adopt_declared(self, looks: Mapping[str, GateStatistics]) -> None:
+    def _adopt_declared(self, looks: Mapping[str, Look]) -> None:
         """Take over what was declared to gates since the last look; who declared last is right."""
         for gate, look in looks.items():
-            for stream, told in look.streams.items():
+            for stream, told in look.told.streams.items():
                 said = told.get("metadata")
                 if said is None or self._said.get((gate, stream)) == said:
                     continue
