@@ -147,13 +147,14 @@ class Outbox:
         self._unsent_since = 0.0
         self._cut_bytes = 0
         self._hurried = 0
+        self._promise_hurried = False
         self._held_until = 0.0
         self._credit: int | None = None
         self._connect = True
         self._offered: deque[tuple[int, float]] = deque()
         """Where rows that were offered together end, and when they came: at most one for each row held."""
         self._promise: tuple[int, int, float] | None = None
-        self._promise_sent = False
+        self._promise_sent = self._promise_heard = False
 
     @property
     def rows(self) -> int:
@@ -193,13 +194,23 @@ class Outbox:
         self._offered.append((self.next, since))
 
     def promise(self, frontier: int, now: float) -> None:
-        """Promise that no later row is below this time; sent with the last row offered so far, or alone."""
-        self._promise = (self.next, frontier, now)
-        self._promise_sent = False
+        """Promise that no later row is below this time; sent with the last row offered so far, or alone.
+
+        Alone it goes when nothing else is in flight, so that the next acknowledgement is its own.
+        """
+        if self._promise is None or frontier > self._promise[1]:
+            self._promise = (self.next, frontier, now)
+            self._promise_sent = self._promise_heard = False
+
+    @property
+    def promise_heard(self) -> bool:
+        """Whether a gate has acknowledged the last promise, if there is one."""
+        return self._promise is None or self._promise_heard
 
     def hurry(self) -> None:
         """Let everything offered so far go without waiting to be `batch_seconds` old."""
         self._hurried = self.next
+        self._promise_hurried = not self.promise_heard
 
     def resume(self) -> None:
         """A gate is there: send rows, from the first one that is not acknowledged."""
@@ -245,9 +256,11 @@ class Outbox:
         """Every row before `upto` is durable: forget them; `credit` bytes may be in flight from now on."""
         self.acknowledged = max(self.acknowledged, min(upto, self._cut_end()))
         while self._flight and self._flight[0].end <= self.acknowledged:
-            batch = self._flight.popleft().batch
-            self._flight_bytes -= batch.nbytes
-            self._cut_bytes -= batch.nbytes
+            outgoing = self._flight.popleft()
+            self._flight_bytes -= outgoing.batch.nbytes
+            self._cut_bytes -= outgoing.batch.nbytes
+            if self._promise_sent and self._promise is not None and outgoing.frontier == self._promise[1]:
+                self._promise_heard, self._promise_hurried = True, False
         while self._queue and self._queue[0].end <= self.acknowledged:
             self._cut_bytes -= self._queue.popleft().batch.nbytes
         while self._offered and self._offered[0][0] <= self.acknowledged:
@@ -269,12 +282,15 @@ class Outbox:
         self._rewind(sequence)
 
     def _rewind(self, sequence: int) -> None:
-        while self._flight and self._flight[-1].end > sequence:
+        while self._flight and (self._flight[-1].end > sequence or not self._flight[-1].batch.num_rows):
             outgoing = self._flight.pop()
             self._flight_bytes -= outgoing.batch.nbytes
-            self._queue.appendleft(outgoing)
+            if outgoing.batch.num_rows:
+                self._queue.appendleft(outgoing)
+            else:
+                self._connect |= outgoing.connect
         # The next gate must hear the latest promise too.
-        self._promise_sent = False
+        self._promise_sent = self._promise_heard = False
 
     def _ready(self) -> float | None:
         if self._queue:
@@ -285,8 +301,8 @@ class Outbox:
             )
             hurried = self._hurried > self._cut_end()
             return self._unsent_since + (0.0 if full or hurried else self.limits.batch_seconds)
-        if self._promise is not None and not self._promise_sent:
-            return self._promise[2] + self.limits.batch_seconds
+        if self._promise is not None and not self._promise_sent and not self._flight:
+            return self._promise[2] + (0.0 if self._promise_hurried else self.limits.batch_seconds)
         return None
 
     def _allowed(self) -> bool:

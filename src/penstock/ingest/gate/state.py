@@ -336,7 +336,7 @@ class GateState:
 
     def _without_rows(self, event: BatchPrepared, stream: StreamState) -> list[Action]:
         """A duplicate, a frontier or the start of a range: answered at once."""
-        stream.promise(event.push.frontier)
+        stream.promise(event.push.frontier, event.push.sequence + event.rows)
         if stream.pending:
             stream.listeners.add(event.call)
         return [*self._settle(stream), self._acknowledge(event.call, stream)]
@@ -441,7 +441,7 @@ class GateState:
             return []
         stream.listeners.clear()
         promised, stream.promised = stream.promised, None
-        promise: list[Action] = [] if promised is None else [Promise(stream.stream, promised)]
+        promise: list[Action] = [] if promised is None else [Promise(stream.stream, *promised)]
         return promise + self._tell_redirection(stream)
 
     def _schema_stored(self, event: SchemaStored, _: float) -> list[Action]:

@@ -54,8 +54,8 @@ class StreamState:
     """The row that follows what the client sent last."""
     since: int = field(init=False)
     """Where the client connected: rows from here on are acknowledged once all of them are durable here."""
-    promised: int | None = None
-    """A frontier that holds once all rows before it are durable."""
+    promised: tuple[int, int] | None = None
+    """A frontier that holds once all rows before it are durable, and the first row that it speaks of."""
     pending: int = 0
     pending_bytes: int = 0
     suspended: bool = False
@@ -115,10 +115,10 @@ class StreamState:
         """
         return max(now - self.waits_since, 0.0) if self.client_rows() else 0.0
 
-    def promise(self, frontier: int | None) -> None:
-        """Note a frontier that came without rows."""
-        if frontier is not None and (self.promised is None or frontier > self.promised):
-            self.promised = frontier
+    def promise(self, frontier: int | None, at: int) -> None:
+        """Note a frontier that came without rows, before the row `at`."""
+        if frontier is not None and (self.promised is None or frontier > self.promised[0]):
+            self.promised = (frontier, at)
 
     def appended(self, append: Append) -> None:
         """Count rows that are on their way to the disk."""
