@@ -46,6 +46,10 @@ class ControlLoop:
         self._access, self._address = access, address
         self._period = period
         self._endpoints: dict[str, Endpoint] = {}
+        self._untold: Moves = {}
+        """Redirections that a gate has not heard of, by the gate; told again until it has."""
+        self._drained: set[str] = set()
+        """The closing gates that have said that they take no rows."""
         self._stop = threading.Event()
         self._thread = threads.service("penstock-directory-control", self._run, _LOGGER)
 
@@ -79,7 +83,8 @@ class ControlLoop:
         now = time.time()
         with self._lock:
             moves = [self._steering.gate_came(each, now) for each in self._fleet.look_after(now)]
-        for each in moves:
+        untold, self._untold = self._untold, {}
+        for each in (untold, *moves):
             self._tell(each)
 
     def _decide(self) -> None:
@@ -100,16 +105,19 @@ class ControlLoop:
                 for each in self._fleet.managed
                 if self._registry.mode(each) in {GateMode.DRAINING, GateMode.CLOSING}
             ]
+        self._drained &= set(leaving)
         if not leaving:
             return
         looks = self._looks(leaving)
         with self._lock:
-            self._fleet.stop_closed(looks)
-            closing = self._fleet.to_close(looks)
-            for each in closing:
+            # What a gate tells after it has drained holds for good.
+            self._fleet.stop_closed({gate: looks[gate] for gate in looks if gate in self._drained})
+            for each in self._fleet.to_close(looks):
                 self._fleet.closed(each)  # nobody is sent there any more, before it is told
-        for each in closing:
-            self._ask(each, Drain(self._address))
+            closing = [each for each in leaving if self._registry.mode(each) is GateMode.CLOSING]
+        for gate in closing:
+            if gate not in self._drained and self._ask(gate, Drain(self._address)) is not None:
+                self._drained.add(gate)
 
     def _looks(self, gates: Iterable[str]) -> dict[str, Look]:
         found = {}
@@ -123,11 +131,17 @@ class ControlLoop:
         for source, targets in moves.items():
             for target, streams in targets.items():
                 if self._ask(source, RedirectStreams(tuple(streams), target)) is None:
-                    _LOGGER.warning(
-                        "gate %s was not told to redirect %d streams; their clients will ask",
-                        source,
-                        len(streams),
-                    )
+                    self._keep(source, target, streams)
+
+    def _keep(self, source: str, target: str, streams: list[str]) -> None:
+        """Tell a gate again later, unless it is away: its clients ask by themselves."""
+        with self._lock:
+            there = not self._registry.is_away(source, time.time())
+            still = [each for each in streams if self._registry.gate_of(each) == target]
+        if there and still:
+            self._untold.setdefault(source, {})[target] = still
+        else:
+            _LOGGER.warning("gate %s is away; clients of %d streams will ask", source, len(streams))
 
     def _ask(self, gate: str, request: Request[AnswerT]) -> AnswerT | None:
         """What a gate answers; None if it does not."""

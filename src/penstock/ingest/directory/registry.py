@@ -332,6 +332,11 @@ class StreamRegistry:
         leaving.pop("", None)
         return leaving
 
+    def gate_of(self, stream: str) -> str | None:
+        """Where a stream is; None if it is not known."""
+        record = self._streams.get(stream)
+        return None if record is None else record.gate
+
     def knows(self, stream: str) -> bool:
         """Whether a stream was ever declared, admitted or seen."""
         return stream in self._streams
