@@ -15,7 +15,7 @@ SCHEMA = "n bigint"
 RUNNER = CliRunner()
 
 
-def until(true, seconds=30, meanwhile=lambda: None):
+def until(true, seconds=120, meanwhile=lambda: None):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end
@@ -49,7 +49,7 @@ def course(tmp_path_factory):
             until(lambda: {client.gate for client in clients} == set(gates), meanwhile=push)
             pushed = {client.stream: client.sequence for client in clients}
             for client in clients:
-                client.close(10)
+                client.close(60)
         listed = RUNNER.invoke(app, ["streams", directory.address, "--json"])
         table = RUNNER.invoke(app, ["streams", directory.address])
         declared = ["streams", directory.address, "--declare", "r/later"]
@@ -135,7 +135,7 @@ def test_gates_are_started_for_streams_and_stopped_when_their_rows_are_read(tmp_
             clients = [Client(connection, f"r/{n}", SCHEMA, {"expected_rate": 8}) for n in range(2)]
             for client in clients:
                 client.push(numbers(0, 5))
-                client.flush(30)
+                client.flush(120)
             gates = {client.stream: client.gate for client in clients}
             assert len(set(gates.values())) == 2
             act(directory.address, "reader", inlet="r", reader="q", upto={})
@@ -150,9 +150,9 @@ def test_gates_are_started_for_streams_and_stopped_when_their_rows_are_read(tmp_
             until(lambda: left not in listed())
             for client in clients:
                 client.push(numbers(5, 5))
-                client.flush(30)
+                client.flush(120)
             assert rows == {f"r/{n}": list(range(5)) for n in range(2)}
             assert sorted(held(list(listed()), "r")[moved]) == list(range(5, 10))
             assert not (tmp_path / "gates" / left.split(":")[1]).exists()
             for client in clients:
-                client.close(10)
+                client.close(60)
