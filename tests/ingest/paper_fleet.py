@@ -47,10 +47,11 @@ def told(rows=0, *, next_=None, waits=0, kept=0, batches=1, size=100, oldest=0.0
     return said if metadata is None else {**said, "metadata": metadata}
 
 
-def look(gate="a:1", life="1", pending=0, **streams):
+def look(gate="a:1", life="1", pending=0, seconds=1.0, cpu=0.0, **streams):
     """The statistics of a gate; the names of streams are those of inlet r."""
     named = {f"r/{name}": each for name, each in streams.items()}
-    return GateStatistics(gate, 1.0, {}, 0, 0.0, pending, 0, named, life=life)
+    counts = {name: sum(each[name] for each in streams.values()) for name in ("rows", "batches", "bytes")}
+    return GateStatistics(gate, seconds, counts, 0, 0.0, pending, 0, named, life=life, cpu_seconds=cpu)
 
 
 def at(now, *told):

@@ -61,3 +61,13 @@ def test_what_waits_is_told_for_each_stream():
     measuring.period(0.0, {"r/x": "a:1"}, at(0.0, look(x=told(5, waits=3, kept=4, oldest=1.5))))
     known = measuring.streams["r/x"]
     assert (known.rate, known.client_rows, known.oldest_seconds, known.lag) == (None, 3, 1.5, 7)
+
+
+def test_the_price_is_fitted_to_the_processor_time_of_gates():
+    measuring = Measuring(Price(batch=1.0, byte=0.0, row=0.0), fitted=True)
+    homes = {"r/x": "a:1"}
+    for period in range(20):
+        batches = 10 * period * period  # one that is busier in every period, at 2 ms a batch
+        told_now = look(seconds=10.0 * period, cpu=0.002 * batches, x=told(9 * batches, batches=batches))
+        found = work(measuring, 10.0 * period, told_now, homes=homes)
+    assert found == pytest.approx([0.002 * 10 * (19 * 19 - 18 * 18) / 10])

@@ -36,6 +36,13 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
             help="Rows per second that one gate takes; with it streams are admitted and moved by a strategy.",
         ),
     ] = None,
+    cpu_capacity: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Instead of --capacity: the part of a core that a gate may use; costs are measured.",
+        ),
+    ] = None,
     strategy: Annotated[
         str, typer.Option(help="How streams are placed: penstock, drf-m, drf, ard, ari or par.")
     ] = "penstock",
@@ -107,7 +114,11 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
 
     Example: penstock controller --address 127.0.0.1:7300 --forget-reader reports:5f0c…
     """
-    from penstock.control.admission import AdmissionSetup, Limits  # noqa: PLC0415 -- numpy is slow to import
+    from penstock.control.admission import (  # noqa: PLC0415 -- numpy is slow to import
+        USUAL_PRICE,
+        AdmissionSetup,
+        Limits,
+    )
     from penstock.errors import BadAdmission  # noqa: PLC0415
     from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
     from penstock.ingest.directory import LocalNodes, Nodes  # noqa: PLC0415
@@ -121,12 +132,18 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ended.set())
     security = Security(tls_certificate, tls_key, tls_client_roots, tokens, insecure)
-    if capacity is None and gates_to is not None:
+    if capacity is None and cpu_capacity is None and gates_to is not None:
         raise BadAdmission("--gates-to without --capacity; say how many rows per second one gate takes")
+    if capacity is not None and cpu_capacity is not None:
+        raise BadAdmission("--capacity and --cpu-capacity; give one of them")
+    limits = Limits(least_interval, most_moves, frozenset(exclude or ()), max(gates_from, 1))
     admission = None
     if capacity is not None:
-        limits = Limits(least_interval, most_moves, frozenset(exclude or ()), max(gates_from, 1))
         admission = AdmissionSetup(capacity, strategy, period, wait_seconds, limits=limits)
+    elif cpu_capacity is not None:
+        admission = AdmissionSetup(
+            cpu_capacity, strategy, period, wait_seconds, USUAL_PRICE, fitted=True, limits=limits
+        )
 
     def nodes(own: str) -> Nodes:
         assert gates_to is not None

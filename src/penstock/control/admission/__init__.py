@@ -3,7 +3,7 @@
 from penstock.control.admission.algorithm import Rules, Strategy, assign
 from penstock.control.admission.best_fit import best_fit
 from penstock.control.admission.bounds import fewest_bins, lower_bound
-from penstock.control.admission.capacity import Price, fit_price
+from penstock.control.admission.capacity import Price, PriceFit, fit_price
 from penstock.control.admission.cluster import NOWHERE, Cluster, Outlook, Placement
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.expectations import Expecting, Horizon
@@ -21,7 +21,7 @@ from penstock.control.admission.recording import (
     replayed_admission,
 )
 from penstock.control.admission.scale_in import scale_in
-from penstock.control.admission.setup import STRATEGY_NAMES, AdmissionSetup
+from penstock.control.admission.setup import STRATEGY_NAMES, USUAL_PRICE, AdmissionSetup
 from penstock.control.admission.strategies import ARD, ARI, DRF, DRF_M, PAR, STRATEGIES, strategy
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "PAR",
     "STRATEGIES",
     "STRATEGY_NAMES",
+    "USUAL_PRICE",
     "Admission",
     "AdmissionRecording",
     "AdmissionSetup",
@@ -52,6 +53,7 @@ __all__ = [
     "Placement",
     "Planner",
     "Price",
+    "PriceFit",
     "RecordedAdmission",
     "Redirect",
     "Rules",

@@ -14,7 +14,10 @@ from penstock.control.admission.policy import Admission, Planner
 from penstock.control.admission.strategies import STRATEGIES
 from penstock.errors import BadAdmission
 
-__all__ = ["STRATEGY_NAMES", "AdmissionSetup"]
+__all__ = ["STRATEGY_NAMES", "USUAL_PRICE", "AdmissionSetup"]
+
+USUAL_PRICE: Final = Price(batch=1.4e-4, byte=1.9e-9, row=0.0)
+"""Seconds of a gate's processor for a batch and a byte, as measured on one machine; where a fit begins."""
 
 OURS: Final = "penstock"
 STRATEGY_NAMES: Final = (OURS, *(name.lower() for name in reversed(list(STRATEGIES))))
@@ -26,8 +29,9 @@ class AdmissionSetup:
     """A strategy for gates of one `capacity`, decided anew every `period` seconds.
 
     The capacity is in rows per second. With a `price` it is in seconds of a gate's time per second, such as
-    0.7, and a stream's work follows from its batches, bytes and rows. Rows should not wait longer than
-    `bound` seconds.
+    0.7, and a stream's work follows from its batches, bytes and rows; with `fitted` the price only stands
+    until it can be fitted to the processor time that gates measure. Rows should not wait longer than `bound`
+    seconds.
 
     >>> setup = AdmissionSetup(1000.0, strategy="drf-m", limits=Limits(excluded=frozenset({"a/1"})))
     >>> AdmissionSetup.from_json(setup.to_json()) == setup
@@ -39,6 +43,7 @@ class AdmissionSetup:
     period: float = 10.0
     bound: float = 5.0
     price: Price | None = None
+    fitted: bool = False
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -72,6 +77,7 @@ class AdmissionSetup:
             "period": self.period,
             "bound": self.bound,
             "price": None if self.price is None else asdict(self.price),
+            "fitted": self.fitted,
             "limits": {**asdict(self.limits), "excluded": sorted(self.limits.excluded)},
         }
 

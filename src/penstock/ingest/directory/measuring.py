@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.control.admission import Price
+from penstock.control.admission import Price, PriceFit
 from penstock.ingest.wire.protocol import GateStatistics
 
 __all__ = ["Look", "Measured", "Measuring", "StreamMeasure"]
@@ -62,10 +62,12 @@ class _Counts:
 
 
 class Measuring:
-    """Takes differences of what gates count from look to look."""
+    """Takes differences of what gates count from look to look; with `fitted` also what their work costs."""
 
-    def __init__(self, price: Price = ROWS) -> None:
+    def __init__(self, price: Price = ROWS, *, fitted: bool = False) -> None:
         self._price = price
+        self._fit = PriceFit(price) if fitted else None
+        self._gates: dict[str, GateStatistics] = {}
         self._known: dict[str, _Counts] = {}
         self._stored: dict[tuple[str, str], tuple[str | None, Mapping[str, Any]]] = {}
         self.streams: dict[str, StreamMeasure] = {}
@@ -77,6 +79,7 @@ class Measuring:
             for stream, told in look.told.streams.items():
                 seen.setdefault(stream, []).append((gate, told))
         lives = {gate: look.told.life for gate, look in looks.items()}
+        self._fit_price({gate: look.told for gate, look in looks.items()})
         self._known = {stream: each for stream, each in self._known.items() if stream in homes}
         work, waiting = np.full(len(homes), np.nan), np.zeros(len(homes))
         streams = {}
@@ -96,6 +99,27 @@ class Measuring:
             (gate, stream): (lives[gate], told) for stream, each in seen.items() for gate, told in each
         }
         return Measured(work, waiting)
+
+    @property
+    def price(self) -> Price:
+        """What work costs now."""
+        return self._price
+
+    def _fit_price(self, told: Mapping[str, GateStatistics]) -> None:
+        if self._fit is None:
+            return
+        for gate, now in told.items():
+            before = self._gates.get(gate)
+            seconds = now.seconds - before.seconds if before is not None else 0.0
+            if before is None or before.life != now.life or seconds <= 0:
+                continue
+            counts = [
+                now.counts.get(each, 0) - before.counts.get(each, 0) for each in ("batches", "bytes", "rows")
+            ]
+            busy = (now.cpu_seconds or 0.0) - (before.cpu_seconds or 0.0)
+            self._fit.observe(busy / seconds, *(each / seconds for each in counts))
+        self._gates = dict(told)
+        self._price = self._fit.price
 
     def row_costs(self, streams: Sequence[str]) -> Floats:
         """What a row of each stream costs, in steps; that of the others where nothing is known."""

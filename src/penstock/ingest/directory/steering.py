@@ -75,7 +75,7 @@ class Steering:
         if setup is not None:
             self._policy = (journal.policy() if journal else None) or setup.policy()
         price = setup.price if setup is not None else None
-        self._measuring = Measuring(price or ROWS)
+        self._measuring = Measuring(price or ROWS, fitted=setup is not None and setup.fitted)
         self._waiting: dict[str, _Waiting] = {}
         self._streams: tuple[str, ...] = ()
         self._declared: dict[str, NDArray[np.float64]] = {}
