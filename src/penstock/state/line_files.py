@@ -46,7 +46,7 @@ class LineFiles:
     def open(self) -> None:
         """Begin a file if none is open."""
         if not self._size:
-            self._guarded(lambda: self._add(self.begin()))
+            self._guarded(self._begin)
 
     def add(self, lines: Callable[[], Sequence[str]]) -> None:
         """Add lines, which are made only as long as the journal is written."""
@@ -61,6 +61,12 @@ class LineFiles:
         """Write what is held back."""
         if self._held:
             self._guarded(self._write)
+
+    def _begin(self) -> None:
+        """Write the first lines of a file, and delete the oldest files, also those of earlier writers."""
+        self._add(self.begin())
+        for name in self.folder.names()[: -self.most_files]:
+            self.folder.delete(name, Purpose.RECORDING)
 
     def _record(self, lines: Sequence[str]) -> None:
         self._add(lines)
@@ -87,12 +93,10 @@ class LineFiles:
             file.write(data)
 
     def _next(self) -> None:
-        """Go on with another file, and delete the oldest ones."""
+        """Go on with another file, once there is something to write."""
         if self._held:
             self._write()
         self._number, self._size, self._additions = self._number + 1, 0, 0
-        for name in self.folder.names()[: -self.most_files]:
-            self.folder.delete(name, Purpose.RECORDING)
 
     def _guarded(self, call: Callable[[], None]) -> None:
         if self._failed:

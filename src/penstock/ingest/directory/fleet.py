@@ -22,7 +22,7 @@ __all__ = ["Fleet"]
 
 AGAIN_S: Final = 5.0
 """Between two tries to start a gate."""
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 120.0
 """A gate that has not registered for so long after its start is given up."""
 _LOGGER = logging.getLogger("penstock.controller")
 
