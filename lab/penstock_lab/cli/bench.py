@@ -1,5 +1,6 @@
 """`penstock bench`: the measurements, as tables for people or as one JSON object for programs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -260,6 +261,10 @@ def admission(  # noqa: PLR0913 -- each is one option of the command
     strategy: Annotated[
         list[str] | None, typer.Option(help="Only this strategy. May be repeated; all three by default.")
     ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this workload. May be repeated; sfvar and bursty by default."),
+    ] = None,
     seed: Seed = 7,
     quick: Quick = False,
     json: Json = False,
@@ -272,6 +277,7 @@ def admission(  # noqa: PLR0913 -- each is one option of the command
     from penstock_lab.bench.admission import admission as measure  # noqa: PLC0415
 
     size = QUICK if quick else Size(streams, periods, seconds, capacity)
+    size = replace(size, workloads=tuple(workload)) if workload else size
     deliver(measure(size, strategies=tuple(strategy or STRATEGIES), seed=seed), json=json)
 
 

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock_lab.bench.admission import QUICK, _Counting, _scaled, admission
+from penstock_lab.bench.admission import FULL, QUICK, _checks, _Counting, _scaled, admission
 from penstock_lab.workloads.rates import rates_of
 
 
@@ -28,6 +30,25 @@ def test_rates_and_times_are_scaled_alike():
     assert found.declared["burst_peak"] == pytest.approx(made.declared["burst_peak"] * QUICK.share)
     assert found.declared["period"] == pytest.approx(made.declared["period"] / 10 * QUICK.seconds)
     assert found.declared["burst_share"] == pytest.approx(made.declared["burst_share"])
+
+
+def test_the_order_of_strategies_is_that_of_the_simulation():
+    def order(**live_and_simulated):
+        rows = [
+            {
+                "case": "sfvar",
+                "engine": name,
+                "redirections": live,
+                "simulated": paper,
+                "lost": 0,
+                "doubled": 0,
+            }
+            for name, (live, paper) in live_and_simulated.items()
+        ]
+        return _checks(replace(FULL, workloads=("sfvar",)), rows)[-1]
+
+    assert order(a=(50, 10), b=(60, 20), c=(55, 19)).ok, "b and c are in no order"
+    assert order(a=(50, 10), b=(40, 20)).value == 1
 
 
 @pytest.mark.soak
