@@ -53,7 +53,7 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     least_interval: Annotated[
         float, typer.Option(min=0, help="Least time between two moves of one stream, in seconds.")
     ] = 0.0,
-    most_moves: Annotated[int, typer.Option(min=0, help="Most moves of one period.")] = 100_000,
+    most_moves: Annotated[int, typer.Option(min=0, help="Most moves of one period.")] = 1000,
     exclude: Annotated[
         list[str] | None, typer.Option(help="A stream that is never moved. May be repeated.")
     ] = None,
