@@ -1,5 +1,6 @@
 """`penstock bench`: the measurements, as tables for people or as one JSON object for programs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -248,6 +249,36 @@ def subkeys(  # noqa: PLR0913 -- each is one option of the command
     from penstock_lab.bench.sub_keys import sub_keys as measure  # noqa: PLC0415 -- Spark is slow to import
 
     deliver(measure(rows=rows, epochs=epochs, keys=keys, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def admission(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    streams: Annotated[int, typer.Option(min=1, help="Streams, each with a client.")] = 200,
+    periods: Annotated[int, typer.Option(min=4, help="Periods of the controller.")] = 60,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Seconds of a period.")] = 3.0,
+    capacity: Annotated[float, typer.Option(min=1, help="Rows per second that a gate takes.")] = 1000.0,
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Only this strategy. May be repeated; all three by default.")
+    ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this workload. May be repeated; sfvar and bursty by default."),
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare strategies of admission on live gates, which are started, relieved and stopped meanwhile.
+
+    Example: penstock bench admission --quick
+    """
+    from penstock_lab.bench.admission import QUICK, STRATEGIES, Size  # noqa: PLC0415 -- Flight is slow to import
+    from penstock_lab.bench.admission import admission as measure  # noqa: PLC0415
+
+    size = QUICK if quick else Size(streams, periods, seconds, capacity)
+    size = replace(size, workloads=tuple(workload)) if workload else size
+    deliver(measure(size, strategies=tuple(strategy or STRATEGIES), seed=seed), json=json)
 
 
 @bench.command()

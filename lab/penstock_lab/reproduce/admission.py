@@ -91,6 +91,10 @@ class _Recorded:
         """That of the last period."""
         return self.outlooks[self.seen - 1]
 
+    def outlook_of_new(self, count: int, declared: Mapping[str, Any]) -> Outlook:
+        """That of streams that nobody has seen; here all are there from the beginning."""
+        return Expecting().outlook_of_new(count, declared)
+
     def to_json(self) -> dict[str, Any]:
         """The number of periods."""
         return {"seen": self.seen}

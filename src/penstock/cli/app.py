@@ -16,6 +16,7 @@ from penstock.cli.gate import gate
 from penstock.cli.push import push
 from penstock.cli.replay import replay
 from penstock.cli.state import state
+from penstock.cli.streams import streams
 from penstock.cli.token import token
 from penstock.errors import MissingPackage, PenstockError
 
@@ -72,6 +73,7 @@ app.command()(gate)
 app.command()(token)
 app.command()(controller)
 app.command()(push)
+app.command()(streams)
 
 
 def main() -> None:

@@ -149,10 +149,14 @@ class MetadataForecaster(Forecaster):
     def declare(self, index: ArrayLike, given: Mapping[str, Any]) -> None:
         """What the streams at these places say of themselves, in place of all they said before.
 
-        A value is one for all of them or a sequence with one for each; None and NaN say nothing.
+        A value is one for all of them or a sequence with one for each; None and NaN say nothing. Who says the
+        same again keeps what was learned of the phase.
         """
         places = np.asarray(index, np.int64).ravel()
-        self.declared[:, places] = self._rows(given, places.size)
+        rows, before = self._rows(given, places.size), self.declared[:, places]
+        changed = ~((rows == before) | (np.isnan(rows) & np.isnan(before))).all(axis=0)
+        places = places[changed]
+        self.declared[:, places] = rows[:, changed]
         for name in ("rise", "cosine", "sine", "wave_squares", "wave_weights"):
             getattr(self, name)[places] = np.nan if name == "rise" else 0.0
 

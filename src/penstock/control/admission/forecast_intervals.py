@@ -89,6 +89,13 @@ class ForecastIntervals:
         drained = np.array(making.drained, np.int64)
         return Placement(making.home, making.gates, outlook.path[:, 0], making.why, drained)
 
+    def charged(self, outlook: Outlook) -> Floats:
+        """The mean over the reach."""
+        reached = outlook.leads <= max(self.reach, int(outlook.leads[0]))
+        widths = np.diff(outlook.leads[reached], prepend=0).astype(np.float64)
+        mean: Floats = outlook.path[:, reached] @ (widths / widths.sum())
+        return mean
+
 
 class _Making:
     """A placement in the making: the load of every gate at every lead, and the variance of its forecast."""

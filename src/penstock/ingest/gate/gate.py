@@ -29,6 +29,7 @@ from penstock.ingest.wire.protocol import (
     GATE_REQUESTS,
     PROTOCOL,
     Committed,
+    Declare,
     Drain,
     ForgetReader,
     GateStatistics,
@@ -337,4 +338,5 @@ _ANSWERS: Final[dict[type, Callable[[Gate, Any, Rights], Message]]] = {
     Resume: _administer("resume streams"),
     RedirectStreams: _administer("redirect streams"),
     Drain: _administer("drain the gate"),
+    Declare: _administer("declare metadata"),
 }

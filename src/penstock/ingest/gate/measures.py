@@ -68,6 +68,8 @@ def stream_measures(state: GateState, log: Log, now: float) -> dict[str, dict[st
                 "kept_rows": kept,
                 **here,
             }
+            if stream in state.metadata:
+                measures[stream]["metadata"] = dict(state.metadata[stream])
     return measures
 
 

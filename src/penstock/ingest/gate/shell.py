@@ -132,6 +132,10 @@ class GateShell:
                     self._store_producers(producers)
                     self.log.catalogue.sync()
                     request = replace(request, claim=False, producers=dict(producers))
+                case StoreMetadata(stream, metadata):
+                    self.log.catalogue.declare(stream, dict(metadata))
+                    self.log.catalogue.sync()
+                    self._feed(MetadataStored(stream, metadata))
                 case AwaitRows(streams):
                     self._await_rows(streams)
                 case _:

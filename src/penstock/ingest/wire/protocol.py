@@ -50,6 +50,7 @@ __all__ = [
     "Answer",
     "BatchLabel",
     "Committed",
+    "Declare",
     "DirectoryStatus",
     "DirectoryStatusRequest",
     "Done",
@@ -349,12 +350,14 @@ class NextRequest(Request[NextSequences], action="next"):
 
     The answer waits for rows that are on their way to the disk. With `claim` the caller becomes the producer
     of the streams: it gets a new number for each, and rows of earlier producers are refused from then on.
-    With `producers` a controller says which numbers it has given.
+    With `producers` a controller says which numbers it has given. `metadata` are those of the streams, by
+    which a controller chooses the gates of new ones.
     """
 
     streams: tuple[str, ...] = checked(as_streams)
     claim: bool = checked(as_flag, default=False)
     producers: dict[str, int] | None = checked(as_sequences, default=None)
+    metadata: dict[str, Any] | None = checked(as_object, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,6 +510,14 @@ class Resume(Request[ResumedStreams], action="resume"):
 
 
 @dataclass(frozen=True, slots=True)
+class Declare(Request[Done], action="declare"):
+    """Says what is known of a stream's rate, in place of what was said before; to a gate or a controller."""
+
+    stream: str = checked(as_stream)
+    metadata: dict[str, Any] = checked(as_object)
+
+
+@dataclass(frozen=True, slots=True)
 class RedirectedStreams(Message):
     """The streams that a gate sends elsewhere."""
 
@@ -584,7 +595,7 @@ class WhereRequest(Request[StreamGates], action="where"):
 
 @dataclass(frozen=True, slots=True)
 class GateList(Message):
-    """All gates of a controller: gate, away, silent_seconds, streams, rate, info; and those forgotten."""
+    """All gates of a controller: gate, state, away, silent_seconds, streams, rate, info; those forgotten."""
 
     gates: tuple[dict[str, Any], ...] = checked(as_objects)
     forgotten: tuple[str, ...] = checked(as_texts, default=())
@@ -597,9 +608,11 @@ class GateListRequest(Request[GateList], action="gates"):
 
 @dataclass(frozen=True, slots=True)
 class StreamList(Message):
-    """Streams of a controller: stream, gate, rate, frontier, next, empty, metadata.
+    """Streams of a controller: stream, gate, rate, forecast, frontier, next, empty, metadata, what waits.
 
-    A stream is empty if every gate was seen to have deleted all rows of it.
+    A stream is empty if every gate was seen to have deleted all rows of it. `rate` and `forecast` are those
+    of the last and the next period, `client_rows` and `oldest_seconds` wait at the client, `lag` rows for
+    readers.
     """
 
     streams: tuple[dict[str, Any], ...] = checked(as_objects)
@@ -667,6 +680,7 @@ GATE_REQUESTS: Final = _by_action(
     Resume,
     RedirectStreams,
     Drain,
+    Declare,
 )
 DIRECTORY_REQUESTS: Final = _by_action(
     Register,
@@ -680,4 +694,5 @@ DIRECTORY_REQUESTS: Final = _by_action(
     ReaderListRequest,
     ForgetReader,
     DirectoryStatusRequest,
+    Declare,
 )
