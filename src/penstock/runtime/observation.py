@@ -8,6 +8,7 @@ import numpy as np
 from penstock.compile import is_single
 from penstock.control.observation import (
     ChannelLoad,
+    Grouped,
     KnownKeys,
     Moved,
     Observation,
@@ -23,7 +24,7 @@ from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.stage import Receipt, StageRunner, channel_work
 from penstock.shown import instant, shown_bytes, shown_seconds
 
-__all__ = ["Decision", "Policy", "decided", "epoch_progress", "stage_channels"]
+__all__ = ["Decision", "Policy", "TasksRan", "decided", "epoch_progress", "stage_channels"]
 
 
 Policy = Callable[[Observation], Iterable[Rescale]]
@@ -74,11 +75,20 @@ def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale])
 _MOST_SHOWN = 64  # tracked keys
 
 
+@dataclass(frozen=True)
+class TasksRan:
+    """The tasks of a stage in an epoch, and how long the stage took, its map side included."""
+
+    receipts: tuple[Receipt, ...]
+    seconds: float
+
+
 def stage_channels(
     members: Sequence[StageRunner],
     manifest: Manifest,
     receipts: Mapping[int, Sequence[Receipt]],
     rescaling: Rescaling,
+    tasks: TasksRan | None = None,
 ) -> StageChannels:
     """The channels of a stage after an epoch; a stage that had nothing to do has no receipts.
 
@@ -119,6 +129,29 @@ def stage_channels(
         # A stage in the same channels needs every key whole in one of them.
         copied=exchange.copied if exchange.keys and len(members) == 1 else "neither",
         moved=next((each for each in manifest.moved if each.stage == number), None),
+        grouped=_grouped(runner, plan, rescaling, tasks),
+    )
+
+
+_MOSTLY_BUSY = 0.5
+
+
+def _grouped(
+    runner: StageRunner, plan: StagePlan, rescaling: Rescaling, tasks: TasksRan | None
+) -> Grouped | None:
+    """How rows found their channel where any will do; busy is processor time, unless tasks mostly wait."""
+    if plan.grouping is None or tasks is None:
+        return None
+    wall, cpu = ([getattr(each, name) for each in tasks.receipts] for name in ("seconds", "cpu_seconds"))
+    busy = cpu if sum(cpu) >= _MOSTLY_BUSY * sum(wall) else wall
+    known = rescaling.costs[runner.number].known
+    return Grouped(
+        grouping=plan.grouping,
+        allowed=runner.kernel.exchanges[0].groupings,
+        tasks=tuple(busy),
+        seconds=tasks.seconds,
+        mean=0.0 if known is None else known.mean,
+        deviation=0.0 if known is None else known.deviation,
     )
 
 
@@ -197,6 +230,7 @@ def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch
                 frontier=instant(record.position.promise),
                 channels=channel_work(receipts.get(runner.number, [])),
                 split="" if plan.sub_keys is None else plan.sub_keys.words(plan.channels),
+                grouping=plan.grouping or "",
             )
             for runner, record, then, plan in zip(
                 runners, manifest.stages, earlier, manifest.plan.stages, strict=True
