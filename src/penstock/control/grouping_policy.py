@@ -10,6 +10,7 @@ change needs no price; it has to gain enough for a few epochs in a row.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, log, sqrt
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -21,8 +22,8 @@ from penstock.shown import shown_seconds
 
 __all__ = ["GroupingPolicy"]
 
-_WEIGHT: Final = 0.25
-"""The weight of the newest epoch in what is measured."""
+_KEPT: Final = 7
+"""The epochs of each way whose median counts: one that something else held up says nothing."""
 _LASTS: Final = 3
 """Another way has to be better for so many epochs in a row."""
 _PART, _LEAST = 0.05, 0.02
@@ -42,22 +43,27 @@ _TRIAL: Final = 64
 
 @dataclass
 class _Way:
-    """What epochs of one grouping measured, smoothed; `uneven` is the fullest slot over the mean, less 1.
+    """What the last epochs of one grouping measured; `age` counts the epochs since.
 
-    `beyond` are the seconds on top of that; `age` counts the epochs since the last measure.
+    Each has the fullest slot over the mean, less 1, the seconds on top of that, and its rows.
     """
 
-    uneven: float | None = None
-    beyond: float = 0.0
+    last: list[tuple[float, float, int]] = field(default_factory=list)
     age: int = 0
 
-    def measured(self, uneven: float, beyond: float) -> None:
+    def measured(self, uneven: float, beyond: float, rows: int) -> None:
         """Take in an epoch."""
-        weight = 1.0 if self.uneven is None else _WEIGHT
-        before = 0.0 if self.uneven is None else self.uneven
-        self.uneven = before + weight * (uneven - before)
-        self.beyond += weight * (beyond - self.beyond)
+        self.last = [*self.last[1 - _KEPT :], (uneven, beyond, rows)]
         self.age = 0
+
+    @property
+    def uneven(self) -> float:
+        """The fullest slot over the mean, less 1."""
+        return median(each for each, _, _ in self.last)
+
+    def beyond(self, rows: int) -> float:
+        """The seconds on top of that in an epoch with so many rows; half of them grow with rows."""
+        return median(beyond * (1 + rows / max(then, 1)) / 2 for _, beyond, then in self.last)
 
 
 @dataclass
@@ -79,7 +85,11 @@ class _Watch:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "_Watch":
-        return cls(**{**value, "ways": {name: _Way(**each) for name, each in value["ways"].items()}})
+        ways = {
+            name: _Way([(uneven, beyond, rows) for uneven, beyond, rows in each["last"]], each["age"])
+            for name, each in value["ways"].items()
+        }
+        return cls(**{**value, "ways": ways})
 
 
 @dataclass
@@ -104,7 +114,7 @@ class GroupingPolicy:
             fullest = greedy(busy, np.zeros(self._slots)).makespan
             mean = float(busy.sum()) / self._slots
             way = watch.ways.setdefault(grouped.grouping, _Way())
-            way.measured(fullest / mean - 1, max(grouped.seconds - fullest, 0.0))
+            way.measured(fullest / mean - 1, max(grouped.seconds - fullest, 0.0), _rows(stage))
             self._told.append(stage)
 
     def decide(self, now: float) -> Sequence[Regroup]:  # noqa: ARG002 -- the shape of every policy
@@ -154,15 +164,15 @@ class GroupingPolicy:
         """The fullest slot over the mean, less 1, and what comes on top: as measured, else as expected."""
         watch = self._watches[stage.stage]
         measured = watch.ways.get(way)
-        if measured is not None and measured.uneven is not None:
-            return measured.uneven, measured.beyond
-        channels, rows = len(stage.channels), sum(each.tuples for each in stage.channels)
+        channels, rows = len(stage.channels), _rows(stage)
+        if measured is not None:
+            return measured.uneven, measured.beyond(rows)
         # Channels of which there are too few, or one more than fits, leave slots without work.
         turns = ceil(channels / self._slots) * self._slots / channels
         # The most of sums of random costs: with so many rows each, they differ by so much of their mean.
         chance = grouped.deviation * sqrt(2 * channels * log(max(channels, 2)) / max(rows, 1))
         uneven = turns * (1 + chance * (_PLACED if way == "by cost" else 1.0)) - 1
-        least = min((each.beyond for each in watch.ways.values()), default=0.0)
+        least = min((each.beyond(rows) for each in watch.ways.values()), default=0.0)
         fixed, each_row = _FIRST[way]
         return uneven, least + fixed + each_row * rows / self._slots
 
@@ -177,6 +187,10 @@ class GroupingPolicy:
             f"{shown_seconds(cost)}; the cost of a row deviates by {grouped.deviation:.2f} times its mean of "
             f"{shown_seconds(grouped.mean)}"
         )
+
+
+def _rows(stage: StageChannels) -> int:
+    return sum(each.tuples for each in stage.channels)
 
 
 def _numbers(times: Mapping[Grouping, float]) -> dict[str, float]:

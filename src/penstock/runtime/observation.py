@@ -133,18 +133,15 @@ def stage_channels(
     )
 
 
-_MOSTLY_BUSY = 0.5
-
-
 def _grouped(
     runner: StageRunner, plan: StagePlan, rescaling: Rescaling, tasks: TasksRan | None
 ) -> Grouped | None:
-    """How rows found their channel where any will do; busy is processor time, unless tasks mostly wait."""
+    """How rows found their channel where any will do; busy is processor time, unless functions wait."""
     if plan.grouping is None or tasks is None:
         return None
-    wall, cpu = ([getattr(each, name) for each in tasks.receipts] for name in ("seconds", "cpu_seconds"))
-    busy = cpu if sum(cpu) >= _MOSTLY_BUSY * sum(wall) else wall
     known = rescaling.costs[runner.number].known
+    waits = known is not None and known.clock == "wall"
+    busy = [each.seconds if waits else each.cpu_seconds for each in tasks.receipts]
     return Grouped(
         grouping=plan.grouping,
         allowed=runner.kernel.exchanges[0].groupings,

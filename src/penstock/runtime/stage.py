@@ -19,8 +19,10 @@ from penstock.connect.results import Output
 from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
+from penstock.operators.poison import Refuse
 from penstock.runtime.epoch_input import PortInput
 from penstock.runtime.in_place import InPlace, InPlacePorts
+from penstock.runtime.occupied import Occupied
 from penstock.runtime.progress import ChannelWork
 from penstock.runtime.refusals import Refusals
 from penstock.runtime.rescale.frequent_keys import KeyCounts, count_keys
@@ -215,23 +217,9 @@ class ChannelTask:
         if self.form == "partials" and rows is not None:
             rows, formed = merged(self.kernel, rows)
         new = _by_port(self.kernel.exchanges, rows)
-        value = self.kernel.exchanges[0].value
-        meter = CostMeter(time.perf_counter, time.process_time) if value else None
-        segments = self.kernel.step(
-            Channel(
-                number=number,
-                new=new,
-                form=self.form,
-                store=ChannelStore(self.folder, f"{self.label}-{number}", self._held(number)),
-                before=self.before,
-                after=self.after,
-                ended=self.ended,
-                emit=files.write,
-                refuse=refuse,
-                channels=len(self.state),
-                meter=meter,
-            )
-        )
+        with Occupied() as occupied:
+            meter = CostMeter(occupied, time.process_time) if self.kernel.exchanges[0].value else None
+            segments = self._stepped(number, new, files, refuse, meter)
         costs = None if meter is None else meter.costs()
         weights = self._weights(rows)
         receipt = Receipt(
@@ -249,6 +237,31 @@ class ChannelTask:
             costs="" if costs is None else base64.b85encode(costs.to_bytes()).decode(),
         )
         return receipt, files.onward()
+
+    def _stepped(
+        self,
+        number: int,
+        new: tuple[Any | None, ...],
+        files: OpenStageOutputs,
+        refuse: Refuse | None,
+        meter: CostMeter | None,
+    ) -> tuple[Segment, ...]:
+        """Let the kernel take the new rows; the segments of its state afterwards."""
+        return self.kernel.step(
+            Channel(
+                number=number,
+                new=new,
+                form=self.form,
+                store=ChannelStore(self.folder, f"{self.label}-{number}", self._held(number)),
+                before=self.before,
+                after=self.after,
+                ended=self.ended,
+                emit=files.write,
+                refuse=refuse,
+                channels=len(self.state),
+                meter=meter,
+            )
+        )
 
     def _held(self, number: int) -> tuple[Segment, ...]:
         """The state of a channel; without any, tasks may be more than channels, and rows stay in them."""
