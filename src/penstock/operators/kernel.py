@@ -125,15 +125,6 @@ class Kernel(ABC):
         """Take the new rows of a channel, emit results, and give the segments of its state afterwards."""
 
     @property
-    def passing(self) -> bool:
-        """Whether it gives what it takes at once and keeps nothing.
-
-        If so, the promise and the bound are only those that others need: a tuple comes too late for it only
-        where it comes too late for what it feeds.
-        """
-        return False
-
-    @property
     def partials(self) -> Any:
         """The Arrow schema of partials, where an exchange has `parts`."""
         raise NotImplementedError

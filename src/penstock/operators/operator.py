@@ -91,6 +91,11 @@ class Operator(ABC):
     """The names of its inputs."""
     stateful: ClassVar[bool] = False
     """Whether it is a stage with channels: it keeps state between epochs, or wants channels without state."""
+    passing: ClassVar[bool] = False
+    """Whether it has channels but keeps nothing, and gives what it takes at once.
+
+    A tuple then comes too late for it only where it comes too late for what it feeds.
+    """
     transparent: ClassVar[bool] = False
     """Whether a filter passes it only on the way to an operator that is worth passing."""
     merges: ClassVar[bool] = False

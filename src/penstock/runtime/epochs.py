@@ -252,7 +252,7 @@ class Epochs:
             runner = self.works.graph.stages[place]
             for port, entrance in enumerate(runner.inputs):
                 bound = runner.kernel.bound(before.stages[place].position, port)
-                if runner.kernel.passing:
+                if runner.stage.operator.passing:
                     bound = passing.get(place)
                 found[place, port] = bound
                 for feed in entrance.port:

@@ -73,6 +73,7 @@ def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale])
 
 
 _MOST_SHOWN = 64  # tracked keys
+_MOST_TASKS = 1024
 
 
 @dataclass(frozen=True)
@@ -145,11 +146,16 @@ def _grouped(
     return Grouped(
         grouping=plan.grouping,
         allowed=runner.kernel.exchanges[0].groupings,
-        tasks=tuple(busy),
+        tasks=_bounded(busy),
         seconds=tasks.seconds,
         mean=0.0 if known is None else known.mean,
         deviation=0.0 if known is None else known.deviation,
     )
+
+
+def _bounded(busy: Sequence[float]) -> tuple[float, ...]:
+    """Busy seconds of at most so many tasks; of more, several count as one."""
+    return tuple(sum(busy[place::_MOST_TASKS]) for place in range(min(len(busy), _MOST_TASKS)))
 
 
 def _loads(

@@ -63,11 +63,6 @@ class MapKernel(Kernel):
         value = SqlColumn(HASH, f"xxhash64({', '.join(map(quoted, by))})", pa.int64())
         return (Exchange((*columns, value), groupings=groupings, value=HASH),)
 
-    @property
-    def passing(self) -> bool:
-        """Rows pass at once."""
-        return True
-
     def bound(self, position: StagePosition, port: int) -> int | None:
         """The frontier, where what follows relies on it."""
         return position.frontier(port)

@@ -25,6 +25,7 @@ class ChannelledMap(Operator):
     """
 
     stateful: ClassVar[bool] = True
+    passing: ClassVar[bool] = True
 
     step: Map
     by: tuple[str, ...] = ()
