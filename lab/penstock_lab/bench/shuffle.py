@@ -82,8 +82,8 @@ class ShuffleSize:
 
 FULL = ShuffleSize()
 QUICK = ShuffleSize(
-    rows=400,
-    epochs=6,
+    rows=300,
+    epochs=5,
     cases=(APART, EQUAL),
     ways=(STAYS, DEALT, SMALL, PLACED, ITSELF),
     unjudged="epochs of so few rows end before an exchange can pay; the bounds are for 2,000 rows",
