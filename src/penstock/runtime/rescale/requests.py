@@ -226,13 +226,11 @@ class Rescaling:
     def check(self, wish: Decided) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
         if isinstance(wish, Regroup):
-            known = 0 <= wish.stage < len(self.runners)
-            allowed = self.runners[wish.stage].kernel.exchanges[0].groupings if known else ()
-            if wish.grouping not in allowed:
-                raise BadRescale(
-                    f"stage {wish.stage} cannot have its rows {wish.grouping!r}; "
-                    f"{f'give {chr(32).join(map(repr, allowed))}' if allowed else 'its rows have no choice'}"
-                )
+            allowed = {each.number: each.kernel.exchanges[0].groupings for each in self.runners}
+            given = allowed.get(wish.stage, ())
+            if wish.grouping not in given:
+                others = f"give one of {', '.join(given)}" if given else "its rows have no choice of channels"
+                raise BadRescale(f"stage {wish.stage} cannot have its rows {wish.grouping}; {others}")
             return
         if isinstance(wish, Resplit):
             if wish.stage not in [each.number for each in self.runners if each.may_split]:
