@@ -1,8 +1,8 @@
 """The channels of a map: the function over new rows, and for a sample of them what each value costs.
 
-A sampled piece is sorted by value, the function is called for each value by itself, and the rows go back into
+Sampled rows are sorted by value, the function is called for each value by itself, and the rows go back into
 their order. So costs are measured, not attributed, and results are those of any other call, since a function
-makes of each row what it makes of it alone. Samples may take 5 % of a channel's time, the first piece aside.
+makes of each row what it makes of it alone. As many rows are sampled as may cost 5 % of a channel's time.
 """
 
 from collections.abc import Iterator
@@ -26,10 +26,16 @@ from penstock.state.table import Table
 
 __all__ = ["MapKernel", "compile_map"]
 
-_FIRST, _SAMPLED, _PIECE = 256, 1024, 8192
-"""Rows of the first sampled piece, of later ones, and of a piece that is not sampled."""
+_PIECE: Final = 8192
+"""The most rows of a call."""
+_PILOT: Final = 32
+"""Rows of the call that tells about how much a row costs."""
 _MOST: Final = 0.05
-"""The part of a channel's time that samples may cost beyond the first."""
+"""The part of a channel's time that its samples may cost."""
+_FEWEST: Final = 8
+"""Rows that are sampled in any case, so that something is learnt."""
+_TICK: Final = 1e-6
+_BITS: Final = (1 << 63) - 1
 _PLACE: Final = "_ps_place"
 
 
@@ -90,68 +96,77 @@ class MapKernel(Kernel):
 
     def _made(self, table: Any, meter: CostMeter | None, refuse: Refuse | None) -> Iterator[Any]:
         """What the function makes, piece by piece, in the order of the rows."""
-        function = self.operator.step
         if meter is None or not self.operator.by:
-            for start in range(0, table.num_rows, _PIECE):
-                yield function.call(table.slice(start, _PIECE), refuse)
+            yield from self._plain(table, refuse)
             return
-        sample = _Sample(self.operator, meter, refuse)
-        yield sample.made(table.slice(0, _FIRST))
-        start = _FIRST
-        while start < table.num_rows:
-            size = _SAMPLED if sample.affordable else _PIECE
-            piece = table.slice(start, size)
-            yield sample.made(piece) if sample.affordable else sample.plain(piece)
-            start += size
+        # Rows come in the order of the source, which may go by value. Equal rows give equal samples.
+        chance = np.random.default_rng(table[HASH][0].as_py() & _BITS)
+        start = int(chance.integers(0, max(table.num_rows - _PIECE, 0) + 1))
+        yield from self._plain(table.slice(0, start), refuse)
+        sample = _Sample(self.operator, meter, refuse, chance)
+        yield sample.made(table.slice(start, _PIECE), table.num_rows)
+        yield from self._plain(table.slice(start + _PIECE), refuse)
+
+    def _plain(self, table: Any, refuse: Refuse | None) -> Iterator[Any]:
+        for start in range(0, table.num_rows, _PIECE):
+            yield self.operator.step.call(table.slice(start, _PIECE), refuse)
 
 
+@dataclass(frozen=True)
 class _Sample:
-    """Calls the function for one value at a time, and knows what that costs beyond a plain call."""
+    """Calls the function for one value at a time, with as many rows as may be afforded."""
 
-    def __init__(self, operator: ChannelledMap, meter: CostMeter, refuse: Refuse | None) -> None:
-        self._step, self._meter, self._refuse = operator.step, meter, refuse
-        self._began, self._beyond = meter.wall(), 0.0
-        self._fixed: tuple[float, float] | None = None
+    operator: ChannelledMap
+    meter: CostMeter
+    refuse: Refuse | None
+    chance: np.random.Generator
 
-    @property
-    def affordable(self) -> bool:
-        """Whether samples have taken a small part of the time so far."""
-        return self._beyond <= _MOST * (self._meter.wall() - self._began)
-
-    def plain(self, piece: Any) -> Any:
-        """What the function makes of a piece at once."""
-        return self._step.call(piece, self._refuse)
-
-    def made(self, piece: Any) -> Any:
-        """What the function makes of a piece, value by value; rows are in their order."""
-        began = self._meter.wall()
-        wall, cpu = self._fixed = self._fixed or self._fixed_costs(piece)
-        values = piece[HASH].to_numpy()
-        order = np.argsort(values, kind="stable")
-        ordered = piece.append_column(_PLACE, pa.array(np.arange(len(order)))).take(pa.array(order))
-        ordered, values = ordered.combine_chunks(), values[order]
-        first = np.flatnonzero(np.diff(values, prepend=values[0] ^ 1))
-        found, busy = [], 0.0
-        for start, end in zip(first.tolist(), [*first[1:].tolist(), len(values)], strict=True):
-            rows = ordered.slice(start, end - start)
-            made, took, used = self._meter.timed(partial(self._step.call, rows, self._refuse, _PLACE))
-            self._meter.note(int(values[start]), end - start, took - wall, used - cpu)
-            found.append(made)
-            busy += max(took - wall, 0.0)
-        self._beyond += self._meter.wall() - began - busy
+    def made(self, piece: Any, rows: int) -> Any:
+        """What the function makes of a piece, in its order; so many `rows` are to be taken in all."""
+        placed = piece.append_column(_PLACE, pa.array(np.arange(piece.num_rows)))
+        drawn = self.chance.permutation(piece.num_rows)
+        fixed = self._fixed(placed)
+        first, wall, _ = self.meter.timed(partial(self._call, _taken(placed, drawn[:_PILOT])))
+        # A call for each row at worst; the function takes what it takes in any case.
+        each = max(wall - fixed[0], 0.0) / min(_PILOT, len(drawn))
+        most = _MOST * each * rows / max(fixed[0], _TICK)
+        last = _PILOT + max(_FEWEST, int(min(most, _PIECE)))
+        found = [first, *self._by_value(_taken(placed, drawn[_PILOT:last]), fixed)]
+        if last < len(drawn):
+            found.append(self._call(_taken(placed, drawn[last:])))
         return pa.concat_tables(found).sort_by(_PLACE).drop_columns([_PLACE])
 
-    def _fixed_costs(self, piece: Any) -> tuple[float, float]:
+    def _by_value(self, rows: Any, fixed: tuple[float, float]) -> Iterator[Any]:
+        """What the function makes of rows, one value after another, with a note on what each costs."""
+        if not rows.num_rows:
+            return
+        values = rows[HASH].to_numpy()
+        order = np.argsort(values, kind="stable")
+        ordered, values = rows.take(pa.array(order)).combine_chunks(), values[order]
+        first = np.flatnonzero(np.diff(values, prepend=values[0] ^ 1))
+        for start, end in zip(first.tolist(), [*first[1:].tolist(), len(values)], strict=True):
+            made, wall, cpu = self.meter.timed(partial(self._call, ordered.slice(start, end - start)))
+            self.meter.note(int(values[start]), end - start, wall - fixed[0], cpu - fixed[1])
+            yield made
+
+    def _fixed(self, placed: Any) -> tuple[float, float]:
         """Wall and processor seconds of a call without rows: what a call costs whatever it is called with.
 
         A function that cannot take an empty batch has costs that cannot be told apart from those of rows.
         """
-        empty = piece.slice(0, 0).append_column(_PLACE, pa.array([], pa.int64()))
+        empty = partial(self.operator.step.call, placed.slice(0, 0), None, _PLACE)
         try:
-            calls = [self._meter.timed(partial(self._step.call, empty, None, _PLACE)) for _ in range(2)]
+            calls = [self.meter.timed(empty) for _ in range(2)]
         except Exception:  # noqa: BLE001 -- the user's function may raise anything
             return 0.0, 0.0
         return min(each[1] for each in calls), min(each[2] for each in calls)
+
+    def _call(self, rows: Any) -> Any:
+        return self.operator.step.call(rows, self.refuse, _PLACE)
+
+
+def _taken(table: Any, places: Any) -> Any:
+    return table.take(pa.array(np.sort(places)))
 
 
 def compile_map(operator: ChannelledMap, describe: Describe) -> MapKernel:
