@@ -75,11 +75,18 @@ def test_samples_take_a_small_part_of_the_time():
     assert costs.rows.total == 8
 
 
+def test_few_rows_are_measured_too():
+    for count in (1, 5, 31):
+        _, costs, hashes = stepped(working, np.full(count, 700))
+        assert costs.means.means(hashes[:1]) == pytest.approx([700])
+
+
 def test_a_function_that_takes_no_empty_batch_is_measured_all_the_same():
     def picky(batch):
         assert batch.num_rows
         return working(batch)
 
+    assert stepped(picky, [5])[0].num_rows == 1
     codes = np.full(256, 5)
     _, costs, hashes = stepped(picky, codes)
     assert costs.means.means(hashes[:1]) == pytest.approx([5 + 10 / 224])

@@ -29,7 +29,7 @@ __all__ = ["MapKernel", "compile_map"]
 _PIECE: Final = 8192
 """The most rows of a call."""
 _PILOT: Final = 32
-"""Rows of the call that tells about how much a row costs."""
+"""Rows of the call that tells about how much a row costs, at most a quarter of all."""
 _MOST: Final = 0.05
 """The part of a channel's time that its samples may cost."""
 _FEWEST: Final = 8
@@ -126,12 +126,15 @@ class _Sample:
         placed = piece.append_column(_PLACE, pa.array(np.arange(piece.num_rows)))
         drawn = self.chance.permutation(piece.num_rows)
         fixed = self._fixed(placed)
-        first, wall, _ = self.meter.timed(partial(self._call, _taken(placed, drawn[:_PILOT])))
+        pilot = min(_PILOT, len(drawn) // 4)
+        found, each = [], 0.0
+        if pilot:
+            made, wall, _ = self.meter.timed(partial(self._call, _taken(placed, drawn[:pilot])))
+            found, each = [made], max(wall - fixed[0], 0.0) / pilot
         # A call for each row at worst; the function takes what it takes in any case.
-        each = max(wall - fixed[0], 0.0) / min(_PILOT, len(drawn))
         most = _MOST * each * rows / max(fixed[0], _TICK)
-        last = _PILOT + max(_FEWEST, int(min(most, _PIECE)))
-        found = [first, *self._by_value(_taken(placed, drawn[_PILOT:last]), fixed)]
+        last = pilot + max(_FEWEST, int(min(most, _PIECE)))
+        found += self._by_value(_taken(placed, drawn[pilot:last]), fixed)
         if last < len(drawn):
             found.append(self._call(_taken(placed, drawn[last:])))
         return pa.concat_tables(found).sort_by(_PLACE).drop_columns([_PLACE])
