@@ -23,6 +23,7 @@ __all__ = [
     "BadOption",
     "BadPath",
     "BadProcess",
+    "BadPromise",
     "BadRecording",
     "BadRescale",
     "BadRouting",
@@ -282,6 +283,10 @@ class BadLimit(IngestError):
 
 class BadRows(IngestError):
     """Rows do not fit the schema of their stream."""
+
+
+class BadPromise(IngestError):
+    """A promise is no time."""
 
 
 class BufferFull(IngestError):

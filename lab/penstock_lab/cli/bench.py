@@ -284,3 +284,22 @@ def gates(
     from penstock_lab.bench.gates import gates as measure  # noqa: PLC0415 -- Flight is slow to import
 
     deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command(name="admission-decisions")
+def admission_decisions(
+    *,
+    most: Annotated[
+        int, typer.Option(min=10_000, help="The most streams; a million needs about 4 GB.")
+    ] = 1_000_000,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what one period of admission costs with up to a million streams, and a simulated day.
+
+    Example: penstock bench admission-decisions --quick --json > decisions.json
+    """
+    from penstock_lab.bench.decisions import decisions as measure  # noqa: PLC0415 -- numpy is slow to import
+
+    deliver(measure(most=most, seed=seed, quick=quick), json=json)

@@ -17,6 +17,7 @@ BENCHMARKS = [
     "rescale",
     "subkeys",
     "gates",
+    "admission-decisions",
 ]
 COMMANDS = [["bench"], ["reproduce"], *(["bench", name] for name in BENCHMARKS)]
 

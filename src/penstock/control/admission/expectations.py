@@ -15,7 +15,7 @@ import numpy as np
 from penstock.control.admission.cluster import Bools, Floats, Ints, Outlook
 from penstock.control.admission.policy import Seen
 from penstock.errors import BadAdmission
-from penstock.forecast import Holt, MetadataForecaster, MetadataModel, population_defaults
+from penstock.forecast import LEADS, Holt, MetadataForecaster, MetadataModel, population_defaults
 
 __all__ = ["Expecting", "Horizon"]
 
@@ -27,12 +27,13 @@ _UNKNOWN = 1.0
 class Horizon:
     """`seconds` of a period; `later` periods ahead is the horizon of DRF; `leads` are those of intervals.
 
-    Forecasts beyond a few periods change slowly with the lead, so leads grow: ten of them reach 32 periods.
+    Leads grow, since forecasts change more slowly the further they reach, but not fast: between two that are
+    far apart a wave rises and falls unseen.
     """
 
     seconds: float = 10.0
     later: int = 3
-    leads: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+    leads: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 20, 26, 32, 38, 44, 50, 56, 64)
 
     def __post_init__(self) -> None:
         if self.later < 2:
@@ -88,7 +89,7 @@ class Expecting:
         mean = float(np.nanmean(last)) if np.isfinite(last).any() else _UNKNOWN
         leads = np.array(horizon.leads)
         path = self._rates.predict_at(leads)[:, order].T
-        spread = self._rates.spread_at(leads)[:, order].T
+        spread = self._rates.spread_at(np.array([LEADS[-1]]))[0, order]
         declared = np.where(self._speaks()[order], self._rates.predict_at(ahead[1:])[0, order], np.nan)
         on_off = self._bursts()[order]
         if on_off.any():
@@ -103,7 +104,7 @@ class Expecting:
             declared,
             leads,
             path,
-            np.minimum(_known(spread, 0.0), path.max(axis=1)[:, None]),
+            np.minimum(_known(spread, 0.0), path.max(axis=1)),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -163,7 +164,10 @@ class Expecting:
         return np.where(last > (peak + pause) / 2, peak, pause)
 
     def _on_and_off(self, places: Ints, leads: Ints) -> tuple[Floats, Floats]:
-        """The mean and the standard error of a two-state process that has no memory but its present state."""
+        """The mean and the standard error of a two-state process that has no memory but its present state.
+
+        The error is that at the longest lead at which other streams are scored.
+        """
         peak = self._characteristic("burst_peak")[places]
         pause = _known(self._characteristic("min_rate")[places], 0.0)
         share = _known(self._characteristic("burst_share")[places], 0.5)
@@ -172,8 +176,9 @@ class Expecting:
         speed = 1 / np.maximum(cycle * share, 0.5) + 1 / np.maximum(cycle * (1 - share), 0.5)
         # At the present lead the state of the last period counts as it is.
         chance = share[:, None] + (on - share)[:, None] * np.exp(-speed[:, None] * (leads - 1))
-        swing = (peak - pause)[:, None]
-        return pause[:, None] + swing * chance, swing * np.sqrt(chance * (1 - chance))
+        scored = share + (on - share) * np.exp(-speed * (LEADS[-1] - 1))
+        swing = peak - pause
+        return pause[:, None] + swing[:, None] * chance, swing * np.sqrt(scored * (1 - scored))
 
 
 def _given(declared: Mapping[str, Floats]) -> dict[str, Any]:

@@ -308,10 +308,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Let readers see a frontier that came without rows."""
+    """Let readers see a frontier that came without rows: no row from the number `at` on is below it."""
 
     stream: str
     frontier: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,8 +224,8 @@ class GateShell:
                 self.log.append(payload.entry(action))
             case Send(call, answer):
                 self._writers[call].send(answer)
-            case Promise(stream, frontier):
-                self.log.promise(stream, frontier)
+            case Promise(stream, frontier, at):
+                self.log.promise(stream, frontier, at)
             case DropReader(inlet, reader):
                 self.log.catalogue.remove_reader(inlet, reader)
             case Reply(message):

@@ -187,9 +187,10 @@ class GateState:
             stream.listeners.discard(event.call)
             if stream.call == event.call:
                 stream.call = None
+                stream.left()
         return []
 
-    def _offered(self, event: BatchOffered, _: float) -> list[Action]:
+    def _offered(self, event: BatchOffered, now: float) -> list[Action]:
         """Admit the stream and check the size, before the rows cost anything."""
         push, call = event.push, self._calls[event.call]
         try:
@@ -207,6 +208,7 @@ class GateState:
             return self._refuse(event.call, push.stream, error)
         if metadata is not None and self.metadata.get(push.stream) != metadata:
             return [StoreMetadata(push.stream, metadata)]
+        self.streams[push.stream].reported(push, now)
         verdict = self.streams[push.stream].judge(push, event.rows)
         return [Prepare(verdict.skip, verdict.take)]
 
@@ -328,7 +330,7 @@ class GateState:
 
     def _without_rows(self, event: BatchPrepared, stream: StreamState) -> list[Action]:
         """A duplicate, a frontier or the start of a range: answered at once."""
-        stream.promise(event.push.frontier)
+        stream.promise(event.push.frontier, event.push.sequence + event.rows)
         if stream.pending:
             stream.listeners.add(event.call)
         return [*self._settle(stream), self._acknowledge(event.call, stream)]
@@ -425,7 +427,7 @@ class GateState:
             return []
         stream.listeners.clear()
         promised, stream.promised = stream.promised, None
-        promise: list[Action] = [] if promised is None else [Promise(stream.stream, promised)]
+        promise: list[Action] = [] if promised is None else [Promise(stream.stream, *promised)]
         return promise + self._tell_redirection(stream)
 
     def _schema_stored(self, event: SchemaStored, _: float) -> list[Action]:
@@ -473,6 +475,7 @@ class GateState:
         """Redirect the client, once nothing of the stream is on its way to the disk."""
         if stream.redirected_to is None or stream.call is None or stream.pending:
             return []
+        stream.left()
         return [Send(stream.call, Redirect(stream.stream, stream.redirected_to, stream.durable))]
 
     # ---- control ---------------------------------------------------------------------------------------
