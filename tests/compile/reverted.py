@@ -15,6 +15,7 @@ from graphs.graph import (
     sides,
 )
 from penstock import query as ps
+from penstock.operators import ChannelledMap
 
 SUFFIXES = ("__l", "__r")
 
@@ -80,6 +81,7 @@ OPERATORS = {
     ps.Branch: lambda each: Branch(tuple(one.sql for one in each.conditions), each.place),
     ps.Select: lambda each: Select((), tuple((name, one.sql) for name, one in each.columns)),
     ps.Map: lambda each: Mapped(each.function),
+    ChannelledMap: lambda each: Mapped(each.step.function),
     ps.Union: lambda _each: Union(),
     ps.Aggregation: _windowed,
     ps.Join: _joined,

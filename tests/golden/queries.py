@@ -76,6 +76,12 @@ def _steps():
         "where": CALLS.where("seconds > 60 and caller <> callee"),
         "select": CALLS.where("x > 0").select("caller", minutes="seconds / 60").where("minutes < 10"),
         "map": CALLS.map(distance, "caller string, far double").where("far > 3"),
+        "map_in_channels": CALLS.map(distance, "caller string, far double", channels=True).where("far > 3"),
+        "map_by_cost": CALLS.where("x > 0")
+        .map(distance, "caller string, far double", by="callee")
+        .group_by("caller")
+        .window("1 hour")
+        .agg(n=ps.count()),
         "split": ps.outputs(short, middle.select("caller"), rest),
         "union": ends,
         "union_window": ends.group_by("number").window("1 hour").agg(n=ps.count()),

@@ -238,6 +238,21 @@ def timers():
     return Case(relation, (drawn(k=KEY, wait=st.integers(1, 30)),), oracle, distinct=True)
 
 
+# Functions in channels.
+
+
+def shouted(batch):
+    columns = {"s": pa.compute.utf8_upper(batch["s"]), "w": pa.compute.multiply(batch["v"], 2)}
+    return pa.record_batch(columns)
+
+
+def channelled_map(**given):
+    def oracle(ports, _end):
+        return [(row["time"], row["s"] and row["s"].upper(), 2 * row["v"]) for row in ports[0]]
+
+    return Case(VALUES.map(shouted, "s string, w bigint", **given), (VALUE,), oracle)
+
+
 CASES = {
     "tumbling windows": windows(7, 7, ["k"]),
     "sliding windows": windows(20, 6, ["k", "s"], offset=2),
@@ -259,4 +274,6 @@ CASES = {
     "running sums": running(),
     "timers": timers(),
     "deduplicate": deduplicate(),
+    "map in channels": channelled_map(channels=True),
+    "map by cost": channelled_map(by=["k", "s"]),
 }

@@ -224,6 +224,8 @@ class KernelRun:
         """Pairs of a row and a channel that it goes to."""
         exchange, rows = self.kernel.exchanges[port], np.arange(table.num_rows)
         salts = self.rng.integers(0, 2**64, table.num_rows, dtype=np.uint64)
+        if exchange.groupings:
+            return rows, self.rng.integers(0, self.layout.channels, len(rows))
         if not exchange.keys:
             if len(self.ports) == 1:
                 return rows, np.zeros(len(rows), np.int64)

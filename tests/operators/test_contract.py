@@ -165,7 +165,7 @@ def test_state_stays_small_over_many_epochs_and_moves(name, tmp_path):
         most.append(max(map(len, run.record.channels)))
     assert max(most) <= 30
     run.drain(240)
-    assert run.moved or run.single
+    assert run.moved or run.single or not run.kernel.tables
     assert as_text(run.results) == as_text(case.oracle(run.accepted, 240))
 
 

@@ -34,6 +34,8 @@ RELATIONS = {
     "branch": calls.split("seconds > 3", "x < 1")[1],
     "select": calls.select("phone", minutes="seconds div 60"),
     "map": calls.map(doubled, "phone string"),
+    "map in channels": calls.map(doubled, "phone string", channels=True),
+    "map by cost": calls.map(doubled, "phone string", by="seconds"),
     "union": calls.union(more),
     "join": calls.join(others, {"phone": "number"}, within="1 hour", suffixes=("", "_2")),
     "outer join": calls.join(others, {"phone": "number"}, within="1 hour", how="full", suffixes=("", "_2")),

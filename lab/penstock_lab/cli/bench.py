@@ -231,6 +231,25 @@ def operators(
 
 
 @bench.command()
+def shuffle(
+    *,
+    channels: Annotated[
+        int | None, typer.Option(min=2, help="Channels and task slots; by default as many as cores.")
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare ways to place the rows of a function whose cost depends on the value.
+
+    Example: penstock bench shuffle --quick --json > shuffle.json
+    """
+    from penstock_lab.bench.shuffle import shuffle as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(channels=channels, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
 def subkeys(  # noqa: PLR0913 -- each is one option of the command
     *,
     rows: Annotated[int, typer.Option(min=1000, help="Rows of an epoch.")] = 50_000,

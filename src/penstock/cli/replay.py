@@ -159,7 +159,9 @@ def _words(ruling: dict[str, Any]) -> str:
     decision, held = ruling["decision"], ruling["held"]
     if decision is None:
         return f"{ruling['policy']}: {held}"
-    what = f"{decision['channels']} channels" if decision["kind"] == "rescale" else "sub-keys"
+    channels, grouping = decision.get("channels"), decision.get("grouping")
+    whats = {"rescale": f"{channels} channels", "regroup": f"rows {grouping}", "resplit": "sub-keys"}
+    what = whats[decision["kind"]]
     end = f" (held back: {held})" if held else ""
     return f"{ruling['policy']}, stage {decision['stage']}, {what}: {decision['reason']}{end}"
 

@@ -12,7 +12,7 @@ from penstock.checks import one_of
 from penstock.control.limits import Budget, Limits
 from penstock.control.observation import Observation
 from penstock.control.policy import Policy
-from penstock.control.rescale import Rescale, Resplit
+from penstock.control.rescale import Regroup, Rescale, Resplit
 from penstock.control.ruling import Decided, Ruling
 from penstock.errors import BadOption, PenstockError
 
@@ -136,6 +136,6 @@ class Controller:
 def _checked(wanted: Sequence[Any]) -> list[Decided]:
     found = list(wanted)
     for each in found:
-        if not isinstance(each, Rescale | Resplit):
-            raise TypeError(f"it decided {type(each).__name__}; a policy gives Rescale or Resplit")
+        if not isinstance(each, Rescale | Resplit | Regroup):
+            raise TypeError(f"it decided {type(each).__name__}; a policy gives Rescale, Resplit or Regroup")
     return found

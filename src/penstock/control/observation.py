@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from penstock.control.sub_keys import SubKeyPlan
-from penstock.routing import Copied, Frequencies, Growth, Resources, Spread
+from penstock.routing import Copied, Frequencies, Grouping, Growth, Resources, Spread
 from penstock.shown import shown_bytes, shown_seconds
 
 __all__ = [
     "ChannelLoad",
+    "Grouped",
     "KnownKeys",
     "Moved",
     "Observation",
@@ -115,6 +116,30 @@ class KnownKeys:
         return Frequencies(np.array(self.hashes, np.int64).view(np.uint64), np.array(self.shares, np.float64))
 
 
+@dataclass(frozen=True)
+class Grouped:
+    """How the rows of a stage where any channel will do found theirs in an epoch, and what came of it.
+
+    `allowed` are the groupings that may be chosen. `tasks` are the busy seconds of each task: of channels or,
+    in place, of those that had the rows. `seconds` is how long the stage took, its map side included. The
+    cost of a row has a mean in seconds, and its standard deviation is so many times the mean; both are 0
+    while nothing is known.
+    """
+
+    grouping: Grouping
+    allowed: tuple[Grouping, ...]
+    tasks: tuple[float, ...]
+    seconds: float
+    mean: float = 0.0
+    deviation: float = 0.0
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Grouped":
+        """From its plain values."""
+        lists = {each: tuple(value[each]) for each in ("allowed", "tasks")}
+        return cls(**{**value, **lists})
+
+
 @dataclass(frozen=True, repr=False)
 class StageChannels:
     """The channels of a stage, and most over least load of state, computation and communication.
@@ -127,7 +152,8 @@ class StageChannels:
     the `resources` of its operator in that form and `sigma`; the keys that are `known` and an estimate of how
     many there are (`domain`); the hot keys that lie on grids (`spread`) or are split (`sub_keys`), and what
     the operator allows: rows of a hot key formed in several channels (`splits`), rows copied over a grid
-    (`copied`). `moved` is what this epoch moved.
+    (`copied`). `moved` is what this epoch moved. `grouped` is there for a stage where any channel will do, if
+    it had rows.
     """
 
     stage: int
@@ -151,6 +177,7 @@ class StageChannels:
     splits: bool = False
     copied: Copied = "neither"
     moved: Moved | None = None
+    grouped: Grouped | None = None
 
     def __repr__(self) -> str:
         uneven = ", ".join(
@@ -171,6 +198,7 @@ class StageChannels:
         resources, spread, split, moved = (
             given.pop(each) for each in ("resources", "spread", "sub_keys", "moved")
         )
+        grouped = given.pop("grouped", None)
         state, time, tuples = given.pop("imbalance")
         tolerated = given.pop("tolerated")
         return cls(
@@ -184,6 +212,7 @@ class StageChannels:
             spread=None if spread is None else Spread.from_json(spread),
             sub_keys=None if split is None else SubKeyPlan.from_json(split),
             moved=None if moved is None else Moved(**moved),
+            grouped=None if grouped is None else Grouped.from_json(grouped),
         )
 
 

@@ -1,4 +1,4 @@
-"""Rescale: what a user or a policy asks of a stage, with the reason."""
+"""What a user or a policy asks of a stage, with the reason: channels, sub-keys, a grouping."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from penstock.checks import one_of, printable, whole_number
 from penstock.control.sub_keys import SubKeyPlan
 from penstock.errors import BadRescale
-from penstock.routing import PARTITIONINGS, HashPair, Spread
+from penstock.routing import PARTITIONINGS, Grouping, HashPair, Spread
 
-__all__ = ["MOST_CHANNELS", "Rescale", "Resplit"]
+__all__ = ["MOST_CHANNELS", "Regroup", "Rescale", "Resplit"]
 
 MOST_CHANNELS = 1024
 """The most channels that a stage can have."""
@@ -57,5 +57,15 @@ class Resplit:
 
     stage: int
     sub_keys: SubKeyPlan | None
+    reason: str
+    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Regroup:
+    """A request: how the rows of a stage where any channel will do find theirs from the next epoch on."""
+
+    stage: int
+    grouping: Grouping
     reason: str
     numbers: Mapping[str, float] = field(default_factory=dict, repr=False)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.control.rescale import Rescale, Resplit
+from penstock.control.rescale import Regroup, Rescale, Resplit
 from penstock.routing import router_name
 
 __all__ = ["Decided", "Ruling"]
 
-Decided = Rescale | Resplit
+Decided = Rescale | Resplit | Regroup
 """What a policy of a run can ask for."""
 
 
@@ -60,6 +60,8 @@ def _what(decision: Decided) -> str:
             return f"stage {stage}, keys whole"
         case Resplit(stage=stage):
             return f"stage {stage}, sub-keys"
+        case Regroup(stage=stage, grouping=grouping):
+            return f"stage {stage}, rows {grouping}"
 
 
 def _plain(decision: Decided) -> dict[str, Any]:
@@ -72,6 +74,8 @@ def _plain(decision: Decided) -> dict[str, Any]:
         split = decision.sub_keys
         keys = None if split is None else [vars(each) for each in split.keys]
         return {"kind": "resplit", **common, "sub_keys": keys}
+    if isinstance(decision, Regroup):
+        return {"kind": "regroup", **common, "grouping": decision.grouping}
     return {
         "kind": "rescale",
         **common,

@@ -3,6 +3,7 @@
 Each answers the questions of `Operator`; nothing outside of this package asks which one it is.
 """
 
+from penstock.operators.channelled_map import ChannelledMap, MapVerbs
 from penstock.operators.deduplicate import Deduplicate, DeduplicateVerbs
 from penstock.operators.joins import How, Join, JoinKey, JoinVerbs, common_type, join_of
 from penstock.operators.names import Named, group_keys, shown_keys
@@ -34,6 +35,7 @@ __all__ = [
     "WINDOW_START",
     "Aggregation",
     "Branch",
+    "ChannelledMap",
     "Deduplicate",
     "DeduplicateVerbs",
     "Derivable",
@@ -48,6 +50,7 @@ __all__ = [
     "JoinKey",
     "JoinVerbs",
     "Map",
+    "MapVerbs",
     "Named",
     "Operator",
     "Process",

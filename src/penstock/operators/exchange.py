@@ -2,7 +2,8 @@
 
 Spark SQL runs an exchange as a projection, an optional combine and a shuffle; where a stage runs in the
 channels of another one, DuckDB evaluates the same columns on Arrow in place. A row goes to the channel of its
-key, with two exceptions that keep one key from filling one channel:
+key. Where an operator keeps nothing and has no key, any channel will do, and the plan of an epoch says how
+rows find theirs. Two exceptions keep one key from filling one channel:
 
 - *Pairs.* An operator that looks at pairs of rows may have copies of a row in several channels, as long as
   each pair meets in exactly one of them: a grid of channels, for all rows where there is no key, for the
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from penstock.columns import HASH, KEY, TIME
 from penstock.expressions.scalar import SqlColumn
+from penstock.routing import Grouping
 
 __all__ = ["HASH", "KEY", "TIME", "Bucket", "Combine", "Copied", "Exchange", "Form", "Nulls", "SqlColumn"]
 
@@ -76,6 +78,8 @@ class Exchange:
     that the router hashes, in its order; with `hashed` the hash is sent as well. `copied` says which ports
     of an operator over pairs may have copies of a row; `parts` that rows of a hot key may be formed in
     several channels; `everywhere` that every channel gets every row, and divides the work by itself.
+    `groupings` are the ways in which rows may find a channel where any will do, that of the first epoch
+    first; `value` names the column that holds the hash of what the cost of a row depends on.
     """
 
     columns: tuple[SqlColumn, ...]
@@ -88,6 +92,8 @@ class Exchange:
     copied: Copied = "neither"
     parts: bool = False
     everywhere: bool = False
+    groupings: tuple[Grouping, ...] = ()
+    value: str = ""
 
     @property
     def schema(self) -> Any:

@@ -1,4 +1,4 @@
-"""The kernel of a stateful operator: everything that its channels do, free of Spark and of clocks.
+"""The kernel of an operator with channels: everything that its channels do, free of Spark and of clocks.
 
 A stage gives its kernel new rows, its state and how far event time has come, and takes results and new
 segments. Channels share nothing: what a channel leaves behind is files under names of its own and one
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import Exchange, Form
 from penstock.operators.poison import Refuse
 from penstock.state.segments import ChannelStore, Segment
@@ -71,7 +72,8 @@ class Channel:
 
     It is one of `channels`. `new` are the rows of each port, None where there are none, in the given `form`.
     `store` is its state. `before` and `after` say how far the stage had come and comes now. `refuse` takes
-    rows for which a function of the user raises; without it, what it raises is raised.
+    rows for which a function of the user raises; without it, what it raises is raised. `meter` takes what
+    rows cost, where that is asked for.
     """
 
     number: int
@@ -84,6 +86,7 @@ class Channel:
     emit: Callable[[Any], None]
     refuse: Refuse | None = None
     channels: int = 1
+    meter: CostMeter | None = None
 
 
 class Kernel(ABC):

@@ -62,7 +62,7 @@ class InputRelation(ABC):
 
     @property
     def stateful(self) -> bool:
-        """Whether an operator with state makes it."""
+        """Whether an operator with channels makes it."""
         return False
 
     @abstractmethod
@@ -90,7 +90,12 @@ class Operator(ABC):
     ports: ClassVar[tuple[str, ...]] = ("input",)
     """The names of its inputs."""
     stateful: ClassVar[bool] = False
-    """Whether it keeps state between epochs; if so, it is a stage with channels."""
+    """Whether it is a stage with channels: it keeps state between epochs, or wants channels without state."""
+    passing: ClassVar[bool] = False
+    """Whether it has channels but keeps nothing, and gives what it takes at once.
+
+    A tuple then comes too late for it only where it comes too late for what it feeds.
+    """
     transparent: ClassVar[bool] = False
     """Whether a filter passes it only on the way to an operator that is worth passing."""
     merges: ClassVar[bool] = False
@@ -234,7 +239,7 @@ class Operator(ABC):
 
     @property
     def route(self) -> str:
-        """The kind of its router where it has several channels: hash or grid."""
+        """The kind of its router where it has several channels: hash, grid or any."""
         return "hash"
 
     def route_words(self) -> str:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.errors import BadMap, BadName, QueryError, WrongType
 from penstock.expressions.scalar import Expression, column, predicate
-from penstock.expressions.schema import TIME, Schema, quoted, schema_of
+from penstock.expressions.schema import TIME, Schema, quoted
 from penstock.functions import SqlSetting, Types, duck_name, passed_or_translated
 from penstock.operators.names import Named, named_expressions, schema_of_columns
 from penstock.operators.operator import (
@@ -167,9 +167,12 @@ class Map(Step):
         kept = [f"{quoted(name)} {type_of(name)}" for name in self.kept]
         return ", ".join([*kept, *(f"{quoted(each.name)} {each.type}" for each in self.made.columns)])
 
-    def call(self, table: Any, refuse: Refuse | None = None) -> Any:
-        """The columns that pass by, those that the function makes, and the event time."""
-        carried = [TIME] if TIME in table.column_names else []
+    def call(self, table: Any, refuse: Refuse | None = None, *more: str) -> Any:
+        """The columns that pass by, those that the function makes, the event time, and `more` of the table.
+
+        The function does not see the latter.
+        """
+        carried = [*([TIME] if TIME in table.column_names else []), *more]
         passing = [*self.kept, *carried]
         # One table, so that the columns that pass by are cut where the function's own are.
         names = [*self.given.names, *(name for name in passing if name not in self.given.names)]
@@ -296,21 +299,6 @@ class StepVerbs(Derivable[R, D]):
             raise QueryError("split() needs at least one condition")
         found = tuple(predicate(each, self.schema) for each in conditions)
         return tuple(self.derive(Branch(found, place)) for place in range(len(found) + 1))
-
-    def map(self, function: Callable[[Any], Any], schema: Any) -> D:
-        """Go on with what a function makes of the columns in sight, batch by batch.
-
-        It takes a pyarrow.RecordBatch and returns one with as many rows, in the same order, with the
-        columns of ``schema``; the event time and the bounds of windows stay as they are.
-        """
-        if not callable(function):
-            raise QueryError(f"map() got {function!r}; give a function from a RecordBatch to a RecordBatch")
-        made = schema_of(schema)
-        kept = self.pinned or ((self.time,) if self.time in self.schema else ())
-        for name in made.names:
-            if name.lower() in {self.time.lower(), *(each.lower() for each in kept)}:
-                raise BadName(f"{name!r} passes a map unchanged; leave it out of the map's schema")
-        return self.derive(Map(function, self.schema, made, kept))
 
     def union(self, *others: R) -> D:
         """All tuples of this and the others, which have columns of the same names and types."""

@@ -15,6 +15,7 @@ from penstock.operators import (
     Duration,
     GroupedWindowVerbs,
     JoinVerbs,
+    MapVerbs,
     Named,
     Operator,
     ProcessVerbs,
@@ -47,6 +48,7 @@ __all__ = ["Derived", "Duration", "Grouped", "Relation", "derived"]
 
 class Relation(
     StepVerbs["Relation", "Derived"],
+    MapVerbs["Relation", "Derived"],
     JoinVerbs["Relation", "Derived"],
     WindowVerbs["Relation", "Derived"],
     DeduplicateVerbs["Relation", "Derived"],

@@ -6,6 +6,7 @@ from penstock.routing.balance import Balance, balance, loads
 from penstock.routing.balanced import balanced
 from penstock.routing.batch_size import BatchModel, TupleCosts, choose_batch
 from penstock.routing.batch_windows import batch_shape, pane_shape
+from penstock.routing.cost_placing import GROUPINGS, Grouping, place_by_cost
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.greedy import Schedule, greedy
 from penstock.routing.grid import Copies, Grid, grid_for
@@ -38,6 +39,7 @@ from penstock.routing.window_split import copies, deliveries
 __all__ = [
     "CCC",
     "CCL",
+    "GROUPINGS",
     "LCL",
     "LLL",
     "LQL",
@@ -53,6 +55,7 @@ __all__ = [
     "Frequencies",
     "Goal",
     "Grid",
+    "Grouping",
     "Growth",
     "HashPair",
     "Hashes",
@@ -96,6 +99,7 @@ __all__ = [
     "moves",
     "next_router",
     "pane_shape",
+    "place_by_cost",
     "plan_panes",
     "readjust",
     "redistribute",

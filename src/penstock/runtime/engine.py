@@ -33,6 +33,7 @@ from penstock.runtime.planning import Planner
 from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.refusals import RefusalSetup
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
+from penstock.runtime.rescale.learnt_costs import LearntCosts
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
 from penstock.runtime.run import Run
@@ -129,6 +130,7 @@ class SparkEngine:
             partitioning=options.partitioning,
             resources=tuple(_resources(each, options) for each in subqueries.stages),
             frequent={each.number: FrequentKeys() for each in subqueries.stages},
+            costs={each.number: LearntCosts() for each in subqueries.stages},
             most_bytes=options.most_moved,
             sigma=options.sigma,
         )
@@ -263,7 +265,7 @@ def _control(
     given: Any = options.policy
     own = {} if given is None else {"policy": given if hasattr(given, "observe") else FunctionPolicy(given)}
     setup = Setup(
-        policies={} if options.control == "off" else _policies(options, subqueries),
+        policies={} if options.control == "off" else _policies(options, subqueries, rescaling),
         limits=options.limits or Limits(),
         mode="observe" if options.control == "observe" else "on",
         foreign=tuple(own),
@@ -277,13 +279,15 @@ def _control(
     return RunControl(controller, rescaling, recording)
 
 
-def _policies(options: RunOptions, subqueries: Subqueries) -> dict[str, dict[str, Any]]:
-    """Penstock's own policies: against skew, and for each stage's share of a given number of channels."""
+def _policies(options: RunOptions, subqueries: Subqueries, rescaling: Rescaling) -> dict[str, dict[str, Any]]:
+    """Penstock's own policies: against skew, for shares of a given number of channels, for groupings."""
     policies: dict[str, dict[str, Any]] = {"skew": {}}
     hosts = [each.number for each in subqueries.stages if each.host is None]
     if options.channels is not None and len(hosts) > 1:
         hosted = {str(each.number): each.host for each in subqueries.stages if each.host is not None}
         policies["allotment"] = {"total": max(options.channels, len(hosts)), "hosts": hosted}
+    if any(len(each.kernel.exchanges[0].groupings) > 1 for each in rescaling.runners):
+        policies["grouping"] = {}
     return policies
 
 

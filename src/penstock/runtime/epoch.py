@@ -4,6 +4,7 @@ The plan, the tuples and the manifest before it decide everything that an epoch 
 does the same again. Nothing that it leaves behind counts before its manifest is written.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,13 +33,14 @@ from penstock.runtime.rescale.moving import Moving, relocated
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.set_aside import SetAside
 from penstock.runtime.spark.arrivals import Arrivals
-from penstock.runtime.spark.channels import run_channels
+from penstock.runtime.spark.channels import run_channels, run_staying
 from penstock.runtime.spark.exchange import MapSide
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import REJECT
 from penstock.runtime.spark.offsets import SourceNote
 from penstock.runtime.spark.session import settings
-from penstock.runtime.stage import ChannelTask, Receipt, StageRunner, hosted_by
+from penstock.runtime.stage import ChannelTask, Receipt, StageRunner, folded, hosted_by
+from penstock.state.segments import Segment
 
 __all__ = ["Epoch", "RunSetup"]
 
@@ -63,7 +65,11 @@ class RunSetup:
 
 @dataclass
 class Epoch:
-    """An epoch in progress: what its stages have done so far."""
+    """An epoch in progress: what its stages have done so far.
+
+    `receipts` are those of channels; those of `tasks` differ where rows stay where they are. `walls` is how
+    long each stage took, its map side included.
+    """
 
     works: RunSetup
     epoch_id: EpochId
@@ -80,6 +86,8 @@ class Epoch:
     sides: list[MapSide] = field(default_factory=list)
     delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
     receipts: dict[int, list[Receipt]] = field(default_factory=dict)
+    tasks: dict[int, list[Receipt]] = field(default_factory=dict)
+    walls: dict[int, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     aside: dict[str, int] = field(default_factory=dict)
 
@@ -144,9 +152,16 @@ class Epoch:
         self._move(members)
         record, plan = self._before(number), self.plan.stages[number]
         bound = runner.kernel.bound(record.position, 0)
+        began = time.perf_counter()
         side = runner.exchange.run(self.intake, plan, bound, record.grids)
         self.sides.append(side)
         self.phases.ends("map")
+        receipts: dict[int, list[Receipt]] = {}
+        if side.staying is not None:
+            task = self._task(runner, Advance(record.position))
+            receipts[number], observed = run_staying(side.staying, task, self.intake.watched())
+            self.intake.settle(observed)
+            side = replace(side, seen=Seen(rows=any(each.received for each in receipts[number])))
         advances: dict[int, Advance] = {}
         for member in members:
             before = self._before(member.number).position
@@ -158,10 +173,11 @@ class Epoch:
             held = any(self._before(member.number).channels)
             seen = replace(side.seen if member is runner else Seen(), state=held)
             advances[member.number] = member.kernel.advance(before, frontiers, seen, self._drained)
-        receipts: dict[int, list[Receipt]] = {}
-        if not all(each.idle for each in advances.values()):
+        if side.staying is None and not all(each.idle for each in advances.values()):
             tasks = tuple(self._task(member, advances[member.number]) for member in members)
             receipts = run_channels(self.intake.session, side, plan.channels, tasks)
+        if receipts:
+            self.walls[number] = time.perf_counter() - began
         for member in members:
             found = side.spread if member is runner else None
             self._record(member, advances[member.number], receipts.get(member.number, []), found)
@@ -172,6 +188,10 @@ class Epoch:
         number = members[0].number
         before, after = self.before.plan.stages[number], self.plan.stages[number]
         if not self.before.stages or not relocated(before, after):
+            return
+        if not any(each.kernel.tables for each in members):
+            self.moved[number] = replace(self._before(number), channels=((),) * after.channels)
+            self.moves.append(Moved(number, before.channels, after.channels))
             return
         moving = Moving(
             self.intake.session,
@@ -212,7 +232,11 @@ class Epoch:
         plan = self.plan.stages[number]
         frequent = self.works.rescaling.frequent[number]
         if receipts:
-            self.receipts[number] = receipts
+            self.receipts[number] = (
+                receipts if plan.grouping != "in place" else folded(receipts, plan.channels)
+            )
+            self.tasks[number] = receipts
+            self.works.rescaling.costs[number].update([each for one in receipts if (each := one.learnt)])
             copies = _copies(before.spread if spread is None else spread)
             frequent.update([each.keys.without_copies(copies) for each in receipts])
         if self.intake.refused is not None:
@@ -221,7 +245,7 @@ class Epoch:
         received = sum(receipt.received for receipt in receipts)
         combined = received and plan.form == "combined"
         self.records[number] = StageRecord(
-            channels=tuple(each.segments for each in receipts) or before.channels or ((),) * plan.channels,
+            channels=_kept(runner, receipts) or before.channels or ((),) * plan.channels,
             position=advance.position,
             shrinkage=tuples / received if combined else before.shrinkage,
             tuples=before.tuples + tuples,
@@ -360,6 +384,11 @@ def _stages(runner: StageRunner, graph: Graph) -> str:
     """A stage and those in its channels, for people."""
     members = [runner, *hosted_by(graph.stages, runner.number)]
     return " and ".join(f"stage {each.number} ({each.stage.operator})" for each in members)
+
+
+def _kept(runner: StageRunner, receipts: list[Receipt]) -> tuple[tuple[Segment, ...], ...]:
+    """The segments of each channel; a stage without state has none, however many tasks ran."""
+    return tuple(each.segments for each in receipts) if runner.kernel.tables else ()
 
 
 def _copies(spread: Spread | None) -> dict[int, tuple[float, float]]:

@@ -16,11 +16,12 @@ from penstock.query import Stream
 from penstock.runtime.control import RunControl
 from penstock.runtime.epoch import Epoch, RunSetup
 from penstock.runtime.epoch_input import EpochInput
-from penstock.runtime.observation import Decision, decided, epoch_progress, stage_channels
+from penstock.runtime.observation import Decision, TasksRan, decided, epoch_progress, stage_channels
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases
 from penstock.runtime.records import Manifest
 from penstock.runtime.refusals import EpochRefusals
+from penstock.runtime.rescale.grouping import groupings_decided
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
 from penstock.runtime.sources import bounded
@@ -62,6 +63,7 @@ class Epochs:
     clock: Callable[[], float] = time.time
     last: Manifest | None = field(init=False)
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
+    tasks: dict[int, TasksRan] = field(init=False, default_factory=dict)
     decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
 
     @property
@@ -81,6 +83,8 @@ class Epochs:
             self.control.resume(self.last.control)
         for number, record in enumerate(self.last.stages if self.last else ()):
             self.rescaling.frequent[number].resume(record.keys)
+        for number, plan in enumerate(self.last.plan.stages if self.last else ()):
+            self.rescaling.costs[number].resume(plan.costs, self.rescaling.routers)
 
     def run(self, frame: DataFrame, epoch: int, query: StreamingQuery) -> None:
         """Run one micro-batch of Structured Streaming; `query` is the streaming query that runs it."""
@@ -174,6 +178,9 @@ class Epochs:
         self.works.checkpoint.commit(manifest)
         self.last = manifest
         self.receipts = epoch.receipts
+        self.tasks = {
+            number: TasksRan(tuple(epoch.tasks[number]), wall) for number, wall in epoch.walls.items()
+        }
         committed = self.clock()
         phases.ends("commit")
         epoch.clean_up()
@@ -182,6 +189,7 @@ class Epochs:
         phases.ends("collect")
         self.decisions += decided(manifest, before, self.planner.followed)
         self.decisions += splits_decided(manifest, before, self.planner.split)
+        self.decisions += groupings_decided(manifest, before, self.planner.grouped)
         self.rescaling.settle(plan.stages)
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
@@ -212,7 +220,13 @@ class Epochs:
             return ()
         stages = self.works.graph.stages
         return tuple(
-            stage_channels([each, *hosted_by(stages, each.number)], self.last, self.receipts, self.rescaling)
+            stage_channels(
+                [each, *hosted_by(stages, each.number)],
+                self.last,
+                self.receipts,
+                self.rescaling,
+                self.tasks.get(each.number),
+            )
             for each in stages
             if each.stage.host is None
         )
@@ -220,23 +234,34 @@ class Epochs:
     def _bounds(self, before: Manifest) -> dict[str, int | None]:
         """The times below which tuples of a stream are late: an operator that they feed has passed them."""
         bounds: dict[str, int | None] = {}
-        for place, record in enumerate(before.stages):
+        for (place, port), bound in self._port_bounds(before).items():
+            for feed in self.works.graph.stages[place].inputs[port].port:
+                if isinstance(feed.origin, Stream) and bound is not None:
+                    known = bounds.get(feed.origin.name)
+                    bounds[feed.origin.name] = bound if known is None else max(known, bound)
+        return bounds
+
+    def _port_bounds(self, before: Manifest) -> dict[tuple[int, int], int | None]:
+        """The times below which tuples come too late for a port.
+
+        Where a stage passes tuples on at once, these are the bounds of the ports that it feeds.
+        """
+        found: dict[tuple[int, int], int | None] = {}
+        passing: dict[int, int] = {}
+        for place in reversed(range(len(before.stages))):
             runner = self.works.graph.stages[place]
             for port, entrance in enumerate(runner.inputs):
-                bound = runner.kernel.bound(record.position, port)
+                bound = runner.kernel.bound(before.stages[place].position, port)
+                if runner.stage.operator.passing:
+                    bound = passing.get(place)
+                found[place, port] = bound
                 for feed in entrance.port:
-                    if isinstance(feed.origin, Stream) and bound is not None:
-                        known = bounds.get(feed.origin.name)
-                        bounds[feed.origin.name] = bound if known is None else max(known, bound)
-        return bounds
+                    if isinstance(feed.origin, int) and bound is not None:
+                        passing[feed.origin] = max(bound, passing.get(feed.origin, bound))
+        return found
 
     def _floors(self, before: Manifest) -> dict[tuple[int, int], int]:
         """How far each port has come; with best effort it may have passed what a slower stage still gives."""
         if self.works.merging == "transparent":
             return {}
-        found = {
-            entrance.number: self.works.graph.stages[place].kernel.bound(record.position, port)
-            for place, record in enumerate(before.stages)
-            for port, entrance in enumerate(self.works.graph.stages[place].inputs)
-        }
-        return {number: bound for number, bound in found.items() if bound is not None}
+        return {number: bound for number, bound in self._port_bounds(before).items() if bound is not None}

@@ -155,9 +155,17 @@ class _Building:
     def _check_last(self, stage: Stage) -> None:
         """Refuse a stateful operator after one whose results have no frontier to wait for."""
         why = stage.operator.why_last()
-        ports = [port for each in self.subqueries.stages for port in each.ports]
-        if why is not None and any(feed.origin == stage.number for port in ports for feed in port):
+        if why is not None and self._waits_behind(stage.number):
             raise BadJoin(why)
+
+    def _waits_behind(self, number: int) -> bool:
+        """Whether a stage behind this one waits for its frontier; one that passes tuples on does not."""
+        fed = [
+            each
+            for each in self.subqueries.stages
+            if any(feed.origin == number for port in each.ports for feed in port)
+        ]
+        return any(not each.operator.passing or self._waits_behind(each.number) for each in fed)
 
     def _port(self, entrance: PortInput, relation: Relation) -> DataFrame:
         frames = [

@@ -8,6 +8,7 @@ import numpy as np
 from penstock.compile import is_single
 from penstock.control.observation import (
     ChannelLoad,
+    Grouped,
     KnownKeys,
     Moved,
     Observation,
@@ -23,7 +24,7 @@ from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.stage import Receipt, StageRunner, channel_work
 from penstock.shown import instant, shown_bytes, shown_seconds
 
-__all__ = ["Decision", "Policy", "decided", "epoch_progress", "stage_channels"]
+__all__ = ["Decision", "Policy", "TasksRan", "decided", "epoch_progress", "stage_channels"]
 
 
 Policy = Callable[[Observation], Iterable[Rescale]]
@@ -72,6 +73,15 @@ def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale])
 
 
 _MOST_SHOWN = 64  # tracked keys
+_MOST_TASKS = 1024
+
+
+@dataclass(frozen=True)
+class TasksRan:
+    """The tasks of a stage in an epoch, and how long the stage took, its map side included."""
+
+    receipts: tuple[Receipt, ...]
+    seconds: float
 
 
 def stage_channels(
@@ -79,6 +89,7 @@ def stage_channels(
     manifest: Manifest,
     receipts: Mapping[int, Sequence[Receipt]],
     rescaling: Rescaling,
+    tasks: TasksRan | None = None,
 ) -> StageChannels:
     """The channels of a stage after an epoch; a stage that had nothing to do has no receipts.
 
@@ -119,7 +130,32 @@ def stage_channels(
         # A stage in the same channels needs every key whole in one of them.
         copied=exchange.copied if exchange.keys and len(members) == 1 else "neither",
         moved=next((each for each in manifest.moved if each.stage == number), None),
+        grouped=_grouped(runner, plan, rescaling, tasks),
     )
+
+
+def _grouped(
+    runner: StageRunner, plan: StagePlan, rescaling: Rescaling, tasks: TasksRan | None
+) -> Grouped | None:
+    """How rows found their channel where any will do; busy is processor time, unless functions wait."""
+    if plan.grouping is None or tasks is None:
+        return None
+    known = rescaling.costs[runner.number].known
+    waits = known is not None and known.clock == "wall"
+    busy = [each.seconds if waits else each.cpu_seconds for each in tasks.receipts]
+    return Grouped(
+        grouping=plan.grouping,
+        allowed=runner.kernel.exchanges[0].groupings,
+        tasks=_bounded(busy),
+        seconds=tasks.seconds,
+        mean=0.0 if known is None else known.mean,
+        deviation=0.0 if known is None else known.deviation,
+    )
+
+
+def _bounded(busy: Sequence[float]) -> tuple[float, ...]:
+    """Busy seconds of at most so many tasks; of more, several count as one."""
+    return tuple(sum(busy[place::_MOST_TASKS]) for place in range(min(len(busy), _MOST_TASKS)))
 
 
 def _loads(
@@ -197,6 +233,7 @@ def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch
                 frontier=instant(record.position.promise),
                 channels=channel_work(receipts.get(runner.number, [])),
                 split="" if plan.sub_keys is None else plan.sub_keys.words(plan.channels),
+                grouping=plan.grouping or "",
             )
             for runner, record, then, plan in zip(
                 runners, manifest.stages, earlier, manifest.plan.stages, strict=True

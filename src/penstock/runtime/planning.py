@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.connect import EpochId
-from penstock.control.rescale import Rescale, Resplit
+from penstock.control.rescale import Regroup, Rescale, Resplit
 from penstock.control.sub_keys import SubKeyPlan
 from penstock.operators.exchange import Form
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph
 from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
+from penstock.runtime.rescale.learnt_costs import planned_grouping
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.stage import StageRunner, hosted_by
 
@@ -24,7 +25,7 @@ _TRIAL_EVERY = 64
 
 @dataclass
 class Planner:
-    """Makes the plan of each epoch; `followed` and `split` are the requests that the last one follows."""
+    """Makes the plan of each epoch; `followed`, `split`, `grouped` are the requests that the last follows."""
 
     graph: Graph
     checkpoint: Checkpoint
@@ -34,6 +35,7 @@ class Planner:
     steady: SteadyTime
     followed: Mapping[int, Rescale] = field(init=False, default_factory=dict)
     split: Mapping[int, Resplit] = field(init=False, default_factory=dict)
+    grouped: Mapping[int, Regroup] = field(init=False, default_factory=dict)
     _ended: int = field(init=False, default=0)
 
     def resume(self, last: Manifest) -> None:
@@ -47,13 +49,14 @@ class Planner:
 
     def plan(self, epoch_id: EpochId, last: Manifest | None, offsets: str) -> EpochPlan:
         """The plan that an earlier attempt left, or a new one; `offsets` is the digest of what it reads."""
-        self.followed, self.split = {}, {}
+        self.followed, self.split, self.grouped = {}, {}, {}
         known = self.checkpoint.plan(epoch_id)
         if known is not None:
             self.steady.resume(known.steady)
             return known
         wishes = {} if epoch_id.drain else self.rescaling.asked()
         splits = {} if epoch_id.drain else self.rescaling.asked_splits()
+        groupings = {} if epoch_id.drain else self.rescaling.asked_groupings()
         stages: list[StagePlan] = []
         for runner in self.graph.stages:
             record = last.stages[runner.stage.number] if last else None
@@ -62,14 +65,25 @@ class Planner:
                 stage = StagePlan(stages[host].channels)
             else:
                 stage = self._stage_plan(runner, last, wishes.get(runner.stage.number), drain=epoch_id.drain)
+            stage = self._grouping(runner, stage, groupings.get(runner.stage.number))
             split = _sub_keys(epoch_id, last, splits.get(runner.stage.number), runner, stage.channels)
             stages.append(replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split))
         now = int(self.clock() * 1e6)
         plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, offsets)
         self.checkpoint.write_plan(epoch_id, plan)
-        self.rescaling.planned(wishes, splits)
-        self.followed, self.split = wishes, splits
+        self.rescaling.planned(wishes, splits, groupings)
+        self.followed, self.split, self.grouped = wishes, splits, groupings
         return plan
+
+    def _grouping(self, runner: StageRunner, stage: StagePlan, wish: Regroup | None) -> StagePlan:
+        """With the way in which rows find a channel where any will do, and what is known of their costs."""
+        exchange = runner.kernel.exchanges[0]
+        if not exchange.groupings or runner.in_place is not None:
+            return stage
+        costs = self.rescaling.costs[runner.number].stored(self.rescaling.routers) if exchange.value else ""
+        asked = None if wish is None else wish.grouping
+        grouping = planned_grouping(exchange.groupings, stage.grouping, asked, costs)
+        return replace(stage, grouping=grouping, costs=costs)
 
     def match(self, last: Manifest | None) -> None:
         """Request the given numbers of channels where the checkpoint has others."""

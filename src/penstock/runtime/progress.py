@@ -41,7 +41,8 @@ class StageProgress:
     """One stage in one epoch: the tuples its channels took, how long they were busy, the state they keep.
 
     `channels` has the figures of each channel if the stage ran. `split` says which hot keys were split into
-    sub-keys and why, or is empty.
+    sub-keys and why, or is empty; `grouping` is how rows found a channel where any will do, else empty. Rows
+    that stay in place stay in the tasks of the source, which are counted as if the channels took turns.
     """
 
     name: str
@@ -51,6 +52,7 @@ class StageProgress:
     frontier: datetime | None
     channels: tuple[ChannelWork, ...] = ()
     split: str = ""
+    grouping: str = ""
 
     @property
     def cost(self) -> float | None:
@@ -63,6 +65,7 @@ class StageProgress:
             f"{self.name}: {self.tuples:,} tuples{cost}, busy {shown_seconds(self.busy_seconds)} in "
             f"{len(self.channels):,} channels, {self.state_rows:,} rows of state, frontier "
             f"{shown_time(self.frontier)}{f', {self.split}' if self.split else ''}"
+            f"{f', rows {self.grouping}' if self.grouping else ''}"
         )
 
 

@@ -9,7 +9,7 @@ from penstock.control.observation import Moved
 from penstock.control.sub_keys import SubKeyPlan
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import StagePosition
-from penstock.routing import Spread
+from penstock.routing import Grouping, Spread
 from penstock.runtime.frontier import Frontier
 from penstock.runtime.rescale.frequent_keys import KeyCounts
 from penstock.state.segments import Segment
@@ -25,6 +25,9 @@ class StagePlan:
     router that it is a step to, and `partitioning` says how the target was made. If the router changes,
     `spread` are the hot keys on grids from then on. With `sub_keys`, rows are partitioned by sub-keys, the
     channels form partials of them, and each partial then goes to the channel that keeps its key.
+
+    Where any channel will do, `grouping` says how rows find theirs, and `costs` names the sketch of what they
+    cost by their value; it is empty while nothing is known.
     """
 
     channels: int
@@ -34,6 +37,8 @@ class StagePlan:
     partitioning: str = "balanced"
     spread: Spread | None = None
     sub_keys: SubKeyPlan | None = None
+    grouping: Grouping | None = None
+    costs: str = ""
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StagePlan":
@@ -71,8 +76,9 @@ class EpochPlan:
         return cls(stages, value["now"], value["steady"], value["looked"], value["offsets"])
 
     def routers(self) -> set[str]:
-        """Every router that the plan names."""
-        return {name for stage in self.stages for name in (stage.router, stage.target) if name}
+        """Every router and every sketch of costs that the plan names."""
+        named = [(stage.router, stage.target, stage.costs) for stage in self.stages]
+        return {name for each in named for name in each if name}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The routers of a checkpoint: files named by their content, each written before a plan names it.
+"""The routers of a checkpoint, and sketches of costs: files named by their content, written before a plan.
 
 Their native Spark forms are cached as well: the arrays go to the JVM once, not in every epoch.
 """
@@ -13,6 +13,7 @@ from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
 from penstock.routing import HashPair, router_name
 from penstock.runtime.spark.routes import route_column
+from penstock.sketches import ValueCosts
 from penstock.state.storage import Location
 
 __all__ = ["Routers"]
@@ -27,28 +28,36 @@ class Routers:
 
     folder: Location
     _held: dict[str, HashPair] = field(default_factory=dict)
+    _costs: dict[str, ValueCosts] = field(default_factory=dict)
     _columns: dict[tuple[str, str], Column] = field(default_factory=dict)
 
     def store(self, router: HashPair) -> str:
         """Make a router durable and return its name."""
-        data = router.to_bytes()
-        name = router_name(data)
-        if not self.folder.has(name):
-            self.folder.write(name, data, Purpose.ROUTER)
+        name = self._written(router.to_bytes())
         self._hold(name, router)
         return name
 
     def find(self, name: str) -> HashPair:
         """The router with this name."""
         if name not in self._held:
-            data = self.folder.read(name) if self.folder.has(name) else b""
-            if router_name(data) != name:
-                raise DamagedCheckpoint(
-                    f"router {self.folder.uri}/{name} is missing or altered ({len(data)} bytes); restore it "
-                    "from a backup, or start with a new checkpoint"
-                )
-            self._hold(name, HashPair.from_bytes(data))
+            self._hold(name, HashPair.from_bytes(self._read(name)))
         return self._held[name]
+
+    def store_costs(self, costs: ValueCosts) -> str:
+        """Make a sketch of costs durable as it is now, and return its name."""
+        data = costs.to_bytes()
+        name = self._written(data)
+        # A copy: the sketch that it was made from learns on.
+        self._costs[name] = ValueCosts.from_bytes(data)
+        _bound(self._costs)
+        return name
+
+    def find_costs(self, name: str) -> ValueCosts:
+        """The sketch of costs with this name."""
+        if name not in self._costs:
+            self._costs[name] = ValueCosts.from_bytes(self._read(name))
+            _bound(self._costs)
+        return self._costs[name]
 
     def column(self, name: str, hashed: str) -> Column:
         """The channel as a native expression over a hash given as SQL."""
@@ -56,6 +65,21 @@ class Routers:
             self._columns[name, hashed] = route_column(F.expr(hashed), self.find(name).arrays)
             _bound(self._columns)
         return self._columns[name, hashed]
+
+    def _written(self, data: bytes) -> str:
+        name = router_name(data)
+        if not self.folder.has(name):
+            self.folder.write(name, data, Purpose.ROUTER)
+        return name
+
+    def _read(self, name: str) -> bytes:
+        data = self.folder.read(name) if self.folder.has(name) else b""
+        if router_name(data) != name:
+            raise DamagedCheckpoint(
+                f"router {self.folder.uri}/{name} is missing or altered ({len(data)} bytes); restore it "
+                "from a backup, or start with a new checkpoint"
+            )
+        return data
 
     def _hold(self, name: str, router: HashPair) -> None:
         self._held[name] = router

@@ -4,10 +4,11 @@ A stage object is made once when a run starts. What changes from epoch to epoch 
 returned as a record, so the last manifest is all that a run remembers.
 """
 
+import base64
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,20 +16,24 @@ import pyarrow.compute as pc
 
 from penstock.compile import Stage
 from penstock.connect.results import Output
+from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
+from penstock.operators.poison import Refuse
 from penstock.runtime.epoch_input import PortInput
 from penstock.runtime.in_place import InPlace, InPlacePorts
+from penstock.runtime.occupied import Occupied
 from penstock.runtime.progress import ChannelWork
 from penstock.runtime.refusals import Refusals
 from penstock.runtime.rescale.frequent_keys import KeyCounts, count_keys
 from penstock.runtime.spark.exchange import PORT, SLOT, SparkExchange, slots
 from penstock.runtime.spark.forming import Formed, merged
 from penstock.runtime.stage_outputs import OpenStageOutputs, StageOutput
+from penstock.sketches import ValueCosts
 from penstock.state.segments import ChannelStore, Segment
 from penstock.state.storage import Location
 
-__all__ = ["ChannelTask", "Receipt", "StageRunner", "channel_work", "hosted_by"]
+__all__ = ["ChannelTask", "Receipt", "StageRunner", "channel_work", "folded", "hosted_by"]
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class Receipt:
     `received` rows came in; they represent `tuples`. `seconds` is how long the kernel was busy, and
     `cpu_seconds` the processor time of all threads, that of reading the rows included. `keys` counts the
     keys of the input; `formed` is what other channels formed for this one. `refused` are the files of rows
-    that functions of the user could not take.
+    that functions of the user could not take. `costs` is what rows cost by their value, as text.
     """
 
     channel: int
@@ -102,6 +107,12 @@ class Receipt:
     keys: KeyCounts = field(default_factory=KeyCounts)
     formed: tuple[Formed, ...] = ()
     refused: tuple[Output, ...] = ()
+    costs: str = ""
+
+    @property
+    def learnt(self) -> ValueCosts | None:
+        """What rows cost by their value, None if nothing was measured."""
+        return ValueCosts.from_bytes(base64.b85decode(self.costs)) if self.costs else None
 
     @property
     def busy(self) -> float:
@@ -138,6 +149,24 @@ def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
         ChannelWork(count, each.seconds + formed, each.cpu_seconds + formed)
         for count, each, formed in zip(rows, receipts, forming, strict=True)
     )
+
+
+def folded(receipts: Sequence[Receipt], channels: int) -> list[Receipt]:
+    """The receipts of tasks that ran where their rows were, as those of so many channels that take turns.
+
+    They are for measures alone: files are those of the tasks.
+    """
+    found = [Receipt(channel, (), ()) for channel in range(channels)]
+    for each in receipts:
+        at = each.channel % channels
+        found[at] = replace(
+            found[at],
+            received=found[at].received + each.received,
+            tuples=found[at].tuples + each.tuples,
+            seconds=found[at].seconds + each.seconds,
+            cpu_seconds=found[at].cpu_seconds + each.cpu_seconds,
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -188,20 +217,10 @@ class ChannelTask:
         if self.form == "partials" and rows is not None:
             rows, formed = merged(self.kernel, rows)
         new = _by_port(self.kernel.exchanges, rows)
-        segments = self.kernel.step(
-            Channel(
-                number=number,
-                new=new,
-                form=self.form,
-                store=ChannelStore(self.folder, f"{self.label}-{number}", self.state[number]),
-                before=self.before,
-                after=self.after,
-                ended=self.ended,
-                emit=files.write,
-                refuse=refuse,
-                channels=len(self.state),
-            )
-        )
+        with Occupied() as occupied:
+            meter = CostMeter(occupied, time.process_time) if self.kernel.exchanges[0].value else None
+            segments = self._stepped(number, new, files, refuse, meter)
+        costs = None if meter is None else meter.costs()
         weights = self._weights(rows)
         receipt = Receipt(
             channel=number,
@@ -215,8 +234,38 @@ class ChannelTask:
             keys=KeyCounts() if self.in_place else self._counted(new, weights),
             formed=formed,
             refused=() if refused is None else refused.close(),
+            costs="" if costs is None else base64.b85encode(costs.to_bytes()).decode(),
         )
         return receipt, files.onward()
+
+    def _stepped(
+        self,
+        number: int,
+        new: tuple[Any | None, ...],
+        files: OpenStageOutputs,
+        refuse: Refuse | None,
+        meter: CostMeter | None,
+    ) -> tuple[Segment, ...]:
+        """Let the kernel take the new rows; the segments of its state afterwards."""
+        return self.kernel.step(
+            Channel(
+                number=number,
+                new=new,
+                form=self.form,
+                store=ChannelStore(self.folder, f"{self.label}-{number}", self._held(number)),
+                before=self.before,
+                after=self.after,
+                ended=self.ended,
+                emit=files.write,
+                refuse=refuse,
+                channels=len(self.state),
+                meter=meter,
+            )
+        )
+
+    def _held(self, number: int) -> tuple[Segment, ...]:
+        """The state of a channel; without any, tasks may be more than channels, and rows stay in them."""
+        return self.state[number] if self.kernel.tables else ()
 
     def _weights(self, rows: Any) -> Any:
         """The number of tuples behind each row, None if it is one."""

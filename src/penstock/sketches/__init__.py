@@ -7,6 +7,7 @@ from penstock.sketches.lossy_counting import LossyCounting
 from penstock.sketches.mean_cost import MeanCost
 from penstock.sketches.sliding_counting import SlidingCounting
 from penstock.sketches.splitmix import splitmix64
+from penstock.sketches.value_costs import ValueCosts
 
 __all__ = [
     "CountMin",
@@ -15,5 +16,6 @@ __all__ = [
     "LossyCounting",
     "MeanCost",
     "SlidingCounting",
+    "ValueCosts",
     "splitmix64",
 ]

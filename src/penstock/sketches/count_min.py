@@ -86,6 +86,13 @@ class CountMin:
         self.matrix += other.matrix
         self.total += other.total
 
+    def fade(self, kept: float) -> None:
+        """Let all that it has seen count only as this part of it."""
+        if not 0 <= kept <= 1:
+            raise BadRouting(f"a sketch fades to {kept} of itself; give 0 to 1")
+        self.matrix *= kept
+        self.total *= kept
+
     def to_bytes(self) -> bytes:
         """A form to send or to store."""
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "seed": self.seed, "total": self.total}

@@ -28,6 +28,13 @@ class MeanCost:
         self.counts = CountMin(epsilon, delta, seed)
         self.costs = CountMin(epsilon, delta, seed)
 
+    @classmethod
+    def of(cls, counts: CountMin, costs: CountMin) -> Self:
+        """The sketch whose two matrices these are; they need the same hash functions."""
+        sketch = cls.__new__(cls)
+        sketch.counts, sketch.costs = counts, costs
+        return sketch
+
     def update(self, hashes: NDArray[np.uint64], costs: NDArray[np.float64]) -> None:
         """Take in one item for each hash with what it cost."""
         self.costs.update(hashes, costs)
@@ -61,7 +68,4 @@ class MeanCost:
     def from_bytes(cls, data: bytes) -> Self:
         """The sketch that `to_bytes` wrote."""
         _, (counts, costs) = unpack("mean-cost", data)
-        sketch = cls.__new__(cls)
-        sketch.counts = CountMin.from_bytes(counts.tobytes())
-        sketch.costs = CountMin.from_bytes(costs.tobytes())
-        return sketch
+        return cls.of(CountMin.from_bytes(counts.tobytes()), CountMin.from_bytes(costs.tobytes()))

@@ -33,7 +33,9 @@ class MovePrice:
     _moves: list[tuple[int, float]] = field(default_factory=list)
 
     def observe(self, moved: Moved) -> None:
-        """Take in a move and how long the stage stood still for it."""
+        """Take in a move and how long the stage stood still for it; without state it takes no time."""
+        if not moved.seconds:
+            return
         self._moves = [*self._moves, (moved.bytes, moved.seconds)][-_REMEMBERED:]
 
     def of(self, size: float) -> float:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from penstock.compile import is_single
-from penstock.control.rescale import Rescale, Resplit
+from penstock.control.rescale import Regroup, Rescale, Resplit
+from penstock.control.ruling import Decided
 from penstock.errors import BadRescale, BadRouting
 from penstock.operators.exchange import Form
 from penstock.routing import (
@@ -29,6 +30,7 @@ from penstock.routing import (
 )
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
+from penstock.runtime.rescale.learnt_costs import LearntCosts
 from penstock.runtime.routers import Routers
 from penstock.runtime.stage import StageRunner, hosted_by
 
@@ -64,8 +66,10 @@ class Rescaling:
     frequent: Mapping[int, FrequentKeys]
     most_bytes: int
     sigma: float = 0.1
+    costs: Mapping[int, LearntCosts] = field(default_factory=dict)
     _asked: dict[int, Rescale] = field(default_factory=dict)
     _split: dict[int, Resplit] = field(default_factory=dict)
+    _grouped: dict[int, Regroup] = field(default_factory=dict)
     _under_way: dict[int, list[threading.Event]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -78,11 +82,13 @@ class Rescaling:
             self._under_way.setdefault(wish.stage, []).append(done)
         return done
 
-    def offer(self, wish: Rescale | Resplit) -> bool:
+    def offer(self, wish: Decided) -> bool:
         """Take a request of a policy for the next plan, unless a user's is there already."""
         with self._lock:
             if isinstance(wish, Resplit):
                 self._split[wish.stage] = wish
+            elif isinstance(wish, Regroup):
+                self._grouped[wish.stage] = wish
             elif wish.stage in self._asked:
                 return False
             else:
@@ -107,11 +113,22 @@ class Rescaling:
         with self._lock:
             return dict(self._split)
 
-    def planned(self, wishes: Mapping[int, Rescale], splits: Mapping[int, Resplit]) -> None:
+    def asked_groupings(self) -> dict[int, Regroup]:
+        """The same for rows that may go to any channel."""
+        with self._lock:
+            return dict(self._grouped)
+
+    def planned(
+        self,
+        wishes: Mapping[int, Rescale],
+        splits: Mapping[int, Resplit],
+        groupings: Mapping[int, Regroup],
+    ) -> None:
         """Drop these requests: they are now part of a durable plan."""
         with self._lock:
             _drop(self._asked, wishes)
             _drop(self._split, splits)
+            _drop(self._grouped, groupings)
 
     def first(self, number: int, channels: int) -> StagePlan:
         """The first plan of a stage, which has no state yet."""
@@ -206,8 +223,15 @@ class Rescaling:
         domain = self.frequent[number].domain
         return Goal(resources=self.resources[number][form], sigma=self.sigma, domain=domain)
 
-    def check(self, wish: Rescale | Resplit) -> None:
+    def check(self, wish: Decided) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
+        if isinstance(wish, Regroup):
+            allowed = {each.number: each.kernel.exchanges[0].groupings for each in self.runners}
+            given = allowed.get(wish.stage, ())
+            if wish.grouping not in given:
+                others = f"give one of {', '.join(given)}" if given else "its rows have no choice of channels"
+                raise BadRescale(f"stage {wish.stage} cannot have its rows {wish.grouping}; {others}")
+            return
         if isinstance(wish, Resplit):
             if wish.stage not in [each.number for each in self.runners if each.may_split]:
                 raise BadRescale(

@@ -13,11 +13,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from penstock.runtime.spark.exchange import MapSide
+from penstock.runtime.spark.plans import Observed, observed_by
 from penstock.runtime.stage import ChannelTask, Receipt
 from penstock.state.moving import MoveTask
 from penstock.state.table import Departure
 
-__all__ = ["move_state", "run_channels"]
+__all__ = ["move_state", "run_channels", "run_staying"]
 
 _RECEIPT = StructType([StructField("stage", IntegerType()), StructField("receipt", StringType())])
 _MOVED = StructType([StructField("receipt", StringType())])
@@ -28,9 +29,19 @@ def run_channels(
 ) -> dict[int, list[Receipt]]:
     """Run the kernels on every channel; a channel without new rows still has windows to close."""
     rows = side.shuffled.rows if side.shuffled else _no_rows(session, channels)
-    found = rows.mapInArrow(_Channels(tasks), _RECEIPT).collect()
+    return _receipts(rows.mapInArrow(_Channels(tasks), _RECEIPT), tasks)
+
+
+def run_staying(rows: DataFrame, task: ChannelTask, metrics: Sequence[str]) -> tuple[list[Receipt], Observed]:
+    """Run a kernel without state on rows where they are, and what was observed of them on the way."""
+    job = rows.mapInArrow(_Channels((task,)), _RECEIPT)
+    return _receipts(job, (task,))[task.stage], observed_by(job, metrics)
+
+
+def _receipts(job: DataFrame, tasks: tuple[ChannelTask, ...]) -> dict[int, list[Receipt]]:
+    """Run the tasks; the receipts of each stage in the order of its channels."""
     receipts: dict[int, list[Receipt]] = {each.stage: [] for each in tasks}
-    for row in found:
+    for row in job.collect():
         receipts[row["stage"]].append(Receipt.from_json(row["receipt"]))
     return {stage: sorted(each, key=lambda one: one.channel) for stage, each in receipts.items()}
 

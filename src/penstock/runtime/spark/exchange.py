@@ -21,6 +21,7 @@ from penstock.runtime.records import StagePlan
 from penstock.runtime.spark.forming import formed
 from penstock.runtime.spark.frames import REJECT, sql_over, steps_sql
 from penstock.runtime.spark.hot_keys import find_hot_keys
+from penstock.runtime.spark.placing import placed_by_cost
 from penstock.runtime.spark.plans import Shuffled, run_map_side
 from penstock.runtime.spark.routes import (
     grid_left_column,
@@ -47,13 +48,14 @@ class MapSide:
     """The routed rows, if there are any, and the observations on the way to them.
 
     `spread` are hot keys that this epoch has found. `dealt` are the raw rows behind partials that other
-    channels have formed.
+    channels have formed. `staying` are rows that no exchange brings to channels: they are not observed yet.
     """
 
     shuffled: Shuffled | None = None
     seen: Seen = field(default_factory=Seen)
     spread: Spread | None = None
     dealt: Shuffled | None = None
+    staying: DataFrame | None = None
 
     def release(self) -> None:
         """Release the shuffled rows."""
@@ -94,6 +96,8 @@ class SparkExchange:
         (exchange,) = self.kernel.exchanges
         assert rows[0] is not None
         frame = intake.session.sql(_selected(exchange, rows[0], plan))
+        if plan.grouping is not None:
+            return _grouped(intake, frame, exchange, plan)
         return self._shuffled(intake, exchange, frame, plan, closed=None)
 
     # One port.
@@ -315,6 +319,22 @@ def _sent_home(intake: EpochInput, rows: DataFrame, exchange: Exchange, plan: St
         return rows.repartitionById(plan.channels, F.lit(0))
     hashed = HASH if exchange.hashed else _hash(exchange)
     return rows.repartitionById(plan.channels, intake.route(plan.router, hashed))
+
+
+def _grouped(intake: EpochInput, rows: DataFrame, exchange: Exchange, plan: StagePlan) -> MapSide:
+    """Rows that may go to any channel, as the plan has them find one."""
+    if plan.grouping == "in place":
+        return MapSide(staying=rows)
+    if plan.channels == 1:
+        routed = rows.repartitionById(1, F.lit(0))
+    elif plan.grouping == "round robin":
+        # Spark sorts before it deals rows out, so that a task that runs again sends the same to each channel.
+        routed = rows.repartition(plan.channels)
+    else:
+        routed = placed_by_cost(rows, exchange, intake.routers.find_costs(plan.costs), plan.channels)
+    shuffled = run_map_side(routed, intake.watched(), combining=False)
+    intake.settle(shuffled.observed if shuffled else {})
+    return NOTHING if shuffled is None else MapSide(shuffled, Seen(rows=True))
 
 
 def _dealt(rows: DataFrame, exchange: Exchange, plan: StagePlan) -> DataFrame:

@@ -1,0 +1,68 @@
+"""What the rows of a stage cost by their value, learnt from the channels over the last epochs.
+
+One sketch for all channels: it knows more than each of them, and it stays right when their number changes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.routing import Grouping
+from penstock.runtime.routers import Routers
+from penstock.sketches import ValueCosts
+
+__all__ = ["LearntCosts", "planned_grouping"]
+
+_KEPT = 0.9
+"""The part of what was known that still counts after an epoch that measured: half is of the last seven."""
+_DRIFT = 0.05
+"""If mean costs differ by more from those that plans go by, plans get a new sketch ([001], Equation 14)."""
+
+
+@dataclass
+class LearntCosts:
+    """The costs of one stage; `name` is the stored sketch that plans go by."""
+
+    name: str = ""
+    _known: ValueCosts | None = field(default=None, repr=False)
+
+    def resume(self, name: str, routers: Routers) -> None:
+        """Continue from the sketch of the last plan."""
+        if name:
+            self.name, self._known = name, ValueCosts.from_bytes(routers.find_costs(name).to_bytes())
+
+    def update(self, reports: Sequence[ValueCosts]) -> None:
+        """Take in what the channels have measured in an epoch."""
+        if not reports:
+            return
+        if self._known is None:
+            self._known = ValueCosts()
+        self._known.fade(_KEPT)
+        for each in reports:
+            self._known.merge(each)
+
+    def stored(self, routers: Routers) -> str:
+        """The name of the sketch that the next plan goes by; empty while nothing is known."""
+        if self._known is not None and (
+            not self.name or self._known.drift(routers.find_costs(self.name)) > _DRIFT
+        ):
+            self.name = routers.store_costs(self._known)
+        return self.name
+
+    @property
+    def known(self) -> ValueCosts | None:
+        """All that is known, None before the first measure."""
+        return self._known
+
+
+def planned_grouping(
+    allowed: Sequence[Grouping], before: Grouping | None, wish: Grouping | None, costs: str
+) -> Grouping | None:
+    """How the rows of the next epoch find their channel: as asked for, as before, or as at first.
+
+    >>> planned_grouping(("by cost",), None, None, costs="")
+    'round robin'
+    """
+    if not allowed:
+        return None
+    wanted = next((each for each in (wish, before) if each in allowed), allowed[0])
+    return "round robin" if wanted == "by cost" and not costs else wanted
