@@ -23,7 +23,7 @@ from penstock.state.storage import Location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CORRUPT", "REASON", "EpochTaken", "Source", "SourceContext"]
+__all__ = ["ARRIVED", "CORRUPT", "REASON", "EpochTaken", "Source", "SourceContext"]
 
 _log = logging.getLogger("penstock.run")
 
@@ -32,6 +32,13 @@ CORRUPT: Final = "_ps_corrupt"
 
 REASON: Final = "_ps_reason"
 """A column that a source may add beside `CORRUPT`: why it cannot read the record."""
+
+ARRIVED: Final = "_ps_arrived"
+"""A column that a live source may add: when the tuple arrived, a bigint of microseconds since 1970.
+
+Without it, a tuple counts as arrived when an epoch is offered it. It serves to measure the latency of results
+and decides nothing about them.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from penstock.operators import (
     shown_keys,
 )
 from penstock.query.query import Query
+from penstock.query.qos import QoS
 from penstock.query.run_options import (
     ALPHA,
     KEPT_EPOCHS,
@@ -99,6 +101,8 @@ class Relation(
         most_moved: int = MOST_MOVED,
         control: Mode = "on",
         limits: Limits | None = None,
+        qos: QoS | None = None,
+        trigger: str | timedelta | None = None,
         policy: Callable[[Any], Iterable[Any]] | None = None,
         takeover: bool = False,
         from_epoch: int | None = None,
@@ -128,6 +132,8 @@ class Relation(
             most_moved=most_moved,
             control=control,
             limits=limits,
+            qos=qos,
+            trigger=trigger,
             policy=policy,
             takeover=takeover,
             from_epoch=from_epoch,

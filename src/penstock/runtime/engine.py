@@ -28,6 +28,7 @@ from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
+from penstock.runtime.latency import LatencyMeter
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
 from penstock.runtime.recording import RecordingFiles
@@ -148,7 +149,8 @@ class SparkEngine:
             graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
         )
         control = _control(options, subqueries, rescaling, folder)
-        epochs = Epochs(spark, works, planner, report=run.report, control=control)
+        meter = None if ends else LatencyMeter(graph, streams, options.latency_seconds)
+        epochs = Epochs(spark, works, planner, report=run.report, control=control, meter=meter)
         if options.channels is not None:
             epochs.planner.match(epochs.last)
         run.begin(epochs, _starter(frame, folder, run_once=ends, name=options.name))

@@ -15,11 +15,12 @@ from penstock.errors import BadSource, DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.control import RunControl
 from penstock.runtime.epoch import Epoch, RunSetup
-from penstock.runtime.epoch_input import EpochInput
+from penstock.runtime.epoch_input import EpochInput, StreamSeen
+from penstock.runtime.latency import LatencyMeter
 from penstock.runtime.observation import Decision, decided, epoch_progress, stage_channels
 from penstock.runtime.planning import Planner
-from penstock.runtime.progress import EpochProgress, Phases
-from penstock.runtime.records import Manifest
+from penstock.runtime.progress import EpochProgress, Phases, ResultLatency
+from penstock.runtime.records import Manifest, StageRecord
 from penstock.runtime.refusals import EpochRefusals
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
@@ -60,6 +61,7 @@ class Epochs:
     report: Callable[[EpochProgress], None]
     control: RunControl
     clock: Callable[[], float] = time.time
+    meter: LatencyMeter | None = None
     last: Manifest | None = field(init=False)
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
     decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
@@ -170,7 +172,8 @@ class Epochs:
         )
         epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, offered.taken)
         manifest = replace(epoch.run(), control=remembered)
-        ended = self.clock() - phases.times["deliver"]
+        delivered = self.clock()
+        ended = delivered - phases.times["deliver"]
         self.works.checkpoint.commit(manifest)
         self.last = manifest
         self.receipts = epoch.receipts
@@ -187,7 +190,8 @@ class Epochs:
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
         away = tuple(gate for note in offered.notes.values() for gate in note.away)
-        seen = replace(seen, warnings=tuple(epoch.warnings), away=away)
+        latency = self._latency(intake.seen, manifest, before, arrived, delivered)
+        seen = replace(seen, warnings=tuple(epoch.warnings), away=away, latency=latency)
         self.planner.ended()
         self.report(seen)
         # After a drain nothing comes that could be decided on.
@@ -205,6 +209,26 @@ class Epochs:
                     rows=manifest.counts.rows,
                 ),
             )
+
+    def _latency(
+        self,
+        seen: Mapping[str, StreamSeen],
+        manifest: Manifest,
+        before: Manifest,
+        offered: float,
+        delivered: float,
+    ) -> ResultLatency | None:
+        """How old the results of an epoch were when they were delivered."""
+        if self.meter is None:
+            return None
+        earlier = before.stages or (StageRecord(),) * len(manifest.stages)
+        ends = {
+            runner.number: runner.kernel.ends(then.position, now.position)
+            for runner, then, now in zip(self.works.graph.stages, earlier, manifest.stages, strict=True)
+        }
+        return self.meter.epoch(
+            seen, ends, offered=offered, delivered=delivered, results=manifest.counts.results
+        )
 
     def observed(self) -> tuple[StageChannels, ...]:
         """The channels of every stage that has its own, after the last epoch."""

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.connect import CORRUPT, REASON, SourceContext
+from penstock.connect import ARRIVED, CORRUPT, REASON, SourceContext
 from penstock.errors import BadSource, WrongType
 from penstock.expressions.schema import quoted
 from penstock.query import Stream
@@ -61,7 +61,7 @@ def open_source(
 
 def _own_columns(stream: Stream, frame: DataFrame) -> DataFrame:
     _check(stream, frame)
-    marks = [each for each in (CORRUPT, REASON) if each in frame.columns]
+    marks = [each for each in (CORRUPT, REASON, ARRIVED) if each in frame.columns]
     return frame.select(*(quoted(name) for name in (*stream.schema.names, *marks)))
 
 

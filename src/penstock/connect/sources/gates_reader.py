@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from penstock.connect.source import SourceContext
+from penstock.connect.source import ARRIVED, SourceContext
 from penstock.connect.sources.gates import GatesSource
 from penstock.durable import Purpose
 from penstock.ingest.reader import GateWatch, Gathering, InletReader, Offsets, Part
@@ -40,13 +40,16 @@ def gates_frame(source: GatesSource, context: SourceContext) -> DataFrame:
         rows_per_epoch=source.rows_per_epoch,
         tasks=session.sparkContext.defaultParallelism * _TASKS_PER_CORE,
         # Spark takes only nullable columns from a Python source; the prefix finds nulls and sets them aside.
-        ddl=", ".join(f"`{each.name}` {each.type}" for each in columns),
+        ddl=", ".join([*(f"`{each.name}` {each.type}" for each in columns), f"{ARRIVED} bigint"]),
         gathering=Gathering(
             inlet=source.inlet,
             access=Access(source.tls, source.token),
-            schema=pa.schema([each.with_nullable(True) for each in context.schema.arrow()]),
+            schema=pa.schema(
+                [*(each.with_nullable(True) for each in context.schema.arrow()), (ARRIVED, pa.int64())]
+            ),
             stream_column=source.stream_column,
             patience=source.patience / 1e6,
+            arrived=ARRIVED,
         ),
     )
     format_ = _format_for(reading)
