@@ -244,6 +244,10 @@ class BadLimits(RunError):
     """A limit of what policies may change that cannot be met or means nothing."""
 
 
+class BadScaling(RunError):
+    """A scaling policy, its settings or what it is told cannot be used."""
+
+
 class BadRecording(CheckpointError):
     """A recording of a run that cannot be read, or that does not say what was decided."""
 
