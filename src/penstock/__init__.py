@@ -108,9 +108,8 @@ _ROOMS = {
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
     "penstock.query": "QoS Query Relation Stream outputs sql stream",
     "penstock.runtime": (
-        "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources ResultLatency Ruling "
-        "Run StageChannels StageProgress "
-        "TrackedKey rebalance_when"
+        "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources "
+        "ResultLatency Ruling Run StageChannels StageProgress TrackedKey rebalance_when"
     ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}

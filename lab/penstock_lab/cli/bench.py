@@ -83,6 +83,24 @@ def latency(  # noqa: PLR0913 -- each is one option of the command
 
 
 @bench.command()
+def pacing(
+    *,
+    seconds: Annotated[int, typer.Option(min=5, help="Length of each case, after its warm-up.")] = 40,
+    keys: Keys = 1000,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what a latency bound costs in processor time, and whether it is kept.
+
+    Example: penstock bench pacing --quick
+    """
+    from penstock_lab.bench.pacing import pacing as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(seconds=seconds, keys=keys, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
 def growth(  # noqa: PLR0913 -- each is one option of the command
     *,
     rows: Rows = 1_000_000,

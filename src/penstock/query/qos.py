@@ -54,7 +54,7 @@ def duration(name: str, given: object, least: int, most: int) -> int:
     try:
         length = microseconds(given)
     except BadDuration as error:
-        raise BadOption(f"{name}={short(given)}: {error}") from error
+        raise BadOption(f"{name}={short(given)}; {wanted}: {error}") from error
     if not least <= length <= most:
         raise BadOption(f"{name}={short(given)}; {wanted}")
     return length

@@ -132,7 +132,7 @@ class Query:
                 decides but your own ``policy``.
             limits: What holds back decisions of policies: ``ps.Limits(least_interval=…)`` and more.
             qos: What is asked of the results: ``ps.QoS(latency="5 seconds")``. Live sources only; by default
-                epochs follow each other as they come, and at a steady load results are about two seconds old.
+                tuples are taken as they come, and at a steady load results are at most 1.5 seconds old.
             trigger: The time from the begin of an epoch to that of the next, such as ``"2 seconds"``, set by
                 hand instead; ``"0 seconds"``: epochs run back to back.
             policy: A policy of your own, beside Penstock's and before them: called after each epoch with an

@@ -24,8 +24,8 @@ from penstock.operators import (
     group_keys,
     shown_keys,
 )
-from penstock.query.query import Query
 from penstock.query.qos import QoS
+from penstock.query.query import Query
 from penstock.query.run_options import (
     ALPHA,
     KEPT_EPOCHS,

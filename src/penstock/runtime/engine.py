@@ -28,7 +28,8 @@ from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
-from penstock.runtime.latency import LatencyMeter
+from penstock.runtime.latency import LatencyMeter, result_ways
+from penstock.runtime.pacer import pacer
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
 from penstock.runtime.recording import RecordingFiles
@@ -40,7 +41,7 @@ from penstock.runtime.run import Run
 from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
-from penstock.runtime.spark.clock import clock_frame, steady_time
+from penstock.runtime.spark.clock import clock_frame, period, steady_time
 from penstock.runtime.spark.failures import hushed
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
 from penstock.runtime.spark.offsets import SparkOffsets
@@ -149,8 +150,10 @@ class SparkEngine:
             graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
         )
         control = _control(options, subqueries, rescaling, folder)
-        meter = None if ends else LatencyMeter(graph, streams, options.latency_seconds)
+        meter = None if ends else LatencyMeter(result_ways(graph), streams, options.latency_seconds)
         epochs = Epochs(spark, works, planner, report=run.report, control=control, meter=meter)
+        if not ends:
+            epochs.pacer = pacer(options.latency_seconds, options.trigger_seconds, period(streams))
         if options.channels is not None:
             epochs.planner.match(epochs.last)
         run.begin(epochs, _starter(frame, folder, run_once=ends, name=options.name))

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connect import EpochId, EpochTaken
 from penstock.control.observation import Observation, StageChannels
+from penstock.control.scaling.pacing import EpochTaken as EpochCommitted
 from penstock.errors import BadSource, DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.control import RunControl
@@ -18,6 +19,7 @@ from penstock.runtime.epoch import Epoch, RunSetup
 from penstock.runtime.epoch_input import EpochInput, StreamSeen
 from penstock.runtime.latency import LatencyMeter
 from penstock.runtime.observation import Decision, decided, epoch_progress, stage_channels
+from penstock.runtime.pacer import Pacer
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases, ResultLatency
 from penstock.runtime.records import Manifest, StageRecord
@@ -62,6 +64,8 @@ class Epochs:
     control: RunControl
     clock: Callable[[], float] = time.time
     meter: LatencyMeter | None = None
+    pacer: Pacer | None = None
+    pause: float = field(init=False, default=0.0)
     last: Manifest | None = field(init=False)
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
     decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
@@ -191,7 +195,21 @@ class Epochs:
         )
         away = tuple(gate for note in offered.notes.values() for gate in note.away)
         latency = self._latency(intake.seen, manifest, before, arrived, delivered)
-        seen = replace(seen, warnings=tuple(epoch.warnings), away=away, latency=latency)
+        waiting = self._left(offered, manifest)
+        seen = replace(seen, warnings=tuple(epoch.warnings), away=away, latency=latency, waiting=waiting)
+        if self.pacer is not None and not epoch_id.drain:
+            pace = self.pacer.after(
+                EpochCommitted(
+                    epoch=epoch_id.epoch,
+                    rows=manifest.counts.rows,
+                    started=self.pacer.taken(arrived),
+                    committed=committed,
+                    waiting=waiting,
+                    moved=bool(manifest.moved),
+                )
+            )
+            self.pause = pace.wait
+            seen = replace(seen, wait_seconds=pace.wait, pace=pace.reason)
         self.planner.ended()
         self.report(seen)
         # After a drain nothing comes that could be decided on.
@@ -209,6 +227,17 @@ class Epochs:
                     rows=manifest.counts.rows,
                 ),
             )
+
+    def _left(self, offered: Offered, manifest: Manifest) -> int:
+        """The number of tuples that the sources had and the epoch left; a guess where they do not count."""
+        left = 0
+        for name, frontier in manifest.frontiers.items():
+            told = offered.notes.get(name)
+            if told is not None:
+                left += told.left
+            elif not frontier.whole:
+                left += max(manifest.counts.rows, 1)
+        return left
 
     def _latency(
         self,

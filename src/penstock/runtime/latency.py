@@ -1,10 +1,11 @@
 """The latency of results: from the arrival of the last tuple that contributes to delivery ([000] §3.1).
 
-A window has one latency, that of the last tuple of any key in it. What is known of arrivals is a line for each
-stream and epoch: its event times lie between two instants, and so do its arrivals; in between, arrivals are
-taken to follow event time evenly. So the latency of a window is exact to the time over which the tuples of
-one epoch arrived, and much better for a steady stream. Where a source has many streams, or a tuple may come
-later than its successors, the line goes by those that are ahead, and the latency is rather told too long.
+A window has one latency, that of the last tuple of any key in it. What is known of arrivals is a line for
+each stream and epoch: its event times lie between two instants, and so do its arrivals; in between, arrivals
+are taken to follow event time evenly. So the latency of a window is exact to the time over which the tuples
+of one epoch arrived, and much better for a steady stream. Where a source has many streams, or a tuple may
+come later than its successors, the line goes by those that are ahead, and the latency is rather told too
+long.
 
 Results that follow from single tuples, such as those of a join, have the latencies of the epoch's own tuples.
 """
@@ -16,14 +17,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.operators.kernel import Ends
+from penstock.operators.kernel import Ends, WindowEnds
 from penstock.query import Stream
 from penstock.runtime.epoch_input import StreamSeen
 from penstock.runtime.graph import Graph
 from penstock.runtime.progress import ResultLatency
 from penstock.runtime.stage import StageRunner
 
-__all__ = ["MOST_LATENCIES", "ArrivalLines", "LatencyMeter"]
+__all__ = ["MOST_LATENCIES", "ArrivalLines", "LatencyMeter", "ResultWay", "result_ways"]
 
 MOST_LATENCIES = 10_000
 """The number of last latencies that a run remembers, and the most that an epoch adds."""
@@ -74,6 +75,27 @@ class ArrivalLines:
         return first[place] + part * (last[place] - first[place]), np.where(known, time, none)
 
 
+@dataclass(frozen=True)
+class ResultWay:
+    """A way to an output: the last stage on it, if there is one, and the streams whose tuples take it."""
+
+    stage: int | None
+    streams: frozenset[str]
+
+
+def result_ways(graph: Graph) -> tuple[ResultWay, ...]:
+    """The ways to the outputs of a query, each once."""
+    found: dict[ResultWay, None] = {}
+    for outlet in graph.outlets:
+        origins = [stage for stage, _ in outlet.exits] + [each.feed.origin for each in outlet.written]
+        for origin in origins:
+            if isinstance(origin, Stream):
+                found[ResultWay(None, frozenset({origin.name}))] = None
+            else:
+                found[ResultWay(origin, frozenset(_streams(graph.stages, origin)))] = None
+    return tuple(found)
+
+
 @dataclass
 class LatencyMeter:
     """Measures the results of each epoch; `bound` and `allowed` in seconds.
@@ -82,7 +104,7 @@ class LatencyMeter:
     `allowed`, the longest delay of a stream.
     """
 
-    graph: Graph
+    ways: tuple[ResultWay, ...]
     streams: tuple[Stream, ...]
     bound: float | None = None
     lines: dict[str, ArrivalLines] = field(init=False)
@@ -91,9 +113,6 @@ class LatencyMeter:
     def __post_init__(self) -> None:
         self.lines = {each.name: ArrivalLines() for each in self.streams}
         self.allowed = max((each.delay for each in self.streams), default=0) / _US
-        self._origins = {
-            number: frozenset(_streams(self.graph.stages, number)) for number in range(len(self.graph.stages))
-        }
 
     def epoch(
         self,
@@ -105,20 +124,17 @@ class LatencyMeter:
         results: int,
     ) -> ResultLatency | None:
         """The latencies of an epoch; `ends` says, by stage, up to which event times its results go."""
-        for name, each in seen.items():
-            self.lines[name].add(each, round(offered * _US))
+        for name, stream in seen.items():
+            self.lines[name].add(stream, round(offered * _US))
         if not results:
             return None
         found: list[float] = []
-        for outlet in self.graph.outlets:
-            for number in sorted({stage for stage, _ in outlet.exits}):
-                found += self._of_stage(number, seen, ends.get(number), offered, delivered)
-            for each in outlet.written:
-                origin = each.feed.origin
-                if isinstance(origin, Stream):
-                    found += self._of_tuples({origin.name}, seen, offered, delivered)
-                else:
-                    found += self._of_stage(origin, seen, ends.get(origin), offered, delivered)
+        for way in self.ways:
+            closed = None if way.stage is None else ends.get(way.stage)
+            if closed is None:
+                found += self._of_tuples(way.streams, seen, offered, delivered)
+            else:
+                found += self._of_windows(way.streams, closed, delivered)
         found = found[-MOST_LATENCIES:]
         self.last.extend(found)
         return self.summary(found)
@@ -132,17 +148,7 @@ class LatencyMeter:
         within = None if self.bound is None else float((values <= self.bound + self.allowed).mean())
         return ResultLatency(len(latencies), p50, p99, most, within)
 
-    def _of_stage(
-        self,
-        number: int,
-        seen: Mapping[str, StreamSeen],
-        ends: Ends,
-        offered: float,
-        delivered: float,
-    ) -> list[float]:
-        streams = self._origins[number]
-        if ends is None:
-            return self._of_tuples(streams, seen, offered, delivered)
+    def _of_windows(self, streams: Collection[str], ends: WindowEnds, delivered: float) -> list[float]:
         times, size = np.array(ends.times[-MOST_LATENCIES:], np.int64), ends.size
         known = [self.lines[each].before(times) for each in sorted(streams)]
         if not len(times) or not known:

@@ -92,7 +92,9 @@ class ResultLatency:
 class EpochProgress:
     """One epoch: its input and output, how long each phase took, and the state it left.
 
-    `latency` is that of its results; None if it has none, or if all sources are bounded.
+    `latency` is that of its results; None if it has none, or if all sources are bounded. `waiting` is the
+    number of tuples that its sources had and that it left; `wait_seconds` is how long the run waits before
+    the next epoch, and `pace` says why.
     `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data. `warnings`
     say what needs attention, such as a stream whose rows were all rejected. `away` are gates that did not
     answer when the epoch was planned.
@@ -114,6 +116,9 @@ class EpochProgress:
     warnings: tuple[str, ...] = ()
     away: tuple[str, ...] = ()
     latency: ResultLatency | None = None
+    waiting: int = 0
+    wait_seconds: float = 0.0
+    pace: str = ""
 
     @property
     def rows_per_second(self) -> float:

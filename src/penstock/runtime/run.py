@@ -220,6 +220,9 @@ class Run:
             except BaseException as error:
                 self._error = error
                 raise
+        if self._epochs.pacer is not None:
+            self._epochs.pacer.rest(self._epochs.pause, self._stopping.wait)
+            self._epochs.pause = 0.0
 
     def _supervise(self) -> None:
         """Watch the streaming query to its end, then drain what a bounded source left open."""

@@ -119,7 +119,8 @@ class _Reader(DataSourceStreamReader):
         begin = Offsets.unpacked(start)
         end = self._inlet.latest(begin, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
         # The name tells the runtime whose streams are expected (`runtime.spark.offsets`).
-        return start if end is begin else {**end.packed(), "stream": self._reading.stream}
+        said = {"stream": self._reading.stream, "left": self._inlet.left}
+        return start if end is begin else {**end.packed(), **said}
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """The rows that wait to be read, for the progress of the streaming query."""

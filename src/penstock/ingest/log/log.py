@@ -295,7 +295,7 @@ class Log:
                 low = piece.sequence + piece.rows
 
     def read(self, piece: Piece, schema: pa.Schema) -> tuple[int, pa.RecordBatch]:
-        """When a piece arrived, and its rows, in place in the mapped file, after their checksum was verified."""
+        """When a piece arrived, and its rows, in place in the mapped file, their checksum verified."""
         segment = self.held.segments.get(piece.segment)
         if segment is None:
             raise RangeNotHeld(

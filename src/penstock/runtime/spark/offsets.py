@@ -39,10 +39,14 @@ _threads = ThreadPoolExecutor(8, thread_name_prefix="penstock-sync")
 
 @dataclass(frozen=True)
 class SourceNote:
-    """Streams that a source expects and has had no tuple of, and gates of it that did not answer."""
+    """Streams that a source expects and has had no tuple of, and gates of it that did not answer.
+
+    `left` is the number of tuples that it had and did not give; the note is the same without it.
+    """
 
     waiting: tuple[str, ...] = ()
     away: tuple[str, ...] = ()
+    left: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         away = f"no answer from gate {', '.join(self.away)}" if self.away else ""
@@ -105,7 +109,7 @@ class SparkOffsets:
         for said in map(_object, self.lines(epoch)):
             if isinstance(said.get("stream"), str):
                 found[said["stream"]] = SourceNote(
-                    tuple(said.get("waiting", ())), tuple(said.get("away", ()))
+                    tuple(said.get("waiting", ())), tuple(said.get("away", ())), int(said.get("left", 0))
                 )
         return found
 
