@@ -1,0 +1,157 @@
+"""Which unit gets a tuple, on paper: dealt in turn, or shuffled by cost; messages arrive when tuples complete.
+
+A grouping routes tuples as they arrive and is told which have completed since. Nothing that an operator
+learns from a tuple is known before that tuple is done.
+"""
+
+from collections import deque
+from typing import Protocol
+
+import numpy as np
+
+from penstock.routing import Channels, Costs, Hashes, OperatorState, RoundRobin, SchedulerState, ShuffleSettings
+from penstock.routing.greedy import greedy, greedy_unlike
+from penstock.routing.shuffle_messages import SyncReply, SyncRequest
+from penstock.routing.shuffle_scheduler import Placement
+
+__all__ = ["DealtInTurn", "Grouping", "MergedCosts", "PerUnitSketches"]
+
+
+class Grouping(Protocol):
+    """Routes tuples to units 0 to k - 1; `block` tuples are routed with the same knowledge, 0 for all."""
+
+    block: int
+
+    def route(self, hashes: Hashes) -> Channels:
+        """The unit of each tuple."""
+        ...
+
+    def completed(self, unit: int, hashes: Hashes, seconds: Costs) -> None:
+        """Tuples of a unit are done, in the order in which they were routed to it."""
+        ...
+
+    def resized(self, units: int) -> None:
+        """There are so many units from now on; tuples that had not begun are routed again."""
+        ...
+
+
+class DealtInTurn:
+    """Round robin, the shuffle grouping of Storm."""
+
+    block = 0
+
+    def __init__(self, units: int) -> None:
+        self._deal = RoundRobin(units)
+
+    def route(self, hashes: Hashes) -> Channels:
+        """One after the other."""
+        routes = self._deal.route(hashes)
+        self._deal = self._deal.after(len(hashes))
+        return routes
+
+    def completed(self, unit: int, hashes: Hashes, seconds: Costs) -> None:
+        """It learns nothing."""
+
+    def resized(self, units: int) -> None:
+        """It begins at unit 0."""
+        self._deal = RoundRobin(units)
+
+
+class PerUnitSketches:
+    """Online shuffle grouping as in [001] §5.2: a pair of sketches for each unit, learnt anew after a change."""
+
+    block = 128
+
+    def __init__(
+        self,
+        units: int,
+        settings: ShuffleSettings | None = None,
+        *,
+        place: Placement = greedy_unlike,
+        synchronised: bool = True,
+    ) -> None:
+        self.settings, self._place, self._synchronised = settings or ShuffleSettings(), place, synchronised
+        self.resized(units)
+
+    def route(self, hashes: Hashes) -> Channels:
+        """As the scheduler places them; requests wait for their tuples."""
+        sent = self.scheduler.submit(hashes)
+        for request in sent.requests:
+            self._requests[request.channel].append(request)
+        return sent.channels
+
+    def completed(self, unit: int, hashes: Hashes, seconds: Costs) -> None:
+        """The operator learns, and what it says reaches the scheduler."""
+        operator, waiting = self._operators[unit], self._requests[unit]
+        due = []
+        while waiting and waiting[0].ordinal <= operator.executed + len(hashes):
+            due.append(waiting.popleft())
+        for message in operator.execute(hashes, seconds, due):
+            if self._synchronised or not isinstance(message, SyncReply):
+                self.scheduler.receive(message)
+
+    def resized(self, units: int) -> None:
+        """All is learnt anew: sketches and estimated work belong to units."""
+        self.scheduler = SchedulerState(units, self._place)
+        self._operators = [OperatorState(unit, self.settings) for unit in range(units)]
+        self._requests: list[deque[SyncRequest]] = [deque() for _ in range(units)]
+
+    def barrier(self) -> None:
+        """The end of an epoch, when all is done."""
+        self.scheduler.barrier()
+        for operator in self._operators:
+            operator.barrier()
+
+
+class MergedCosts:
+    """Shuffled by cost with one sketch over all units, which a change of their number leaves as it is.
+
+    Each unit's estimated work is that of the tuples that it was sent and has not completed. What was learnt
+    fades by half every `memory` tuples.
+    """
+
+    block = 128
+
+    def __init__(self, units: int, settings: ShuffleSettings | None = None, *, memory: int = 16_384) -> None:
+        self.settings, self._memory = settings or ShuffleSettings(epsilon=0.0005), memory
+        self._learnt, self._older = self.settings.sketch(), self.settings.sketch()
+        self._known = 0
+        self.resized(units)
+
+    def route(self, hashes: Hashes) -> Channels:
+        """Each to the unit with the least estimated work."""
+        estimates = self._estimates(hashes)
+        placed = greedy(estimates, np.maximum(self._work, 0.0))
+        self._work = self._work + np.bincount(placed.channels, estimates, len(self._work))
+        for unit in np.unique(placed.channels):
+            self._sent[unit].append(estimates[placed.channels == unit])
+        return placed.channels
+
+    def completed(self, unit: int, hashes: Hashes, seconds: Costs) -> None:
+        """The costs are learnt, and the estimates of these tuples are no longer work to do."""
+        self._learnt.update(hashes, seconds)
+        self._known += len(hashes)
+        if self._known >= self._memory:
+            self._older, self._learnt, self._known = self._learnt, self.settings.sketch(), 0
+        left, sent = len(hashes), self._sent[unit]
+        while left:
+            part = sent[0][:left]
+            self._work[unit] -= part.sum()
+            left -= len(part)
+            if len(part) == len(sent[0]):
+                sent.popleft()
+            else:
+                sent[0] = sent[0][len(part) :]
+
+    def resized(self, units: int) -> None:
+        """Costs stay known; work is counted from what is routed from now on."""
+        self._work: Costs = np.zeros(units)
+        self._sent: list[deque[Costs]] = [deque() for _ in range(units)]
+
+    def _estimates(self, hashes: Hashes) -> Costs:
+        distinct, items = np.unique(hashes, return_inverse=True)
+        both = self.settings.sketch()
+        for each in (self._older, self._learnt):
+            both.merge(each)
+        means = both.means(distinct) if both.counts.total else np.ones(len(distinct))
+        return np.asarray(means[items], np.float64)

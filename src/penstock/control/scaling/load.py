@@ -1,0 +1,161 @@
+"""What a scaling policy sees of a tick: operators in topological order, and the pools of units that run them.
+
+The simulated cluster and a run on Spark fill the same values. In a Storm-like cluster every operator has a
+pool of its own; on Spark all stages take turns on one pool of cores. All work is counted in seconds of the
+processor, so that operators that share a pool can be added up.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import BadScaling
+
+__all__ = ["Edge", "Load", "OperatorLoad", "PoolLoad"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where tuples come from: the place of the parent in the list of operators, and tuples here for each there."""
+
+    parent: int
+    selectivity: float = 1.0
+
+
+@dataclass(frozen=True)
+class OperatorLoad:
+    """One operator in a tick: tuples that arrived, that were processed, and that wait at its end.
+
+    `cpu` is what a tuple costs in seconds of the processor, NaN while none was processed. `latency` is the
+    mean time that tuples of this tick waited and ran here. An operator without parents is fed from outside.
+    """
+
+    name: str
+    pool: str
+    received: float
+    processed: float
+    pending: float
+    cpu: float
+    parents: tuple[Edge, ...] = ()
+    latency: float = 0.0
+
+
+@dataclass(frozen=True)
+class PoolLoad:
+    """Units that run operators: how many are ready and starting, and the share of the tick that each was busy.
+
+    `shared` has for each unit what others use of its core and how many threads that core has, for Eq. 7 of
+    [001]; empty if units have cores of their own. `startup` and `pause` are the seconds that a new unit
+    and a change of their number take, as far as they have been measured, else NaN.
+    """
+
+    name: str
+    units: int
+    use: tuple[float, ...] = ()
+    starting: int = 0
+    changing: bool = False
+    shared: tuple[tuple[float, int], ...] = ()
+    startup: float = math.nan
+    pause: float = math.nan
+
+    @property
+    def present(self) -> int:
+        """Units that are ready or will be."""
+        return self.units + self.starting
+
+    @property
+    def mean_use(self) -> float:
+        """The busy share of all units; 0 if nothing is known."""
+        return sum(self.use) / len(self.use) if self.use else 0.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """A tick: its end in seconds since 1970, its length, and all that was measured.
+
+    `latency` is the result latency of the tick that the bound is about, NaN if nobody measures it.
+    """
+
+    at: float
+    seconds: float
+    operators: tuple[OperatorLoad, ...]
+    pools: tuple[PoolLoad, ...]
+    latency: float = math.nan
+
+    def __post_init__(self) -> None:
+        known = {each.name for each in self.pools}
+        for place, each in enumerate(self.operators):
+            if each.pool not in known:
+                raise BadScaling(
+                    f"operator {each.name!r} runs in pool {each.pool!r}; there are {sorted(known)}"
+                )
+            if any(not 0 <= edge.parent < place for edge in each.parents):
+                raise BadScaling(
+                    f"operator {each.name!r} at place {place} has parents {each.parents}; give operators in "
+                    "topological order"
+                )
+        if not self.seconds > 0:
+            raise BadScaling(f"a tick of {self.seconds} seconds; give a length above 0")
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the measures, in words; empty if they can be used."""
+        for each in self.operators:
+            for name in ("received", "pending"):
+                value = getattr(each, name)
+                if not math.isfinite(value) or value < 0:
+                    return f"{name} of {each.name} is {value}"
+        return ""
+
+    def pool(self, name: str) -> PoolLoad:
+        """The pool of this name."""
+        return next(each for each in self.pools if each.name == name)
+
+    def within(self, pool: str) -> list[int]:
+        """The places of the operators in a pool."""
+        return [place for place, each in enumerate(self.operators) if each.pool == pool]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that JSON can hold; what is not known becomes null."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Load":
+        """The load from its plain values."""
+        operators = tuple(
+            OperatorLoad(
+                **{**each, "cpu": _number(each["cpu"]), "latency": _number(each["latency"])}
+                | {"received": _number(each["received"]), "processed": _number(each["processed"])}
+                | {"pending": _number(each["pending"])}
+                | {"parents": tuple(Edge(**edge) for edge in each["parents"])}
+            )
+            for each in value["operators"]
+        )
+        pools = tuple(
+            PoolLoad(
+                **{**each, "startup": _number(each["startup"]), "pause": _number(each["pause"])}
+                | {"use": tuple(each["use"])}
+                | {"shared": tuple((others, threads) for others, threads in each["shared"])}
+            )
+            for each in value["pools"]
+        )
+        return cls(value["at"], value["seconds"], operators, pools, _number(value["latency"]))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
