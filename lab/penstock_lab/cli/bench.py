@@ -101,6 +101,24 @@ def pacing(
 
 
 @bench.command()
+def scaling(
+    *,
+    policy: Annotated[str, typer.Option(help="Scaling policy, such as penstock or autoscale.")] = "penstock",
+    bound: Annotated[float, typer.Option(min=1, help="Latency bound in seconds.")] = 8.0,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Let executors of a cluster on this machine follow a load, against all of them all the time.
+
+    Example: penstock bench scaling --bound 8
+    """
+    from penstock_lab.bench.scaling import scaling as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(policy=policy, bound=bound, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
 def growth(  # noqa: PLR0913 -- each is one option of the command
     *,
     rows: Rows = 1_000_000,

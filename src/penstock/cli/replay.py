@@ -137,8 +137,11 @@ def _words(ruling: dict[str, Any]) -> str:
     decision, held = ruling["decision"], ruling["held"]
     if decision is None:
         return f"{ruling['policy']}: {held}"
-    what = f"{decision['channels']} channels" if decision["kind"] == "rescale" else "sub-keys"
     end = f" (held back: {held})" if held else ""
+    if decision["kind"] == "scale":
+        what = f"{decision['before']} to {decision['units']} {decision['pool']}"
+        return f"{ruling['policy']}, {what}: {decision['reason']}{end}"
+    what = f"{decision['channels']} channels" if decision["kind"] == "rescale" else "sub-keys"
     return f"{ruling['policy']}, stage {decision['stage']}, {what}: {decision['reason']}{end}"
 
 

@@ -47,6 +47,7 @@ class SourceContext:
 
     `name`, `schema` and `time` are those of the stream that it feeds. `folder` is a folder of the checkpoint
     for this stream alone; it may not exist yet. `warn` takes a sentence for the log and for `Run.warnings`.
+    `slots` is the most tasks that can run at a time.
     Later versions may add fields.
     """
 
@@ -56,6 +57,7 @@ class SourceContext:
     time: str
     folder: Location
     warn: Callable[[str], None] = _log.warning
+    slots: int = 1
 
 
 @dataclass(frozen=True)

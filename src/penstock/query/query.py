@@ -25,6 +25,7 @@ from penstock.query.run_options import (
     OnError,
     PartitioningName,
     RunOptions,
+    ScalingName,
     Strategy,
     checked_sinks,
 )
@@ -92,6 +93,8 @@ class Query:
         limits: Limits | None = None,
         qos: QoS | None = None,
         trigger: str | timedelta | None = None,
+        scaling: ScalingName | None = None,
+        executors: tuple[int, int] | None = None,
         policy: Callable[[Any], Iterable[Any]] | None = None,
         takeover: bool = False,
         from_epoch: int | None = None,
@@ -135,6 +138,11 @@ class Query:
                 tuples are taken as they come, and at a steady load results are at most 1.5 seconds old.
             trigger: The time from the begin of an epoch to that of the next, such as ``"2 seconds"``, set by
                 hand instead; ``"0 seconds"``: epochs run back to back.
+            scaling: How the number of executors follows the load: ``"penstock"``, ``"autoscale"``, ``"qos"``,
+                ``"incremental"``, ``"static"`` or ``"off"``. By default ``"penstock"`` for live sources on a
+                cluster whose executors can be changed, and ``"off"`` in local mode.
+            executors: The least and the most executors, such as ``(1, 8)``; by default 1 and as many as there
+                are at the start.
             policy: A policy of your own, beside Penstock's and before them: called after each epoch with an
                 ``Observation``, it returns the ``Rescale`` requests to follow. If a policy fails, the failure
                 is logged and the run continues.
@@ -169,6 +177,8 @@ class Query:
             limits=limits,
             qos=qos,
             trigger=trigger,
+            scaling=scaling,
+            executors=executors,
             policy=policy,
             takeover=takeover,
             from_epoch=from_epoch,

@@ -35,6 +35,7 @@ from penstock.query.run_options import (
     Merging,
     OnError,
     PartitioningName,
+    ScalingName,
     Strategy,
 )
 from penstock.routing import Resources
@@ -103,6 +104,8 @@ class Relation(
         limits: Limits | None = None,
         qos: QoS | None = None,
         trigger: str | timedelta | None = None,
+        scaling: ScalingName | None = None,
+        executors: tuple[int, int] | None = None,
         policy: Callable[[Any], Iterable[Any]] | None = None,
         takeover: bool = False,
         from_epoch: int | None = None,
@@ -134,6 +137,8 @@ class Relation(
             limits=limits,
             qos=qos,
             trigger=trigger,
+            scaling=scaling,
+            executors=executors,
             policy=policy,
             takeover=takeover,
             from_epoch=from_epoch,

@@ -13,6 +13,7 @@ from penstock.connect import ParquetSink, Sink
 from penstock.control.controller import MODES, Mode
 from penstock.control.limits import Limits
 from penstock.control.rescale import MOST_CHANNELS
+from penstock.control.scale import MOST_UNITS
 from penstock.errors import BadOption, BadRouting, BadSink
 from penstock.expressions.durations import microseconds
 from penstock.query.qos import QoS, duration
@@ -28,12 +29,14 @@ __all__ = [
     "MOST_CHANNELS",
     "MOST_ERRORS",
     "MOST_MOVED",
+    "SCALINGS",
     "SIGMA",
     "STRATEGIES",
     "Merging",
     "OnError",
     "PartitioningName",
     "RunOptions",
+    "ScalingName",
     "Strategy",
     "checked_sinks",
 ]
@@ -46,6 +49,9 @@ MERGINGS: Final[tuple[Merging, ...]] = get_args(Merging)
 
 OnError = Literal["fail", "set aside"]
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
+
+ScalingName = Literal["penstock", "autoscale", "qos", "incremental", "static", "off"]
+SCALINGS: Final[tuple[ScalingName, ...]] = get_args(ScalingName)
 
 PartitioningName = Literal["balanced", "uniform", "consistent", "scan", "redist", "readj"]
 
@@ -101,6 +107,8 @@ class RunOptions:
     limits: Limits | None = None
     qos: QoS | None = None
     trigger: str | timedelta | None = None
+    scaling: ScalingName | None = None
+    executors: tuple[int, int] | None = None
     policy: Callable[[Any], Iterable[Any]] | None = None
     takeover: bool = False
     from_epoch: int | None = None
@@ -169,6 +177,10 @@ class RunOptions:
             raise BadOption(f"qos={short(self.qos)}; give ps.QoS(latency=…), such as ps.QoS(latency='5 s')")
         if self.trigger is not None:
             duration("trigger", self.trigger, 0, _LONGEST_TRIGGER)
+        if self.scaling is not None:
+            one_of("scaling", self.scaling, SCALINGS, BadOption)
+        if self.executors is not None:
+            self._set("executors", _executors(self.executors))
 
     @property
     def latency_seconds(self) -> float | None:
@@ -247,6 +259,13 @@ def _by_stage(option: str, given: object, value: Callable[[str, object], Any]) -
         number = whole_number(f"{option}: stage", stage, 0, _MOST_STAGES, BadOption, hint=", see explain()")
         found[number] = value(f"{option} of stage {number}", each)
     return found
+
+
+def _executors(given: object) -> tuple[int, int]:
+    if not isinstance(given, list | tuple) or len(given) != 2:
+        raise BadOption(f"executors={short(given)}; give the least and the most, such as (1, 8)")
+    least = whole_number("executors: the least", given[0], 1, MOST_UNITS, BadOption)
+    return least, whole_number("executors: the most", given[1], least, MOST_UNITS, BadOption)
 
 
 def _cost(name: str, given: object) -> float:

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -18,7 +19,7 @@ from penstock.runtime.control import RunControl
 from penstock.runtime.epoch import Epoch, RunSetup
 from penstock.runtime.epoch_input import EpochInput, StreamSeen
 from penstock.runtime.latency import LatencyMeter
-from penstock.runtime.observation import Decision, decided, epoch_progress, stage_channels
+from penstock.runtime.observation import Decision, decided, epoch_progress, scaled, stage_channels
 from penstock.runtime.pacer import Pacer
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases, ResultLatency
@@ -214,7 +215,7 @@ class Epochs:
         self.report(seen)
         # After a drain nothing comes that could be decided on.
         if not self.control.silent and not epoch_id.drain:
-            self.control.after(
+            rulings = self.control.after(
                 epoch_id.epoch,
                 lambda: Observation(
                     epoch=epoch_id.epoch,
@@ -223,10 +224,21 @@ class Epochs:
                     started=started,
                     ended=ended,
                     committed=committed,
-                    slots=self._slots,
                     rows=manifest.counts.rows,
+                    left=waiting,
+                    latency=None if latency is None else latency.p99,
+                    **self._at_hand(),
                 ),
             )
+            self.decisions += scaled(rulings)
+
+    def _at_hand(self) -> dict[str, Any]:
+        """The task slots that there are now, and the executors if their number can be changed."""
+        executors = self.control.executors
+        if executors is None:
+            return {"slots": self._slots}
+        nodes = executors.observed()
+        return {"slots": max(nodes.executors * nodes.cores, 1), "nodes": nodes}
 
     def _left(self, offered: Offered, manifest: Manifest) -> int:
         """The number of tuples that the sources had and the epoch left; a guess where they do not count."""

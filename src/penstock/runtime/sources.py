@@ -42,13 +42,19 @@ class OpenSource:
 
 
 def open_source(
-    session: SparkSession, stream: Stream, folder: Location, warn: Callable[[str], None]
+    session: SparkSession, stream: Stream, folder: Location, warn: Callable[[str], None], slots: int
 ) -> OpenSource:
     """The stream's columns of its source's DataFrame, which must have the declared types."""
     if stream.source is None:
         raise BadSource(f"stream {stream.name!r} has no source; give ps.stream(..., source=ps.files(...))")
     context = SourceContext(
-        session=session, name=stream.name, schema=stream.schema, time=stream.time, folder=folder, warn=warn
+        session=session,
+        name=stream.name,
+        schema=stream.schema,
+        time=stream.time,
+        folder=folder,
+        warn=warn,
+        slots=slots,
     )
     frame = stream.source.open(context)
     if getattr(frame, "isStreaming", False) is not True:

@@ -38,7 +38,7 @@ def gates_frame(source: GatesSource, context: SourceContext) -> DataFrame:
         stream=context.name,
         name=_name_of_reader(context.folder),
         rows_per_epoch=source.rows_per_epoch,
-        tasks=session.sparkContext.defaultParallelism * _TASKS_PER_CORE,
+        tasks=context.slots * _TASKS_PER_CORE,
         # Spark takes only nullable columns from a Python source; the prefix finds nulls and sets them aside.
         ddl=", ".join([*(f"`{each.name}` {each.type}" for each in columns), f"{ARRIVED} bigint"]),
         gathering=Gathering(

@@ -13,6 +13,8 @@ import numpy as np
 
 from penstock.compile import is_single
 from penstock.control.rescale import Rescale, Resplit
+from penstock.control.ruling import Decided
+from penstock.control.scale import Scale
 from penstock.errors import BadRescale, BadRouting
 from penstock.operators.exchange import Form
 from penstock.routing import (
@@ -205,6 +207,11 @@ class Rescaling:
     def _goal(self, number: int, form: Form) -> Goal:
         domain = self.frequent[number].domain
         return Goal(resources=self.resources[number][form], sigma=self.sigma, domain=domain)
+
+    def check_decision(self, wanted: Decided) -> None:
+        """Check what a policy decided; the number of executors concerns no stage."""
+        if not isinstance(wanted, Scale):
+            self.check(wanted)
 
     def check(self, wish: Rescale | Resplit) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
