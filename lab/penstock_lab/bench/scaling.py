@@ -1,11 +1,13 @@
 """`penstock bench scaling`: executors that follow a load, against all of them all the time.
 
-A standalone cluster on this machine with executors of one core each. Every tuple takes a function a fixed time
-of waiting, as a call to another system does, so that an executor's worth of load is the same on any machine.
+A standalone cluster on this machine with executors of one core each. Every tuple takes a function a fixed
+time of waiting, as a call to another system does, so that an executor's worth of load is the same on any
+machine.
 The load rises to nearly four executors' worth and falls again. The same load is run twice: with all executors
 there, and with a policy that starts from one.
 """
 
+import itertools
 import json
 import math
 import tempfile
@@ -14,7 +16,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -71,7 +73,7 @@ class CoreSeconds:
         self._thread = threading.Thread(target=self._watch, name="core-seconds", daemon=True)
         self.seen: list[tuple[float, int]] = []
 
-    def __enter__(self) -> "CoreSeconds":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -82,7 +84,7 @@ class CoreSeconds:
     def between(self, first: float, last: float) -> float:
         """The sum of executors times seconds."""
         inside = [(at, count) for at, count in self.seen if first <= at <= last]
-        return sum(count * (after - at) for (at, count), (after, _) in zip(inside, inside[1:], strict=False))
+        return sum(count * (after - at) for (at, count), (after, _) in itertools.pairwise(inside))
 
     def _watch(self) -> None:
         while not self._done.wait(0.5):
@@ -172,15 +174,13 @@ def _query(spark: SparkSession, ramps: Ramps) -> ps.Relation:
     }
     arrivals = spark.readStream.format(RampSource.name()).options(**options).load()
     stream = ps.stream("calls", schema=DDL, time="time", delay="0 seconds", source=ps.dataframe(arrivals))
-    return (
-        stream.map(_waits, "time timestamp, key bigint").group_by("key").window("1 second").agg(n=ps.count())
-    )
+    return stream.map(_waits, "key bigint").group_by("key").window("1 second").agg(n=ps.count())
 
 
-def _waits(rows: pa.Table) -> pa.Table:
+def _waits(rows: pa.RecordBatch) -> pa.RecordBatch:
     """As long as a call to another system for each tuple."""
     time.sleep(rows.num_rows * COST_S)
-    return rows
+    return rows.select(["key"])
 
 
 def _last_window(found: Counted, ramps: Ramps) -> int:
