@@ -1,6 +1,7 @@
 """Operators with queues, on paper: tuples of different costs shuffled over k channels ([001] §5).
 
-The state machines are Penstock's own. Messages reach the scheduler after each block of tuples.
+The state machines are Penstock's own. What an operator says reaches the scheduler when the tuple is done that
+caused it, block by block.
 """
 
 from collections.abc import Iterator
@@ -8,11 +9,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.routing import Channels, Costs, Hashes, OperatorState, SchedulerState, ShuffleSettings
+from numpy.typing import NDArray
+
+from penstock.routing import Channels, Costs, Hashes, SchedulerState, ShuffleSettings
 from penstock.routing.greedy import greedy_unlike
-from penstock.routing.shuffle_messages import SyncReply
 from penstock.routing.shuffle_scheduler import Placement, SchedulerPhase
 from penstock.sketches import splitmix64
+from penstock_lab.simulate.elastic import queue_up
+from penstock_lab.simulate.groupings import PerUnitSketches
 from penstock_lab.workloads import zipf_shares
 
 __all__ = ["Cluster", "Tuples", "completion_times", "epoch_makespans", "least_possible", "zipf_tuples"]
@@ -55,61 +59,94 @@ class Cluster:
     settings: ShuffleSettings = field(default_factory=ShuffleSettings)
 
     def __post_init__(self) -> None:
-        self.scheduler = SchedulerState(self.channels, self.place)
-        self._operators = [OperatorState(channel, self.settings) for channel in range(self.channels)]
+        self._shuffle = PerUnitSketches(
+            self.channels, self.settings, place=self.place, synchronised=self.synchronised
+        )
 
-    def execute(self, tuples: Tuples) -> tuple[Channels, Costs]:
-        """Where one block goes and how long each tuple takes there."""
-        sent = self.scheduler.submit(tuples.hashes)
-        seconds = tuples.costs * np.broadcast_to(self.factors, self.channels)[sent.channels]
-        for operator in self._operators:
-            here = sent.channels == operator.channel
-            due = [request for request in sent.requests if request.channel == operator.channel]
-            for message in operator.execute(tuples.hashes[here], seconds[here], due):
-                if self.synchronised or not isinstance(message, SyncReply):
-                    self.scheduler.receive(message)
-        return sent.channels, seconds
+    @property
+    def scheduler(self) -> SchedulerState:
+        """What the scheduler knows."""
+        return self._shuffle.scheduler
 
-    def run(self, tuples: Tuples, *, later: Costs | None = None) -> tuple[Channels, Costs]:
-        """A whole stream; `later`, if given, are the factors of its second half."""
+    def epoch(self, tuples: Tuples) -> tuple[Channels, Costs]:
+        """Where the tuples of an epoch go and how long each takes there; at its end all is done and known."""
+        routes, seconds = self._sent(tuples)
+        for channel in range(self.channels):
+            here = routes == channel
+            self._shuffle.completed(channel, tuples.hashes[here], seconds[here])
+        self._shuffle.barrier()
+        return routes, seconds
+
+    def run(
+        self, tuples: Tuples, arrivals: Costs, *, later: Costs | None = None
+    ) -> tuple[Channels, Costs]:
+        """A whole stream that arrives at these instants; `later`, if given, are the factors of its second half.
+
+        What an operator learns from a tuple, and its reply to a request, are known once the tuple is done.
+        """
         routes, seconds = [], []
+        free, running = np.zeros(self.channels), _Running.none()
         for number, block in enumerate(tuples.blocks(_BLOCK)):
             if later is not None and 2 * number * _BLOCK >= len(tuples.hashes):
                 self.factors = later
-            there, took = self.execute(block)
+            came = arrivals[number * _BLOCK : (number + 1) * _BLOCK]
+            running = self._told(running, float(came[0]))
+            there, took = self._sent(block)
+            starts, free = queue_up(there, took, came, free)
+            running = running.with_(_Running(there, starts + took, block.hashes, took))
             routes.append(there)
             seconds.append(took)
         return np.concatenate(routes), np.concatenate(seconds)
 
-    def barrier(self) -> None:
-        """The end of an epoch."""
-        self.scheduler.barrier()
-        for operator in self._operators:
-            operator.barrier()
+    def _sent(self, tuples: Tuples) -> tuple[Channels, Costs]:
+        routes = self._shuffle.route(tuples.hashes)
+        return routes, tuples.costs * np.broadcast_to(self.factors, self.channels)[routes]
+
+    def _told(self, running: "_Running", now: float) -> "_Running":
+        """Tell the operators what was done before an instant; what is left is still running or waiting."""
+        done = running.done < now
+        for channel in range(self.channels):
+            here = done & (running.routes == channel)
+            if here.any():
+                self._shuffle.completed(channel, running.hashes[here], running.seconds[here])
+        return running.where(~done)
+
+
+@dataclass(frozen=True)
+class _Running:
+    """Tuples that are not done: their channels, when they will be done, hashes and seconds."""
+
+    routes: Channels
+    done: Costs
+    hashes: Hashes
+    seconds: Costs
+
+    @classmethod
+    def none(cls) -> "_Running":
+        return cls(np.empty(0, np.int32), np.empty(0), np.empty(0, np.uint64), np.empty(0))
+
+    def where(self, kept: NDArray[np.bool_]) -> "_Running":
+        return _Running(self.routes[kept], self.done[kept], self.hashes[kept], self.seconds[kept])
+
+    def with_(self, more: "_Running") -> "_Running":
+        both = zip(vars(self).values(), vars(more).values(), strict=True)
+        return _Running(*(np.concatenate(pair) for pair in both))
 
 
 def completion_times(routes: Channels, seconds: Costs, arrivals: Costs) -> Costs:
     """How long each tuple waits and runs on its channel, first come first served."""
-    taken = np.empty(len(routes))
-    for channel in np.unique(routes):
-        here = np.flatnonzero(routes == channel)
-        work = np.cumsum(seconds[here])
-        # A channel is done with tuple i after all work since it was last idle: the latest slack so far.
-        slack = np.maximum.accumulate(arrivals[here] - (work - seconds[here]))
-        taken[here] = work + slack - arrivals[here]
-    return taken
+    starts, _ = queue_up(routes, seconds, arrivals, np.zeros(int(routes.max()) + 1))
+    return starts + seconds - arrivals
 
 
 def epoch_makespans(cluster: Cluster, warm_up: Tuples, epochs: list[Tuples]) -> Costs:
     """Makespan over the least possible of each epoch, after operators have learnt from the warm-up."""
     for block in warm_up.blocks(1_000):
-        cluster.execute(block)
-        cluster.barrier()
+        cluster.epoch(block)
     assert cluster.scheduler.phase is not SchedulerPhase.ROUND_ROBIN, "give a longer warm-up"
     ratios = []
     for epoch in epochs:
-        routes, seconds = cluster.execute(epoch)
-        cluster.barrier()
+        routes, seconds = cluster.epoch(epoch)
         ratios.append(
             np.bincount(routes, seconds, cluster.channels).max() / least_possible(seconds, cluster.channels)
         )

@@ -9,6 +9,7 @@ on arrays, so that a run of a hundred thousand tuples takes well under a second.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Made = Callable[[int], Grouping]
 
+_AHEAD = 120.0  # seconds that the horizon of a queue is ahead
 _APART = 1e7  # seconds between the time lines of two units when they are computed as one
 
 
@@ -75,6 +77,8 @@ class ElasticCourse:
     unit_seconds: float
     changes: int
     decisions: tuple[Scale, ...] = field(repr=False, default=())
+    loads: tuple[Load, ...] = field(repr=False, default=())
+    """What the policy saw after each tick."""
 
     @property
     def latency(self) -> Floats:
@@ -124,6 +128,14 @@ def queue_up(routes: Channels, seconds: Costs, arrivals: Costs, free: Costs) -> 
     return starts, after
 
 
+_HASHES = splitmix64(np.arange(1 << 16, dtype=np.uint64), 1)
+
+
+def hashed(values: Ints) -> NDArray[np.uint64]:
+    """The hash of each value; values are below 65,536."""
+    return np.asarray(_HASHES[values], np.uint64)
+
+
 class _Running:
     """An operator with its units, and the tuples that are in it."""
 
@@ -134,7 +146,9 @@ class _Running:
         self.free = np.zeros(units)
         self.starting: list[tuple[float, int]] = []
         # Tuples here: born, came, starts, done, unit, value, and whether the present grouping routed them.
-        self.here = np.empty((7, 0))
+        # Those that are done after the horizon lie apart, so that a long queue is not looked through every time.
+        self.here, self.far = np.empty((7, 0)), [np.empty((7, 0))]
+        self.horizon = _AHEAD
         self.told = 0.0
         self.measured()
 
@@ -161,6 +175,9 @@ class _Running:
     def give(self, begin: float, until: float) -> tuple[Floats, Floats, Ints]:
         """The tuples that are done in a span: when they were born, when done, and their values."""
         self._tell(until)
+        if until + _AHEAD / 2 > self.horizon:
+            self.horizon = until + _AHEAD
+            self._near()
         spans = np.clip(self.here[3], begin, until) - np.clip(self.here[2], begin, until)
         # A unit that is gone finishes what it has begun, and is not measured any more.
         self.busy += np.bincount(self.here[4].astype(np.int64), spans, self.units)[: self.units]
@@ -175,6 +192,8 @@ class _Running:
     def resize(self, now: float, units: int, pause: float) -> None:
         """Tuples that have not begun are routed over the new units, after the pause."""
         self._tell(now)
+        self.here = np.concatenate([self.here, *self.far], axis=1)
+        self.far = []
         waiting = self.here[2] >= now
         moved, self.here = self.here[:, waiting], self.here[:, ~waiting]
         self.here[6] = 0.0
@@ -191,6 +210,11 @@ class _Running:
             part = moved[:, begin : begin + block]
             self._place(part[0], part[1], part[5].astype(np.int64), np.full(part.shape[1], now))
 
+    @property
+    def pending(self) -> int:
+        """Tuples that are not done."""
+        return self.here.shape[1] + sum(each.shape[1] for each in self.far)
+
     def load(self, costs: "ElasticCosts") -> tuple[OperatorLoad, PoolLoad]:
         """What is measured of the tick."""
         name = self.spec.name
@@ -200,7 +224,7 @@ class _Running:
         use = tuple((self.busy / costs.tick).round(6).tolist())
         return (
             OperatorLoad(
-                name, name, self.received, self.processed, self.here.shape[1], seconds, self.spec.parents, stayed
+                name, name, self.received, self.processed, self.pending, seconds, self.spec.parents, stayed
             ),
             PoolLoad(name, self.units, use, starting, startup=costs.startup, pause=costs.pause),
         )
@@ -208,22 +232,36 @@ class _Running:
     def _place(self, born: Floats, came: Floats, values: Ints, at: Floats) -> None:
         if not len(born):
             return
-        routes = self.grouping.route(splitmix64(values.astype(np.uint64), 1))
+        routes = self.grouping.route(hashed(values))
         seconds = self._seconds(values)
         starts, self.free = queue_up(routes, seconds, at, self.free)
         rows = (born, came, starts, starts + seconds, routes, values, np.ones(len(born)))
-        self.here = np.concatenate([self.here, np.stack([each.astype(np.float64) for each in rows])], axis=1)
+        new = np.stack([each.astype(np.float64) for each in rows])
+        far = new[3] >= self.horizon
+        if far.any():
+            self.far.append(new[:, far])
+            new = new[:, ~far]
+        self.here = np.concatenate([self.here, new], axis=1)
+
+    def _near(self) -> None:
+        """Take up those that are done before the horizon."""
+        far = np.concatenate([np.empty((7, 0)), *self.far], axis=1)
+        near = far[3] < self.horizon
+        self.here = np.concatenate([self.here, far[:, near]], axis=1)
+        self.far = [far[:, ~near]]
 
     def _tell(self, now: float) -> None:
         """Tell the grouping what was done before an instant."""
         if self.grouping.block:
             known = (self.here[3] < now) & (self.here[3] >= self.told) & (self.here[6] > 0)
             told = self.here[:, known]
-            for unit in np.unique(told[4]):
-                mine = told[:, told[4] == unit]
-                values = mine[5, np.argsort(mine[3], kind="stable")].astype(np.int64)
-                hashes = splitmix64(values.astype(np.uint64), 1)
-                self.grouping.completed(int(unit), hashes, self._seconds(values))
+            told = told[:, np.lexsort((told[3], told[4]))]
+            values = told[5].astype(np.int64)
+            hashes, seconds = hashed(values), self._seconds(values)
+            edges = np.flatnonzero(np.diff(told[4], prepend=-1, append=-1))
+            for begin, end in pairwise(edges.tolist()):
+                self.grouping.completed(int(told[4, begin]), hashes[begin:end], seconds[begin:end])
+            self.grouping.told()
         self.told = max(self.told, now)
 
     def _seconds(self, values: Ints) -> Floats:
@@ -250,7 +288,7 @@ def simulate_elastic(
     running = [_Running(each, costs.units) for each in operators]
     ends: list[tuple[Floats, Floats]] = []
     units: dict[str, list[int]] = {each.name: [] for each in operators}
-    times, decisions = [], []
+    times, decisions, loads = [], [], []
     unit_seconds, changes, now = 0.0, 0, 0.0
     at = 0
     for number in range(math.ceil(seconds / costs.tick)):
@@ -277,15 +315,16 @@ def simulate_elastic(
         for each in running:
             each.measured()
         policy.observe(seen)
+        loads.append(seen)
         for scale in policy.decide(tick):
             decisions.append(scale)
             if not scale.held:
                 changes += 1
                 _carry_out(next(each for each in running if each.spec.name == scale.pool), scale, tick, costs)
     born, done = (np.concatenate(each) for each in zip(*ends, strict=True))
-    left = sum(each.here.shape[1] for each in running) + len(arrivals.times) - at
+    left = sum(each.pending for each in running) + len(arrivals.times) - at
     series = {name: np.array(each) for name, each in units.items()}
-    return ElasticCourse(born, done, left, np.array(times), series, unit_seconds, changes, tuple(decisions))
+    return ElasticCourse(born, done, left, np.array(times), series, unit_seconds, changes, tuple(decisions), tuple(loads))
 
 
 def _flow(

@@ -30,6 +30,10 @@ class Grouping(Protocol):
         """Tuples of a unit are done, in the order in which they were routed to it."""
         ...
 
+    def told(self) -> None:
+        """That was all that is done so far."""
+        ...
+
     def resized(self, units: int) -> None:
         """There are so many units from now on; tuples that had not begun are routed again."""
         ...
@@ -52,6 +56,9 @@ class DealtInTurn:
     def completed(self, unit: int, hashes: Hashes, seconds: Costs) -> None:
         """It learns nothing."""
 
+    def told(self) -> None:
+        """Nor here."""
+
     def resized(self, units: int) -> None:
         """It begins at unit 0."""
         self._deal = RoundRobin(units)
@@ -60,7 +67,7 @@ class DealtInTurn:
 class PerUnitSketches:
     """Online shuffle grouping as in [001] §5.2: a pair of sketches for each unit, learnt anew after a change."""
 
-    block = 128
+    block = 512
 
     def __init__(
         self,
@@ -90,6 +97,9 @@ class PerUnitSketches:
             if self._synchronised or not isinstance(message, SyncReply):
                 self.scheduler.receive(message)
 
+    def told(self) -> None:
+        """Nothing more to do."""
+
     def resized(self, units: int) -> None:
         """All is learnt anew: sketches and estimated work belong to units."""
         self.scheduler = SchedulerState(units, self._place)
@@ -107,20 +117,24 @@ class MergedCosts:
     """Shuffled by cost with one sketch over all units, which a change of their number leaves as it is.
 
     Each unit's estimated work is that of the tuples that it was sent and has not completed. What was learnt
-    fades by half every `memory` tuples.
+    is forgotten after `memory` to twice as many tuples.
     """
 
-    block = 128
+    block = 512
 
     def __init__(self, units: int, settings: ShuffleSettings | None = None, *, memory: int = 16_384) -> None:
         self.settings, self._memory = settings or ShuffleSettings(epsilon=0.0005), memory
-        self._learnt, self._older = self.settings.sketch(), self.settings.sketch()
+        # One sketch is asked; the other has only what is newer, and takes its place after a while.
+        self._asked, self._newer = self.settings.sketch(), self.settings.sketch()
         self._known = 0
         self.resized(units)
 
     def route(self, hashes: Hashes) -> Channels:
         """Each to the unit with the least estimated work."""
-        estimates = self._estimates(hashes)
+        distinct, items = np.unique(hashes, return_inverse=True)
+        known = self._asked.counts.total > 0
+        means = self._asked.means(distinct) if known else np.ones(len(distinct))
+        estimates = means[items]
         placed = greedy(estimates, np.maximum(self._work, 0.0))
         self._work = self._work + np.bincount(placed.channels, estimates, len(self._work))
         for unit in np.unique(placed.channels):
@@ -129,10 +143,7 @@ class MergedCosts:
 
     def completed(self, unit: int, hashes: Hashes, seconds: Costs) -> None:
         """The costs are learnt, and the estimates of these tuples are no longer work to do."""
-        self._learnt.update(hashes, seconds)
-        self._known += len(hashes)
-        if self._known >= self._memory:
-            self._older, self._learnt, self._known = self._learnt, self.settings.sketch(), 0
+        self._fresh.append((hashes, seconds))
         left, sent = len(hashes), self._sent[unit]
         while left:
             part = sent[0][:left]
@@ -143,15 +154,20 @@ class MergedCosts:
             else:
                 sent[0] = sent[0][len(part) :]
 
+    def told(self) -> None:
+        """All that was completed up to an instant is known: the sketches take it in at once."""
+        if not self._fresh:
+            return
+        hashes, seconds = (np.concatenate(each) for each in zip(*self._fresh, strict=True))
+        self._fresh = []
+        self._asked.update(hashes, seconds)
+        self._newer.update(hashes, seconds)
+        self._known += len(hashes)
+        if self._known >= self._memory:
+            self._asked, self._newer, self._known = self._newer, self.settings.sketch(), 0
+
     def resized(self, units: int) -> None:
         """Costs stay known; work is counted from what is routed from now on."""
         self._work: Costs = np.zeros(units)
         self._sent: list[deque[Costs]] = [deque() for _ in range(units)]
-
-    def _estimates(self, hashes: Hashes) -> Costs:
-        distinct, items = np.unique(hashes, return_inverse=True)
-        both = self.settings.sketch()
-        for each in (self._older, self._learnt):
-            both.merge(each)
-        means = both.means(distinct) if both.counts.total else np.ones(len(distinct))
-        return np.asarray(means[items], np.float64)
+        self._fresh: list[tuple[Hashes, Costs]] = []

@@ -25,7 +25,7 @@ def test_completion_is_that_of_queues_first_come_first_served(tuples):
 def test_a_cluster_is_the_same_every_time():
     tuples = zipf_tuples(np.random.default_rng(7), 8_192, 1.5)
     runs = [Cluster(2, settings=ShuffleSettings(window=256)) for _ in range(2)]
-    routes = [cluster.run(tuples)[0] for cluster in runs]
+    routes = [cluster.run(tuples, tuples.arrivals(2, 0.9))[0] for cluster in runs]
     assert (routes[0] == routes[1]).all()
     assert runs[0].scheduler.phase is not SchedulerPhase.ROUND_ROBIN
 

@@ -1,8 +1,8 @@
 """A table from input rates to degrees, learnt by trial: the reinforcement learning that [001] compares with.
 
 The state is a bin of the mean rate over the last minute, the action a number of units, the reward
--units - penalty · share of late tuples. While it learns it tries neighbouring degrees; at run time it is
-greedy. It sees neither queues nor upstream operators, as in the paper.
+-units - penalty · share of tuples that a tick left behind. While it learns it tries neighbouring degrees; at run
+time it is greedy. It sees neither queues nor upstream operators, as in the paper.
 """
 
 from collections import deque
@@ -21,8 +21,8 @@ __all__ = ["Learning"]
 class Learning(Scaler):
     """`table` maps pools to bins to degrees to [mean reward, trials]; `explore` is the chance of a trial.
 
-    `width` is that of a bin in tuples a second, `window` the seconds of the mean rate, and a tuple is late if
-    it stays in an operator longer than `late` seconds. Trials are drawn from `seed`.
+    `width` is that of a bin in tuples a second and `window` the seconds of the mean rate. Trials are drawn
+    from `seed`.
     """
 
     name = "learning"
@@ -33,10 +33,9 @@ class Learning(Scaler):
         *,
         table: Mapping[str, Any] | None = None,
         explore: float = 0.0,
-        width: float = 10.0,
+        width: float = 25.0,
         window: float = 60.0,
-        late: float = 5.0,
-        penalty: float = 50.0,
+        penalty: float = 100.0,
         seed: int = 0,
     ) -> None:
         super().__init__(limits)
@@ -44,7 +43,7 @@ class Learning(Scaler):
             raise BadScaling(
                 f"explore={explore}, width={width}, window={window}; give a chance from 0 to 1 and lengths above 0"
             )
-        self.explore, self.width, self.window, self.late = explore, width, window, late
+        self.explore, self.width, self.window = explore, width, window
         self.penalty = penalty
         self.table: dict[str, dict[str, dict[str, list[float]]]] = {
             pool: {bin_: {degree: list(cell) for degree, cell in row.items()} for bin_, row in rows.items()}
@@ -52,19 +51,21 @@ class Learning(Scaler):
         }
         self._rng = np.random.default_rng(seed)
         self._rates: dict[str, deque[tuple[float, float]]] = {}
-        self._tried: dict[str, tuple[str, str]] = {}
 
     def learn(self, seen: Load) -> None:
-        """Note the rates, and the reward of what was chosen a tick ago."""
+        """Note the rates and, in training, the reward of the units that there are."""
         for pool in seen.pools:
             operators = [seen.operators[place] for place in seen.within(pool.name)]
             rates = self._rates.setdefault(pool.name, deque())
             rates.append((seen.at, sum(each.received for each in operators) / seen.seconds))
             while rates[0][0] <= seen.at - self.window:
                 rates.popleft()
-            if pool.name in self._tried and pool.starting == 0:
-                late = max((each.latency > self.late) * 1.0 for each in operators)
-                self._reward(pool.name, -pool.units - self.penalty * late)
+            if pool.starting == 0 and self.explore:
+                behind = max(
+                    (max(each.received - each.processed, 0.0) / each.received for each in operators if each.received),
+                    default=0.0,
+                )
+                self._reward(pool.name, pool.units, -pool.units - self.penalty * behind)
 
     def wishes(self, seen: Load) -> Sequence[Wish]:
         """The best degree of the bin, or a trial next to it."""
@@ -73,8 +74,7 @@ class Learning(Scaler):
             bin_ = self._bin(pool.name)
             degree, words = self._degree(pool.name, bin_, pool.present)
             if self.explore and self._rng.random() < self.explore:
-                degree, words = max(degree + int(self._rng.integers(-2, 3)), 1), "a trial"
-            self._tried[pool.name] = (bin_, str(degree))
+                degree, words = max(degree + int(self._rng.integers(-2, 4)), 1), "a trial"
             if degree != pool.present:
                 rate = float(bin_) * self.width
                 reason = f"{rate:,.0f} tuples/s in the mean of {self.window:.0f} s: {words}"
@@ -91,7 +91,6 @@ class Learning(Scaler):
                 for pool, rows in self.table.items()
             },
             "rates": {pool: [list(each) for each in rates] for pool, rates in self._rates.items()},
-            "tried": {pool: list(each) for pool, each in self._tried.items()},
             "draws": self._rng.bit_generator.state,
         }
 
@@ -104,16 +103,14 @@ class Learning(Scaler):
         self._rates = {
             pool: deque((at, rate) for at, rate in rates) for pool, rates in value["rates"].items()
         }
-        self._tried = {pool: (bin_, degree) for pool, (bin_, degree) in value["tried"].items()}
         self._rng.bit_generator.state = value["draws"]
 
     def _bin(self, pool: str) -> str:
         rates = [rate for _, rate in self._rates.get(pool, ())]
         return str(round(sum(rates) / len(rates) / self.width) if rates else 0)
 
-    def _reward(self, pool: str, reward: float) -> None:
-        bin_, degree = self._tried[pool]
-        cell = self.table.setdefault(pool, {}).setdefault(bin_, {}).setdefault(degree, [0.0, 0.0])
+    def _reward(self, pool: str, units: int, reward: float) -> None:
+        cell = self.table.setdefault(pool, {}).setdefault(self._bin(pool), {}).setdefault(str(units), [0.0, 0.0])
         cell[1] += 1
         cell[0] += (reward - cell[0]) / cell[1]
 

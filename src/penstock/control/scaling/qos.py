@@ -80,8 +80,10 @@ class Qos(Scaler):
                 for edge in each.parents:
                     parent = seen.operators[edge.parent]
                     given = inputs[edge.parent]
-                    if parent.pool != each.pool and (unit_cost := self._cpu.get(parent.name, 0.0)):
-                        given = math.ceil(round(units[parent.pool], 6)) * spare / unit_cost
+                    behind = math.ceil(round(units[parent.pool], 6))
+                    # One unit that is enough may be idle; several run close to saturation.
+                    if parent.pool != each.pool and behind > 1:
+                        given = behind * spare / self._cpu[parent.name]
                     inflow += given * edge.selectivity
             inflow += each.pending / (self.bound - self.fixed)
             inputs.append(inflow)

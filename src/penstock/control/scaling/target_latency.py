@@ -30,34 +30,39 @@ _LEAST_STEPS, _MOST_STEPS = 3, 24
 _SKEWED = 1.6  # most over mean use of units from which they are called skewed,
 _BUSY = 0.9  # if the busiest is as busy as this
 _BLOCKED = 0.5  # units with a backlog that are less busy than this wait for something else
+_SURPRISE, _LEAST_JUMP = 0.98, 1.5  # a jump is outside of this interval and so many times the mean
 _QUIET, _LEVEL = 0.1, 8  # a pause is a rate below this part of the median of so many ticks
 _LONGEST_PAUSE = 12  # ticks after which a pause is how things are
 
 
 @dataclass(frozen=True)
 class TargetSettings:
-    """`bound` is the latency to keep, and `goal` the part of it that is planned with.
+    """`bound` is the latency to keep, `goal` the part of it that is planned with, and `tight` the part that is
+    used up while units start and a backlog is worked off.
 
     `usable` is the part of a unit that is planned with, `level` the probability with which the next ticks
     stay below what is planned for. `startup` and `pause` are used until they have been measured. `catch_up`
     is how long a backlog may take where it cannot keep the bound any more, in bounds. `patience` is how many
-    times the price of a change has to be paid for units that are not needed before they go.
+    times the price of a change has to be paid for units that are not needed before they go. A rate that jumps
+    out of its interval counts `jump` times as far from its mean as it was seen.
     """
 
     bound: float = 5.0
     goal: float = 0.6
+    tight: float = 0.8
     usable: float = 0.9
     level: float = 0.8
     startup: float = 10.0
     pause: float = 1.0
     catch_up: float = 2.0
-    patience: float = 2.0
+    patience: float = 1.0
+    jump: float = 1.5
 
     def __post_init__(self) -> None:
-        for name in ("goal", "usable", "level"):
+        for name in ("goal", "tight", "usable", "level"):
             if not 0 < getattr(self, name) <= 1:
                 raise BadScaling(f"{name}={getattr(self, name)}; give a share above 0 and up to 1")
-        for name in ("startup", "pause", "catch_up", "patience"):
+        for name in ("startup", "pause", "catch_up", "patience", "jump"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise BadScaling(f"{name}={getattr(self, name)}; give a number from 0")
         if not 0 < self.bound < math.inf:
@@ -91,6 +96,9 @@ class TargetLatency(Scaler):
         self._paused: dict[str, int] = {}
         self._resumed: dict[str, float] = {}
         self._needs: dict[str, deque[tuple[float, int]]] = {}
+        self._units: dict[str, int] = {}
+        self._whole: dict[str, bool] = {}
+        self._jumped: list[float] = []
 
     def learn(self, seen: Load) -> None:
         """Rates from outside go to the forecaster, without pauses; costs are smoothed."""
@@ -98,8 +106,12 @@ class TargetLatency(Scaler):
         if self._rates is None or self._rates.streams != len(sources):
             self._rates, self._tick = _METHOD.start(len(sources)), 0
         values = [self._steady(each.name, each.received / seen.seconds) for each in sources]
+        self._jumped = self._jumps(values)
         self._rates.observe(values, self._tick)
         self._tick += 1
+        # Units that came within the tick look idle: how busy they are is known a tick later.
+        self._whole = {each.name: self._units.get(each.name) == each.units for each in seen.pools}
+        self._units = {each.name: each.units for each in seen.pools}
         for each in seen.operators:
             if math.isfinite(each.cpu):
                 before = self._cpu.get(each.name, each.cpu)
@@ -130,6 +142,9 @@ class TargetLatency(Scaler):
             "received": {name: list(each) for name, each in self._received.items()},
             "paused": dict(self._paused),
             "resumed": dict(self._resumed),
+            "units": dict(self._units),
+            "whole": dict(self._whole),
+            "jumped": list(self._jumped),
             "needs": {name: [list(need) for need in each] for name, each in self._needs.items()},
         }
 
@@ -161,6 +176,21 @@ class TargetLatency(Scaler):
         recent.append(rate)
         return rate
 
+    def _jumps(self, values: list[float]) -> list[float]:
+        """The rate that each source has jumped to, 0 where it is within what was forecast.
+
+        A jump that begins within a tick shows only a part of itself, half in the mean.
+        """
+        assert self._rates is not None
+        if not self._tick:
+            return [0.0] * len(values)
+        means = self._rates.predict(1)[:, 0]
+        _, upper = self._rates.intervals(1, _SURPRISE)
+        return [
+            mean + self.settings.jump * (value - mean) if value > max(high, _LEAST_JUMP * mean) else 0.0
+            for value, mean, high in zip(values, means.tolist(), upper[:, 0].tolist(), strict=True)
+        ]
+
     def _steps(self, seen: Load) -> int:
         own = self.settings
         startups = [_known(each.startup, own.startup) + _known(each.pause, own.pause) for each in seen.pools]
@@ -186,6 +216,7 @@ class TargetLatency(Scaler):
                 now if math.isnan(mean) else min(high, 2 * max(mean, now))
                 for mean, high in zip(means[number], upper[number], strict=True)
             ]
+            ahead = [max(rate, self._jumped[number]) for rate in ahead]
             found.append([rate * seen.seconds for rate in ahead])
             number += 1
         return found
@@ -221,25 +252,30 @@ class TargetLatency(Scaler):
                 arriving = [work + tuples * cost for work, tuples in zip(arriving, path, strict=True)]
             excused = max(excused, self._resumed.get(each.name, seen.at) - seen.at)
         startup, pause = _known(pool.startup, own.startup), _known(pool.pause, own.pause)
-        if startup + pause > 0.8 * own.goal * own.bound:
+        if startup + pause >= own.tight * own.bound:
             excused = max(excused, startup + pause + self._catch_up)
         return _Outlook(queue, arriving, startup, pause, excused)
 
     def _plan(self, pool: PoolLoad, outlook: _Outlook, units: int, step: float) -> Course:
-        ready = outlook.startup if units > pool.units else 0.0
-        pause = outlook.pause if units != pool.present else 0.0
-        ramp = Ramp(pool.units, units, ready, pause, self.settings.usable)
+        ramp = Ramp(pool.units, units, *self._change(pool, outlook, units), self.settings.usable)
         return course(outlook.queue, outlook.arriving, step, ramp)
 
+    def _change(self, pool: PoolLoad, outlook: _Outlook, units: int) -> tuple[float, float]:
+        """When so many units would be ready, and how long the pool then stands still."""
+        ready = outlook.startup if units > pool.units else 0.0
+        return ready, outlook.pause if units != pool.units else 0.0
+
     def _keeps(self, pool: PoolLoad, outlook: _Outlook, units: int, step: float) -> bool:
-        """Whether work that comes after what is excused waits no longer than the goal."""
-        goal = self.settings.goal * self.settings.bound
-        waits = self._plan(pool, outlook, units, step).waits
-        last = len(waits) - 1
+        """Whether work waits no longer than it may: close to the bound before units are ready, the goal then."""
+        own = self.settings
+        queue_first = Ramp(pool.units, units, *self._change(pool, outlook, units), own.usable)
+        waits = (queue_first.drained(0.0, outlook.queue), *self._plan(pool, outlook, units, step).waits)
+        last = (len(waits) - 1) * step
+        early = outlook.startup + outlook.pause + self._catch_up
         return all(
-            wait <= goal
+            wait <= own.bound * (own.tight if number * step < min(early, last) else own.goal)
             for number, wait in enumerate(waits)
-            if (number + 1) * step >= outlook.excused or number == last
+            if number * step >= min(outlook.excused, last)
         )
 
     def _needed(self, pool: PoolLoad, outlook: _Outlook) -> tuple[int, Course]:
@@ -327,6 +363,8 @@ class TargetLatency(Scaler):
         )
         if wanted >= pool.present or seen.at - needs[0][0] + seen.seconds < patience:
             return None
+        if wanted - needs[-1][1] > max(1.0, wanted / 4) and idle < 2 * self.settings.patience * price:
+            return None  # the need still falls: one larger change is cheaper than two
         reason = (
             f"{words}; {wanted} units are enough for {shown_seconds(patience)}, and {idle:,.0f} unit seconds "
             f"without need exceed {price:,.0f} of a change"
@@ -335,11 +373,9 @@ class TargetLatency(Scaler):
 
     def _diagnosis(self, seen: Load, pool: PoolLoad, outlook: _Outlook) -> str:
         """Why more units would not help; empty if they would."""
-        if len(pool.use) < 2 and not pool.use:
+        if not pool.use or not self._whole.get(pool.name, False):
             return ""
         busiest, mean = max(pool.use), pool.mean_use
-        if not self.settled:
-            return ""
         if len(pool.use) > 1 and busiest >= _BUSY and busiest >= _SKEWED * mean:
             return (
                 f"skew: the busiest unit is busy for {busiest:.0%} of the time and all for {mean:.0%} in the mean; "
