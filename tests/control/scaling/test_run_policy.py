@@ -27,7 +27,7 @@ def load(second):
 
 
 def epochs(controller, until, startup=6.0):
-    """Epochs every 4 s on the executors that were decided on, each ready `startup` later; with the rulings."""
+    """Epochs every 4 s on the executors that were decided on, which need time to come; with the rulings."""
     now, taken, number = 0.0, 0.0, 0
     ready = [0.0]  # when each executor is there, the oldest first
     while now < until:
