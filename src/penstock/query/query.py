@@ -141,8 +141,8 @@ class Query:
             scaling: How the number of executors follows the load: ``"penstock"``, ``"autoscale"``, ``"qos"``,
                 ``"incremental"``, ``"static"`` or ``"off"``. By default ``"penstock"`` for live sources on a
                 cluster whose executors can be changed, and ``"off"`` in local mode.
-            executors: The least and the most executors, such as ``(1, 8)``; by default 1 and as many as there
-                are at the start.
+            executors: The least and the most executors, such as ``(1, 8)``; by default 1 and as many as the
+                session was made for.
             policy: A policy of your own, beside Penstock's and before them: called after each epoch with an
                 ``Observation``, it returns the ``Rescale`` requests to follow. If a policy fails, the failure
                 is logged and the run continues.

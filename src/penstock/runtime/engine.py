@@ -291,7 +291,7 @@ def _nodes(options: RunOptions, spark: SparkSession, *, live: bool) -> _Nodes:
         if options.scaling is not None:
             raise BadOption(f"scaling={options.scaling!r}; {executors.why_fixed}: give 'off', or None")
         return _Nodes(slots)
-    least, most = options.executors or (1, max(executors.count(), 1))
+    least, most = options.executors or (1, executors.expected())
     return _Nodes(max(most * executors.observed().cores, 1), executors, least, most)
 
 

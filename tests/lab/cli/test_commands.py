@@ -8,6 +8,8 @@ from penstock.cli.app import app
 BENCHMARKS = [
     "windows",
     "latency",
+    "pacing",
+    "scaling",
     "growth",
     "routing",
     "migration",

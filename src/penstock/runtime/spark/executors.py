@@ -19,6 +19,8 @@ __all__ = ["Executors"]
 
 _DYNAMIC = "spark.dynamicAllocation.enabled"
 _STARTUPS = 8  # whose median counts
+_PATIENCE = 120.0  # seconds after which executors that have not come are no longer waited for
+_CORES = "spark.executor.cores"
 
 
 @dataclass
@@ -44,6 +46,14 @@ class Executors:
     def count(self) -> int:
         """How many are registered and not about to go."""
         return len(self._ids())
+
+    def expected(self) -> int:
+        """How many there are, or as many as the session was made for if those have not come yet."""
+        conf = self.context.getConf()
+        given = int(conf.get("spark.executor.instances", "0") or 0)
+        if not given and conf.get("spark.cores.max") and conf.get(_CORES):
+            given = int(conf.get("spark.cores.max") or 0) // int(conf.get(_CORES) or 1)
+        return max(self.count(), given, 1)
 
     def request(self, total: int) -> None:
         """Have so many from now on: new ones come when the cluster has them, the youngest ones go at once."""
@@ -72,6 +82,9 @@ class Executors:
         if self._asked is not None and len(active) >= self._wanted:
             self._startups = [*self._startups, self.clock() - self._asked][-_STARTUPS:]
             self._asked = None
+        if self._asked is not None and self.clock() - self._asked > _PATIENCE:
+            # The cluster has no more: what there is is what is wanted.
+            self._asked, self._wanted = None, len(active)
         startups = sorted(self._startups)
         return Nodes(
             executors=len(active),
