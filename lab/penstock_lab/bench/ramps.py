@@ -1,33 +1,28 @@
-"""A Spark streaming source whose rate rises and falls by the wall clock, along a line through given points.
+"""Tuples whose rate rises and falls by the wall clock, along a line through given points, as live files.
 
 How many tuples have arrived by an instant follows from the points alone, and tuple i arrives when the count
-passes i. An epoch that is replayed reads the same tuples, because an offset is the number of tuples before
-it.
+passes i.
 """
 
-import json
+import threading
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit
-from pyspark.sql.types import StructType
 
-from penstock.connect import ARRIVED
 from penstock_lab.bench.data import SECOND_US
-from penstock_lab.bench.steady import Span
 
-__all__ = ["DDL", "RampSource", "Ramps"]
+__all__ = ["DDL", "RampFiles", "Ramps"]
 
 DDL = "time timestamp, key bigint"
 _STEP_S = 0.01
+_FILE_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -75,50 +70,34 @@ class Ramps:
         return np.concatenate([[0.0], np.cumsum(np.maximum(steps, 1e-9))])
 
 
-class RampSource(DataSource):
-    """The source as Spark knows it; options start_us, points (JSON), keys and partitions."""
+class RampFiles:
+    """Writes the tuples into a folder as they arrive, a Parquet file every half second; a context manager."""
 
-    @classmethod
-    def name(cls) -> str:
-        """The name to give to `readStream.format`."""
-        return "penstock_ramps"
+    def __init__(self, ramps: Ramps, folder: Path, keys: int) -> None:
+        self._ramps, self._folder, self._keys = ramps, folder, keys
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._write, name="ramps", daemon=True)
 
-    def schema(self) -> str:
-        """The columns, which Spark always takes as nullable."""
-        return f"{DDL}, {ARRIVED} bigint"
+    def __enter__(self) -> Self:
+        self._folder.mkdir()
+        self._thread.start()
+        return self
 
-    def streamReader(self, schema: StructType) -> "RampReader":  # noqa: ARG002, N802  Spark's signature
-        """A reader for these options."""
-        return RampReader(self.options)
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
 
+    def _write(self) -> None:
+        written = 0
+        while written < self._ramps.total and not self._done.wait(_FILE_S):
+            arrived = self._ramps.arrived(time.time_ns() // 1000)
+            if arrived > written:
+                self._file(written, arrived)
+                written = arrived
 
-class RampReader(DataSourceStreamReader):
-    """Offsets from the clock, tuples from the offsets."""
-
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        points = tuple((at, rate) for at, rate in json.loads(options["points"]))
-        self._ramps = Ramps(int(options["start_us"]), points)
-        self._keys, self._partitions = int(options["keys"]), int(options["partitions"])
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Nothing has arrived."""
-        return {"rows": 0}
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
-        """Everything that has arrived by now."""
-        return {"rows": max(start["rows"], self._ramps.arrived(time.time_ns() // 1000))}
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Span]:
-        """Equal runs of consecutive tuples."""
-        bounds = np.linspace(start["rows"], end["rows"], self._partitions + 1).astype(np.int64).tolist()
-        return [Span(first, last) for first, last in pairwise(bounds) if first < last]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The tuples of one task."""
-        assert isinstance(partition, Span), "Spark hands back what partitions() gave"
-        number = np.arange(partition.first, partition.last)
-        arrived = self._ramps.arrivals(partition.first, partition.last)
-        yield pa.record_batch(
-            [pa.array(arrived).cast(pa.timestamp("us", tz="UTC")), number % self._keys, arrived],
-            names=["time", "key", ARRIVED],
-        )
+    def _file(self, first: int, last: int) -> None:
+        arrivals = pa.array(self._ramps.arrivals(first, last)).cast(pa.timestamp("us", tz="UTC"))
+        rows = pa.table({"time": arrivals, "key": pa.array(np.arange(first, last) % self._keys)})
+        hidden = self._folder / f".{first}.parquet"
+        pq.write_table(rows, hidden)
+        hidden.rename(self._folder / f"{first:09}.parquet")

@@ -8,7 +8,6 @@ there, and with a policy that starts from one.
 """
 
 import itertools
-import json
 import math
 import tempfile
 import threading
@@ -16,6 +15,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +28,7 @@ from penstock.runtime.spark.executors import Executors
 from penstock_lab.bench.cluster import standalone_cluster
 from penstock_lab.bench.data import SECOND_US
 from penstock_lab.bench.latency import Deliveries
-from penstock_lab.bench.ramps import DDL, Ramps, RampSource
+from penstock_lab.bench.ramps import DDL, RampFiles, Ramps
 from penstock_lab.bench.waiting import wait_until
 from penstock_lab.reports import Check, Report, Value, report_here, say
 
@@ -44,7 +44,6 @@ LONGEST_LATE_S = 30.0
 MOST_CORES = 0.8
 """The most core seconds of the policy, as a part of those of all executors all the time."""
 
-_PARTITIONS = 12  # divides by 1, 2, 3 and 4
 _KEYS = 100
 # Seconds, and executors' worth.
 _LOAD = ((0, 0.5), (40, 0.5), (100, 3.2), (150, 3.2), (200, 0.5), (240, 0.5))
@@ -96,7 +95,6 @@ def scaling(*, policy: str = "penstock", bound: float = 8.0, seed: int = 7, quic
     most, load = (2, _QUICK) if quick else (MOST, _LOAD)
     rows: list[dict[str, Value]] = []
     with standalone_cluster(most) as spark:
-        spark.dataSource.register(RampSource)
         executors = Executors(spark.sparkContext)
         say("warm-up")
         _run(spark, executors, ((0, 0.5), (15, 0.5)), {"scaling": "off"}, bound)
@@ -125,10 +123,14 @@ def _run(
     points = tuple((at, worth / COST_S) for at, worth in load)
     ramps = Ramps(time.time_ns() // 1000 + SECOND_US, points)
     found = Counted()
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch, CoreSeconds(executors) as cores:
-        run = _query(spark, ramps).start(
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch,
+        CoreSeconds(executors) as cores,
+        RampFiles(ramps, Path(scratch, "in"), _KEYS),
+    ):
+        run = _query(Path(scratch, "in")).start(
             sink=ps.each(found.record),
-            checkpoint=scratch,
+            checkpoint=Path(scratch, "state"),
             session=spark,
             channels=MOST,
             qos=ps.QoS(latency=timedelta(seconds=bound)),
@@ -165,15 +167,9 @@ def _run(
     }
 
 
-def _query(spark: SparkSession, ramps: Ramps) -> ps.Relation:
-    options: dict[str, Any] = {
-        "start_us": ramps.start_us,
-        "points": json.dumps(ramps.points),
-        "keys": _KEYS,
-        "partitions": _PARTITIONS,
-    }
-    arrivals = spark.readStream.format(RampSource.name()).options(**options).load()
-    stream = ps.stream("calls", schema=DDL, time="time", delay="0 seconds", source=ps.dataframe(arrivals))
+def _query(folder: Path) -> ps.Relation:
+    source = ps.files(folder, live=True)
+    stream = ps.stream("calls", schema=DDL, time="time", delay="0 seconds", source=source)
     return stream.map(_waits, "key bigint").group_by("key").window("1 second").agg(n=ps.count())
 
 
