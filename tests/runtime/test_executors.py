@@ -28,7 +28,7 @@ def test_a_policy_that_could_change_nothing_is_refused(spark, tmp_path):
 
 @pytest.mark.soak
 def test_executors_follow_a_load_and_nothing_is_lost():
-    command = [sys.executable, "-c", "from penstock.cli import main; main()", "bench", "scaling", "--quick"]
+    command = [sys.executable, "-c", "from penstock.cli import main; main()", "bench", "executors", "--quick"]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     always, ours = json.loads(done.stdout)["rows"]

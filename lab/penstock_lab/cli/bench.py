@@ -101,7 +101,7 @@ def pacing(
 
 
 @bench.command()
-def scaling(
+def executors(
     *,
     policy: Annotated[str, typer.Option(help="Scaling policy, such as penstock or autoscale.")] = "penstock",
     bound: Annotated[float, typer.Option(min=1, help="Latency bound in seconds.")] = 8.0,
@@ -111,9 +111,9 @@ def scaling(
 ) -> None:
     """Let executors of a cluster on this machine follow a load, against all of them all the time.
 
-    Example: penstock bench scaling --bound 8
+    Example: penstock bench executors --bound 8
     """
-    from penstock_lab.bench.scaling import scaling as measure  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.executors import executors as measure  # noqa: PLC0415 -- Spark is slow to import
 
     deliver(measure(policy=policy, bound=bound, seed=seed, quick=quick), json=json)
 

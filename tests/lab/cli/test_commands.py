@@ -9,6 +9,7 @@ BENCHMARKS = [
     "windows",
     "latency",
     "pacing",
+    "executors",
     "scaling",
     "growth",
     "routing",

@@ -1,4 +1,4 @@
-"""`penstock bench scaling`: executors that follow a load, against all of them all the time.
+"""`penstock bench executors`: executors that follow a load, against all of them all the time.
 
 A standalone cluster on this machine with executors of one core each. Every tuple takes a function a fixed
 time of waiting, as a call to another system does, so that an executor's worth of load is the same on any
@@ -32,7 +32,7 @@ from penstock_lab.bench.ramps import DDL, RampFiles, Ramps
 from penstock_lab.bench.waiting import wait_until
 from penstock_lab.reports import Check, Report, Value, report_here, say
 
-__all__ = ["scaling"]
+__all__ = ["executors"]
 
 MOST = 4
 COST_S = 0.004
@@ -90,23 +90,23 @@ class CoreSeconds:
             self.seen.append((time.time(), self._executors.count()))
 
 
-def scaling(*, policy: str = "penstock", bound: float = 8.0, seed: int = 7, quick: bool = False) -> Report:
+def executors(*, policy: str = "penstock", bound: float = 8.0, seed: int = 7, quick: bool = False) -> Report:
     """Run the load with all executors and with the policy; `quick`: 40 s, up to two executors."""
     most, load = (2, _QUICK) if quick else (MOST, _LOAD)
     rows: list[dict[str, Value]] = []
     with standalone_cluster(most) as spark:
-        executors = Executors(spark.sparkContext)
+        nodes = Executors(spark.sparkContext)
         say("warm-up")
-        _run(spark, executors, ((0, 0.5), (15, 0.5)), {"scaling": "off"}, bound)
+        _run(spark, nodes, ((0, 0.5), (15, 0.5)), {"scaling": "off"}, bound)
         for name in ("all the time", policy):
             say(f"{name}: {load[-1][0]} s of load")
             start = most if name == "all the time" else 1
-            executors.request(start)
-            wait_until(partial(_there, executors, start), 60)
+            nodes.request(start)
+            wait_until(partial(_there, nodes, start), 60)
             options = {"scaling": "off"} if name == "all the time" else {"scaling": policy}
-            measured = _run(spark, executors, load, {**options, "executors": (1, most)}, bound)
+            measured = _run(spark, nodes, load, {**options, "executors": (1, most)}, bound)
             rows.append({"case": name, **measured})
-    return report_here("scaling", seed, rows, _checks(rows, bound, quick=quick))
+    return report_here("executors", seed, rows, _checks(rows, bound, quick=quick))
 
 
 def _there(executors: Executors, wanted: int) -> bool:
