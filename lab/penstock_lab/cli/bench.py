@@ -301,3 +301,25 @@ def gates(
     from penstock_lab.bench.gates import gates as measure  # noqa: PLC0415 -- Flight is slow to import
 
     deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def scaling(
+    *,
+    nab: Annotated[
+        Path | None, typer.Option(help="A tar file with series of the Numenta Anomaly Benchmark.")
+    ] = None,
+    nasa: Annotated[
+        Path | None, typer.Option(help="Requests of each second of a web server, a line each, .gz.")
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Run scaling policies on measured rates, on paper: bound kept, node hours and changes.
+
+    Example: penstock bench scaling --nab nab_selected.tar.gz --nasa nasa_requests_per_second.txt.gz
+    """
+    from penstock_lab.bench.scaling import scaling as measure  # noqa: PLC0415 -- numpy is slow to import
+
+    deliver(measure(nab=nab, nasa=nasa, seed=seed, quick=quick), json=json)

@@ -1,7 +1,7 @@
 """Runs of the topologies and streams of [001] §7 under every scaling policy, and what is measured of them.
 
-The cluster has 36 units and ticks of 10 s; a tuple is late after 30 s. The paper gives no rates, start-up times
-or costs of a change; ours are 10 s for a unit to start and 5 s in which an operator stands still.
+The cluster has 36 units and ticks of 10 s; a tuple is late after 30 s. The paper gives no rates, start-up
+times or costs of a change; ours are 10 s for a unit to start and 5 s in which an operator stands still.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from penstock_lab.simulate.topologies import TOPOLOGIES, VALUES
 from penstock_lab.workloads import draw, zipf_shares
 from penstock_lab.workloads.load_curves import LOAD_CURVES, arrival_times
 
-__all__ = ["BOUND", "Case", "POLICIES", "Measured", "course_of", "measure", "per_unit", "train"]
+__all__ = ["BOUND", "POLICIES", "Case", "Measured", "course_of", "measure", "per_unit", "train"]
 
 BOUND = 30.0
 COSTS = ElasticCosts(tick=10.0, startup=10.0, pause=5.0, units=1, most=36)
@@ -103,7 +103,11 @@ class Measured:
 
 
 def measure(
-    case: Case, policies: Mapping[str, Made], seed: int, seeds: int, grouping: Callable[[int], Grouping] | None = None
+    case: Case,
+    policies: Mapping[str, Made],
+    seed: int,
+    seeds: int,
+    grouping: Callable[[int], Grouping] | None = None,
 ) -> dict[str, Measured]:
     """Every policy on the same streams."""
     table = train(case, seed).table if "learning" in policies else {}

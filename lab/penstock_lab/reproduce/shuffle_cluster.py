@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from penstock.routing import Channels, Costs, Hashes, SchedulerState, ShuffleSettings
@@ -77,10 +76,8 @@ class Cluster:
         self._shuffle.barrier()
         return routes, seconds
 
-    def run(
-        self, tuples: Tuples, arrivals: Costs, *, later: Costs | None = None
-    ) -> tuple[Channels, Costs]:
-        """A whole stream that arrives at these instants; `later`, if given, are the factors of its second half.
+    def run(self, tuples: Tuples, arrivals: Costs, *, later: Costs | None = None) -> tuple[Channels, Costs]:
+        """A whole stream that arrives at these instants; `later` are the factors of its second half.
 
         What an operator learns from a tuple, and its reply to a request, are known once the tuple is done.
         """

@@ -147,7 +147,6 @@ def _completion_checks(completions: Mapping[float, Means], even: Means, slowed: 
             ceiling=1.0,
         )
         for skew, means in completions.items()
-        if skew >= 1
     ]
     off = abs(even[ours] / even[dealt] - 1)
     checks += [

@@ -40,9 +40,10 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Operator:
-    """`cost` has the seconds of each value, or one number for all; edges say which part of a parent's output comes.
+    """`cost` has the seconds of each value, or one number for all; edges say where tuples come from.
 
-    `grouping` makes the grouping for a number of units.
+    The selectivity of an edge is the part of the parent's tuples that comes. `grouping` makes the grouping
+    for a number of units.
     """
 
     name: str
@@ -98,7 +99,9 @@ class ElasticCourse:
     def lag(self, longest: int = 60) -> float:
         """By how many seconds the throughput follows the input: the shift at which they agree best."""
         end = int(self.times[-1])
-        given, out = (np.bincount(each.astype(np.int64), minlength=end)[:end] for each in (self.born, self.done))
+        given, out = (
+            np.bincount(each.astype(np.int64), minlength=end)[:end] for each in (self.born, self.done)
+        )
         smooth = np.ones(5) / 5
         one, two = (np.convolve(each, smooth, "same") for each in (given, out))
         scores = [float(np.corrcoef(one[: end - shift], two[shift:])[0, 1]) for shift in range(longest)]
@@ -108,7 +111,8 @@ class ElasticCourse:
 def queue_up(routes: Channels, seconds: Costs, arrivals: Costs, free: Costs) -> tuple[Costs, Costs]:
     """When each tuple begins on its unit, first come first served, and when each unit is free again.
 
-    >>> starts, free = queue_up(np.array([0, 0, 1]), np.array([2.0, 1, 1]), np.array([0.0, 1, 1]), np.zeros(2))
+    >>> routes, seconds, arrivals = np.array([0, 0, 1]), np.array([2.0, 1, 1]), np.array([0.0, 1, 1])
+    >>> starts, free = queue_up(routes, seconds, arrivals, np.zeros(2))
     >>> starts.tolist(), free.tolist()
     ([0.0, 2.0, 1.0], [3.0, 2.0])
     """
@@ -146,7 +150,7 @@ class _Running:
         self.free = np.zeros(units)
         self.starting: list[tuple[float, int]] = []
         # Tuples here: born, came, starts, done, unit, value, and whether the present grouping routed them.
-        # Those that are done after the horizon lie apart, so that a long queue is not looked through every time.
+        # Those that are done after the horizon lie apart: a long queue is not looked through every time.
         self.here, self.far = np.empty((7, 0)), [np.empty((7, 0))]
         self.horizon = _AHEAD
         self.told = 0.0
@@ -269,7 +273,7 @@ class _Running:
         return cost[values] if isinstance(cost, np.ndarray) else np.full(len(values), float(cost))
 
 
-def simulate_elastic(
+def simulate_elastic(  # noqa: C901, PLR0913 -- one loop over time, and what a run is made of
     operators: Sequence[Operator],
     arrivals: Arrivals,
     policy: Scaler,
@@ -324,7 +328,9 @@ def simulate_elastic(
     born, done = (np.concatenate(each) for each in zip(*ends, strict=True))
     left = sum(each.pending for each in running) + len(arrivals.times) - at
     series = {name: np.array(each) for name, each in units.items()}
-    return ElasticCourse(born, done, left, np.array(times), series, unit_seconds, changes, tuple(decisions), tuple(loads))
+    return ElasticCourse(
+        born, done, left, np.array(times), series, unit_seconds, changes, tuple(decisions), tuple(loads)
+    )
 
 
 def _flow(

@@ -1,4 +1,4 @@
-"""Which unit gets a tuple, on paper: dealt in turn, or shuffled by cost; messages arrive when tuples complete.
+"""Which unit gets a tuple, on paper: dealt in turn or shuffled by cost; messages come with completion.
 
 A grouping routes tuples as they arrive and is told which have completed since. Nothing that an operator
 learns from a tuple is known before that tuple is done.
@@ -9,7 +9,15 @@ from typing import Protocol
 
 import numpy as np
 
-from penstock.routing import Channels, Costs, Hashes, OperatorState, RoundRobin, SchedulerState, ShuffleSettings
+from penstock.routing import (
+    Channels,
+    Costs,
+    Hashes,
+    OperatorState,
+    RoundRobin,
+    SchedulerState,
+    ShuffleSettings,
+)
 from penstock.routing.greedy import greedy, greedy_unlike
 from penstock.routing.shuffle_messages import SyncReply, SyncRequest
 from penstock.routing.shuffle_scheduler import Placement
@@ -65,7 +73,7 @@ class DealtInTurn:
 
 
 class PerUnitSketches:
-    """Online shuffle grouping as in [001] §5.2: a pair of sketches for each unit, learnt anew after a change."""
+    """Online shuffle grouping as in [001] §5.2: sketches for each unit, learnt anew after a change."""
 
     block = 512
 
@@ -127,6 +135,9 @@ class MergedCosts:
         # One sketch is asked; the other has only what is newer, and takes its place after a while.
         self._asked, self._newer = self.settings.sketch(), self.settings.sketch()
         self._known = 0
+        self._work: Costs = np.zeros(units)
+        self._sent: list[deque[Costs]] = []
+        self._fresh: list[tuple[Hashes, Costs]] = []
         self.resized(units)
 
     def route(self, hashes: Hashes) -> Channels:
@@ -168,6 +179,6 @@ class MergedCosts:
 
     def resized(self, units: int) -> None:
         """Costs stay known; work is counted from what is routed from now on."""
-        self._work: Costs = np.zeros(units)
-        self._sent: list[deque[Costs]] = [deque() for _ in range(units)]
-        self._fresh: list[tuple[Hashes, Costs]] = []
+        self._work = np.zeros(units)
+        self._sent = [deque() for _ in range(units)]
+        self._fresh = []

@@ -1,8 +1,8 @@
-"""The three topologies of [001] §7.2: insensitive, sensitive and complex; costs that the paper leaves open are ours.
+"""The three topologies of [001] §7.2: insensitive, sensitive and complex; open costs are ours.
 
-The observed operator costs 20 ms a tuple, or 1 to 64 ms by its value, of which there are 4,096. In the complex
-one a dispatcher drops three tenths of the topics, one branch looks up the city of a code and analyses it, another
-does the same by age, and a persister stores what the analysers find.
+The observed operator costs 20 ms a tuple, or 1 to 64 ms by its value, of which there are 4,096. In the
+complex one a dispatcher drops three tenths of the topics, one branch looks up the city of a code and
+analyses it, another does the same by age, and a persister stores what the analysers find.
 """
 
 from collections.abc import Callable, Mapping

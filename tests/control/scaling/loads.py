@@ -8,7 +8,7 @@ from penstock.control.scaling import Edge, Load, OperatorLoad, PoolLoad, Scaler
 TICK = 10.0
 
 
-def load(  # noqa: PLR0913 -- what a test may want to say of a tick
+def load(
     at: float,
     received: float,
     *,
@@ -31,7 +31,7 @@ def load(  # noqa: PLR0913 -- what a test may want to say of a tick
 
 
 def chain(at: float, received: float, units: Sequence[int], *, shared: bool = False) -> Load:
-    """Three operators in a row, 10 ms each, of which the second passes on half; in pools of their own or one."""
+    """Three operators in a row, 10 ms each; the second passes on half; a pool for each or for all."""
     operators, rate = [], received
     for place, selectivity in enumerate((1.0, 1.0, 0.5)):
         rate *= selectivity

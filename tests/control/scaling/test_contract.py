@@ -163,7 +163,9 @@ def test_stabilisation_counts_from_when_units_are_ready() -> None:
 
 
 def test_a_wish_beyond_the_limits_is_told_once() -> None:
-    found = [scale for each in told(made("incremental", ScalingLimits(most=2)), [500.0] * 5) for scale in each]
+    found = [
+        scale for each in told(made("incremental", ScalingLimits(most=2)), [500.0] * 5) for scale in each
+    ]
     assert [scale.held for scale in found] == ["limits are 1 to 2 units"]
 
 

@@ -19,7 +19,7 @@ _FIXED, _A_ROW = 0.15, 1e-6
 
 
 def _run(
-    rate: float, settings: PacingSettings, *, seconds: float = 600.0, seed: int = 7
+    rate: float, settings: PacingSettings, *, seconds: float = 300.0, seed: int = 7
 ) -> tuple[float, float]:
     """The share of rows within the bound and the busy share of the time, after a minute of learning."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,6 @@ BENCHMARKS = [
     "latency",
     "pacing",
     "executors",
-    "scaling",
     "growth",
     "routing",
     "migration",
@@ -20,6 +19,7 @@ BENCHMARKS = [
     "rescale",
     "subkeys",
     "gates",
+    "scaling",
 ]
 COMMANDS = [["bench"], ["reproduce"], *(["bench", name] for name in BENCHMARKS)]
 

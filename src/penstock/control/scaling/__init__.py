@@ -2,6 +2,7 @@
 
 from penstock.control.scale import Scale
 from penstock.control.scaling.autoscale import Autoscale
+from penstock.control.scaling.channels import channels_pay, channels_worth
 from penstock.control.scaling.incremental import Incremental
 from penstock.control.scaling.learning import Learning
 from penstock.control.scaling.load import Edge, Load, OperatorLoad, PoolLoad
@@ -33,5 +34,7 @@ __all__ = [
     "TargetLatency",
     "TargetSettings",
     "Wish",
+    "channels_pay",
+    "channels_worth",
     "scaler",
 ]

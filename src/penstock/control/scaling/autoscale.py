@@ -1,4 +1,4 @@
-"""AutoScale+: regression of inputs, selectivity of parents, usable capacity, a working interval ([001] Eq. 3-13).
+"""AutoScale+: regression, selectivity of parents, usable capacity, a working interval ([001] Eq. 3-13).
 
 Every iteration of some ticks, unless the system stabilises, operators are walked in topological order. A pool
 grows if the ideal degree exceeds its units, and shrinks if it is below beta times them. All is counted in
@@ -64,10 +64,11 @@ class Autoscale(Scaler):
             )
         if not paper and not 0 < self.beta <= _MARGIN * self.fill * self.reserved:
             raise BadScaling(
-                f"beta={self.beta}; give one up to {_MARGIN * self.fill * self.reserved:.2f}: above it, a pool "
+                f"beta={self.beta}; give one up to {_MARGIN * self.fill * self.reserved:.2f}: above "
+                f"it, a pool "
                 "that has just changed would change again"
             )
-        self._forget()
+        self._ticks: list[dict[str, Any]] = []
 
     @classmethod
     def paper(cls, limits: ScalingLimits | None = None) -> Self:
@@ -115,7 +116,7 @@ class Autoscale(Scaler):
         self._ticks = [dict(each) for each in value["ticks"]]
 
     def _forget(self) -> None:
-        self._ticks: list[dict[str, Any]] = []
+        self._ticks = []
 
     def _inputs(self, seen: Load) -> list[float]:
         """EstimInput of each operator in the next iteration (Eq. 3, 4 and 5)."""

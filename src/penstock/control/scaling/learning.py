@@ -1,8 +1,8 @@
 """A table from input rates to degrees, learnt by trial: the reinforcement learning that [001] compares with.
 
 The state is a bin of the mean rate over the last minute, the action a number of units, the reward
--units - penalty · share of tuples that a tick left behind. While it learns it tries neighbouring degrees; at run
-time it is greedy. It sees neither queues nor upstream operators, as in the paper.
+-units - penalty · share of tuples that a tick left behind. While it learns it tries neighbouring degrees;
+at run time it is greedy. It sees neither queues nor upstream operators, as in the paper.
 """
 
 from collections import deque
@@ -41,7 +41,8 @@ class Learning(Scaler):
         super().__init__(limits)
         if not 0 <= explore <= 1 or width <= 0 or window <= 0:
             raise BadScaling(
-                f"explore={explore}, width={width}, window={window}; give a chance from 0 to 1 and lengths above 0"
+                f"explore={explore}, width={width}, window={window}; give a chance from 0 to 1 and "
+                f"lengths above 0"
             )
         self.explore, self.width, self.window = explore, width, window
         self.penalty = penalty
@@ -62,7 +63,11 @@ class Learning(Scaler):
                 rates.popleft()
             if pool.starting == 0 and self.explore:
                 behind = max(
-                    (max(each.received - each.processed, 0.0) / each.received for each in operators if each.received),
+                    (
+                        max(each.received - each.processed, 0.0) / each.received
+                        for each in operators
+                        if each.received
+                    ),
                     default=0.0,
                 )
                 self._reward(pool.name, pool.units, -pool.units - self.penalty * behind)
@@ -110,7 +115,9 @@ class Learning(Scaler):
         return str(round(sum(rates) / len(rates) / self.width) if rates else 0)
 
     def _reward(self, pool: str, units: int, reward: float) -> None:
-        cell = self.table.setdefault(pool, {}).setdefault(self._bin(pool), {}).setdefault(str(units), [0.0, 0.0])
+        cell = (
+            self.table.setdefault(pool, {}).setdefault(self._bin(pool), {}).setdefault(str(units), [0.0, 0.0])
+        )
         cell[1] += 1
         cell[0] += (reward - cell[0]) / cell[1]
 

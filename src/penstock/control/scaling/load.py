@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Edge:
-    """Where tuples come from: the place of the parent in the list of operators, and tuples here for each there."""
+    """Where tuples come from: the place of the parent among the operators, and tuples here for each there."""
 
     parent: int
     selectivity: float = 1.0
@@ -48,7 +48,7 @@ class OperatorLoad:
 
 @dataclass(frozen=True)
 class PoolLoad:
-    """Units that run operators: how many are ready and starting, and the share of the tick that each was busy.
+    """Units that run operators: how many are ready and starting, and how busy each was in the tick.
 
     `shared` has for each unit what others use of its core and how many threads that core has, for Eq. 7 of
     [001]; empty if units have cores of their own. `startup` and `pause` are the seconds that a new unit

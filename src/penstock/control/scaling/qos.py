@@ -45,7 +45,8 @@ class Qos(Scaler):
         super().__init__(limits)
         if not 0 <= headroom < 1 or not 0 <= fixed < bound or lead < 1:
             raise BadScaling(
-                f"bound={bound}, fixed={fixed}, headroom={headroom}, lead={lead}; give a fixed part below the "
+                f"bound={bound}, fixed={fixed}, headroom={headroom}, lead={lead}; give a fixed part "
+                f"below the "
                 "bound, a headroom from 0 to below 1, and a lead from 1"
             )
         self.bound, self.headroom, self.fixed, self.lead = bound, headroom, fixed, lead
@@ -109,7 +110,8 @@ class Qos(Scaler):
             return None
         waiting = sum(seen.operators[place].pending for place in seen.within(pool))
         reason = (
-            f"{needed * (1 - self.headroom):.2f} units of work a second are expected, {waiting:,.0f} tuples wait "
+            f"{needed * (1 - self.headroom):.2f} units of work a second are expected, {waiting:,.0f} "
+            f"tuples wait "
             f"and have {self.bound - self.fixed:g} s, headroom {self.headroom:.0%}"
         )
         return Wish(pool, units, reason, {"needed": needed, "pending": waiting})

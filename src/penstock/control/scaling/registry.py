@@ -1,4 +1,4 @@
-"""Every scaling policy by its name; one line here makes a policy selectable and puts it under the contract."""
+"""Every scaling policy by its name; a line here makes one selectable and puts it under the contract."""
 
 from collections.abc import Mapping
 from typing import Any

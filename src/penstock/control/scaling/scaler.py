@@ -1,4 +1,4 @@
-"""The frame of every scaling policy: measures that fail, limits, quotas, cooldowns, stabilisation, held wishes.
+"""The frame of every scaling policy: limits, quotas, cooldowns, stabilisation, measures that fail.
 
 A policy says what it wishes for each pool (`wishes`); the frame rules what of that is wanted now. A wish that
 is held back is told once, with the cause, and asked for again when it is still there later.

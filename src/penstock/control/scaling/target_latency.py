@@ -37,14 +37,14 @@ _LONGEST_PAUSE = 12  # ticks after which a pause is how things are
 
 @dataclass(frozen=True)
 class TargetSettings:
-    """`bound` is the latency to keep, `goal` the part of it that is planned with, and `tight` the part that is
-    used up while units start and a backlog is worked off.
+    """`bound` is the latency to keep, and `goal` the part of it that is planned with.
 
-    `usable` is the part of a unit that is planned with, `level` the probability with which the next ticks
-    stay below what is planned for. `startup` and `pause` are used until they have been measured. `catch_up`
-    is how long a backlog may take where it cannot keep the bound any more, in bounds. `patience` is how many
-    times the price of a change has to be paid for units that are not needed before they go. A rate that jumps
-    out of its interval counts `jump` times as far from its mean as it was seen.
+    The part `tight` is used up while units start and a backlog is worked off. `usable` is the part of a unit
+    that is planned with, `level` the probability with which the next ticks stay below what is planned for.
+    `startup` and `pause` are used until they have been measured. `catch_up` is how long a backlog may take
+    where it cannot keep the bound any more, in bounds. `patience` is how many times the price of a change has
+    to be paid for units that are not needed before they go. A rate that jumps out of its interval counts
+    `jump` times as far from its mean as it was seen.
     """
 
     bound: float = 5.0
@@ -266,7 +266,7 @@ class TargetLatency(Scaler):
         return ready, outlook.pause if units != pool.units else 0.0
 
     def _keeps(self, pool: PoolLoad, outlook: _Outlook, units: int, step: float) -> bool:
-        """Whether work waits no longer than it may: close to the bound before units are ready, the goal then."""
+        """Whether work waits no longer than it may: the tight part before units are ready, the goal then."""
         own = self.settings
         queue_first = Ramp(pool.units, units, *self._change(pool, outlook, units), own.usable)
         waits = (queue_first.drained(0.0, outlook.queue), *self._plan(pool, outlook, units, step).waits)
@@ -295,7 +295,7 @@ class TargetLatency(Scaler):
     def _pass_on(
         self, seen: Load, pool: PoolLoad, given: list[list[float] | None], plan: Course, outlook: _Outlook
     ) -> None:
-        """Tuples that operators behind will get: what comes in here, as much of it as is served, by selectivity."""
+        """Tuples that operators behind will get: what is served of what comes in here, by selectivity."""
         for place in seen.within(pool.name):
             if given[place] is None:
                 given[place] = self._merged(seen, place, given)
@@ -330,7 +330,8 @@ class TargetLatency(Scaler):
         numbers = {"queue": outlook.queue, "rate": rate, "needed": float(units)}
         held = self._diagnosis(seen, pool, outlook)
         words = (
-            f"{rate:.2f} units of work a second are expected, then up to {max(outlook.arriving) / self._step:.2f}; "
+            f"{rate:.2f} units of work a second are expected, then up to "
+            f"{max(outlook.arriving) / self._step:.2f}; "
             f"{outlook.queue:,.1f} wait"
         )
         if units > pool.present:
@@ -378,7 +379,8 @@ class TargetLatency(Scaler):
         busiest, mean = max(pool.use), pool.mean_use
         if len(pool.use) > 1 and busiest >= _BUSY and busiest >= _SKEWED * mean:
             return (
-                f"skew: the busiest unit is busy for {busiest:.0%} of the time and all for {mean:.0%} in the mean; "
+                f"skew: the busiest unit is busy for {busiest:.0%} of the time and all for {mean:.0%} "
+                f"in the mean; "
                 "rebalance, more units would be as idle"
             )
         # Work that came late in the tick says nothing of how busy units are: only a queue of old does.
@@ -386,13 +388,15 @@ class TargetLatency(Scaler):
         processed = any(seen.operators[place].processed for place in seen.within(pool.name))
         if behind and mean < _BLOCKED and processed:
             return (
-                f"{outlook.queue:,.1f} processor seconds wait and units are busy for {mean:.0%} of the time: they "
+                f"{outlook.queue:,.1f} processor seconds wait and units are busy for {mean:.0%} of "
+                f"the time: they "
                 "wait for something else, such as a slow sink"
             )
         late = math.isfinite(seen.latency) and seen.latency > self.settings.bound
         if late and outlook.queue < 0.1 * pool.units and mean < _BLOCKED:
             return (
-                f"the latency is {shown_seconds(seen.latency)}, but nothing waits here and units are busy for "
+                f"the latency is {shown_seconds(seen.latency)}, but nothing waits here and units are "
+                f"busy for "
                 f"{mean:.0%} of the time: the source or the sink is slow"
             )
         return ""
