@@ -162,6 +162,8 @@ class SparkEngine:
         control = _control(options, subqueries, rescaling, folder, nodes)
         meter = None if ends else LatencyMeter(result_ways(graph), streams, options.latency_seconds)
         epochs = Epochs(spark, works, planner, report=run.report, control=control, meter=meter)
+        if nodes.executors is not None:
+            epochs.most_slots = nodes.slots
         if not ends:
             epochs.pacer = pacer(options.latency_seconds, options.trigger_seconds, period(streams))
         if options.channels is not None:

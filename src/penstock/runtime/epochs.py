@@ -67,6 +67,7 @@ class Epochs:
     meter: LatencyMeter | None = None
     pacer: Pacer | None = None
     pause: float = field(init=False, default=0.0)
+    most_slots: int | None = None
     last: Manifest | None = field(init=False)
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
     decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
@@ -100,6 +101,9 @@ class Epochs:
             if last is not None and last.epoch_id >= epoch_id:
                 return
             prepare(frame.sparkSession, self.works.graph.setting)
+            if self.most_slots is not None:
+                # Spark cuts files for the executors that there are now; more may come while the epoch runs.
+                frame.sparkSession.conf.set("spark.sql.files.minPartitionNum", str(self.most_slots))
             digest = self.offsets.settle(epoch)
             arrivals = self.works.arrivals
             try:
