@@ -17,7 +17,7 @@ demo: $(READY)
 
 test: $(READY)
 	$(MAKE) --jobs 2 --output-sync check
-	$(BIN)/pytest -m "not soak" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -m "not soak" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 check: types doctests style imports
 

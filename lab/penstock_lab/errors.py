@@ -3,7 +3,18 @@
 
 from penstock.errors import PenstockError
 
-__all__ = ["BadSimulation", "UnknownExperiment"]
+__all__ = ["BadData", "BadSimulation", "MissingData", "UnknownExperiment"]
+
+
+class BadData(PenstockError):
+    """A file does not hold the data that it was given for."""
+
+
+class MissingData(PenstockError):
+    """An experiment needs a file that was not given."""
+
+    def __init__(self, experiment: str, option: str) -> None:
+        super().__init__(f"experiment {experiment} needs a file; give it with {option} PATH")
 
 
 class BadSimulation(PenstockError):

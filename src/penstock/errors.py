@@ -23,6 +23,7 @@ __all__ = [
     "BadOption",
     "BadPath",
     "BadProcess",
+    "BadPromise",
     "BadRecording",
     "BadRescale",
     "BadRouting",
@@ -286,6 +287,10 @@ class BadLimit(IngestError):
 
 class BadRows(IngestError):
     """Rows do not fit the schema of their stream."""
+
+
+class BadPromise(IngestError):
+    """A promise is no time."""
 
 
 class BufferFull(IngestError):

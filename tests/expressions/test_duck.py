@@ -3,7 +3,7 @@ import threading
 
 import pyarrow as pa
 
-from penstock.expressions.duck import cursor
+from penstock.expressions.duck import cursor, evaluate
 
 
 def test_cursors_of_one_process_share_a_database_but_no_names():
@@ -24,3 +24,9 @@ def test_threads_and_children_have_their_own():
         os._exit(0 if cursor().execute("SELECT 2").fetchone() == (2,) else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert found == [(1,)]
+
+
+def test_what_a_coalesce_does_not_reach_is_not_evaluated_where_several_share_it():
+    table = pa.table([pa.array([127], pa.int8()), pa.array([5], pa.int8())], names=["a", "b"])
+    found = evaluate("SELECT coalesce(b, a + a) AS v, coalesce(b + b, a + a) AS w FROM input", table)
+    assert found.to_pylist() == [{"v": 5, "w": 10}]

@@ -98,3 +98,15 @@ def test_a_rate_may_be_huge_and_the_curve_steep():
 def test_settings_that_cannot_work_are_refused(given):
     with pytest.raises(BadForecast, match=next(iter(given))):
         Regression(**given)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_common_times_and_no_gaps_give_the_same_curves_as_times_of_their_own(seed):
+    rng = np.random.default_rng(seed)
+    times, values = np.arange(12.0)[:, None], rng.uniform(1, 50, (12, 30))
+    common = fit_curves(times, values)
+    own = fit_curves(np.repeat(times, 30, axis=1), values)
+    apart = fit_curves(np.repeat(times, 31, axis=1), np.column_stack([values, np.full(12, np.nan)]))
+    for name in ("kind", "a", "b", "first", "last", "top"):
+        assert getattr(common, name) == pytest.approx(getattr(own, name))
+        assert getattr(common, name) == pytest.approx(getattr(apart, name)[:30])

@@ -70,6 +70,8 @@ ONLY_SPARK = """
     array_contains(array(int_0, 1, null), 1)
     named_struct('a', int_0).a
     concat(string_0, int_1)
+    if(length(string_0) < -1, date_add(make_date(0, 100, 100), int_1 % 100), date_0)
+    coalesce(length(string_0), 3, 100 div 0)
 """.strip()
 
 

@@ -6,13 +6,12 @@ import random
 import re
 import string
 from decimal import Context, Decimal
-from functools import cache
 
 import pyarrow as pa
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from penstock.expressions.duck import evaluate
+from penstock.expressions.duck import cursor, evaluate
 from penstock.expressions.types import arrow_type
 from penstock.functions import translated
 
@@ -159,7 +158,7 @@ def _without_error(found, table):
     """The rows for which DuckDB raises no error."""
     import duckdb
 
-    connection = _without_shared_parts().cursor()
+    connection = cursor()
     connection.register("input", table.append_column("row_here", [list(map(str, range(table.num_rows)))]))
     # TRY takes no volatile function such as error(), so a cast that fails stands in for it, of either type.
     fails = "CAST('x' || row_here AS TINYINT)"
@@ -172,14 +171,6 @@ def _without_error(found, table):
             continue
         return [row for row, null in enumerate(tested["v"].to_pylist()) if null is not None]
     return _halved(found, table, 0, table.num_rows)
-
-
-@cache
-def _without_shared_parts():
-    """A DuckDB that computes an expression that stands twice where it stands, and not outside of TRY."""
-    import duckdb
-
-    return duckdb.connect(config={"threads": 1, "disabled_optimizers": "common_subexpressions"})
 
 
 def _halved(found, table, first, end):

@@ -25,7 +25,7 @@ TOWERS = ps.stream(
 )
 
 
-class Spread(ps.ArrowAggregate):
+class Whole(ps.ArrowAggregate):
     state = {"lo": "double", "hi": "double"}  # noqa: RUF012 -- as users write it
     result = "double"
 
@@ -43,8 +43,8 @@ class Spread(ps.ArrowAggregate):
         return pc.subtract(state["hi"], state["lo"])
 
 
-class Whole(Spread):
-    split = False
+class Spread(Whole):
+    split = True
 
 
 class Sittings(ps.Processor):

@@ -5,6 +5,9 @@ the order of events are drawn from one seed. Producers restart while rows are on
 may go on; gates crash, join late, lose their disk or come back with an old copy of it; the controller
 restarts; readers restart in the middle of an epoch and commit late or never. A hole may be refilled by its
 producer.
+
+The event time of a row is its number. Producers promise that no row below the next one comes, so a reader may
+believe a promise only if it has taken every row below it.
 """
 
 import copy
@@ -23,7 +26,7 @@ from penstock.ingest.directory.registry import StreamRegistry
 from penstock.ingest.directory.store import DirectoryStore
 from penstock.ingest.gate.events import ReadersListed
 from penstock.ingest.gate.ranges import RowRanges
-from penstock.ingest.reader.gate_watch import HeldRanges
+from penstock.ingest.reader.gate_watch import HeldRanges, Promises
 from penstock.ingest.reader.inlet_reader import InletReader
 from penstock.ingest.reader.offsets import Offsets
 from penstock.ingest.wire.protocol import Push, Redirect, Refusal, Wait, decode_answers
@@ -73,6 +76,8 @@ class SimulatedWatch:
         there = [each for each in gates if each.up]
         lines = [(place, *line) for place, each in enumerate(there) for line in each.index()]
         place, stream, low, high = zip(*lines, strict=True) if lines else ((), (), (), ())
+        spoken = [(stream, *promise) for each in there for stream, promise in each.promises.items()]
+        promised, frontier, at = zip(*spoken, strict=True) if spoken else ((), (), ())
         known = {each.stream: each.high for each in self.world.registry.streams("r") if not each.empty}
         return HeldRanges(
             gates=tuple(each.name for each in there),
@@ -86,6 +91,9 @@ class SimulatedWatch:
             logs={each.name: each.disk.log for each in there},
             known=known,
             forgotten=tuple(self.world.registry.forgotten()),
+            promises=Promises(
+                pa.array(promised, pa.string()), np.array(frontier, np.int64), np.array(at, np.int64)
+            ),
         )
 
     def tell(self, request):
@@ -123,6 +131,7 @@ class SimulatedReader:
                 if end is self.offset:
                     return
                 self.planned = Offsets.unpacked(end.packed())
+                self.check_promises()
             rows = self.fetch()
         except RowsGone as error:
             self.error = error
@@ -139,6 +148,15 @@ class SimulatedReader:
             self.offset, self.planned = self.planned, None
             if self.world.chance.random() < 0.7:
                 self.inlet.commit(self.offset)
+
+    def check_promises(self):
+        """Every row below a promise is before the offset, and no promise is taken back."""
+        upto, now = self.planned.asdict(), self.planned.promises()
+        for stream, before in self.offset.promises().items():
+            assert now[stream] >= before, f"{self.name} has another promise of {stream} than before"
+        for stream, promise in now.items():
+            assert promise <= upto[stream], f"{self.name} believes {stream} at {upto[stream]}: {promise}"
+        self.world.counts["promised"] += sum(now.values()) > sum(self.offset.promises().values())
 
     def state(self):
         return id(self.offset), id(self.planned), id(self.error)
@@ -201,6 +219,7 @@ class IngestSimulation:
         happenings = (
             (18, lambda: self.offer(producer)),
             (24, lambda: self.send(producer)),
+            (3, lambda: self.promise(producer)),
             (24, lambda: self.arrive(draw(self.calls[-6:])) if self.calls else None),
             (24, lambda: self.hear(draw(self.calls[-6:])) if self.calls else None),
             (16, lambda: gate.up and gate.sync(self.chance.randint(1, 4))),
@@ -343,6 +362,10 @@ class IngestSimulation:
     def offer(self, producer):
         if producer.outbox is not None and not producer.ended:
             producer.offer(self.chance.randint(1, 7), self.now)
+
+    def promise(self, producer):
+        if producer.outbox is not None and not producer.ended:
+            producer.outbox.promise(producer.outbox.next, self.now)
 
     def send(self, producer):
         if producer.outbox is None or producer.ended:

@@ -24,6 +24,7 @@ from penstock.ingest.gate.events import (
     HoldUp,
     Prepare,
     ProducersStored,
+    Promise,
     ReaderStored,
     Reply,
     SchemaStored,
@@ -62,6 +63,8 @@ class Disk:
     settled: dict = field(default_factory=dict)
     producers: dict = field(default_factory=dict)
     readers: set = field(default_factory=set)
+    promises: dict = field(default_factory=dict)
+    """The last promise that came with rows of each stream, and the row from which on it holds."""
 
     def ranges(self, stream):
         return RowRanges((row, row + 1) for row in sorted(self.stored.get(stream, ()))).all()
@@ -90,6 +93,7 @@ class SimulatedGate:
             ),
         )
         self.writing, self.calls, self.unsynced, self.up = deque(), {}, {}, True
+        self.promises = dict(self.disk.promises)
         self.lives += 1
 
     def crash(self, survive):
@@ -178,6 +182,14 @@ class SimulatedGate:
         for sequence, value in enumerate(values, start=append.sequence):
             assert sequence not in rows, f"{self.name} stores row {sequence} of {append.stream} twice"
             rows[sequence] = value
+        if append.frontier is not None:
+            for known in (self.disk.promises, self.promises):
+                self.promise(known, append.stream, append.frontier, append.end)
+
+    @staticmethod
+    def promise(known, stream, frontier, at):
+        if stream not in known or frontier > known[stream][0]:
+            known[stream] = (frontier, at)
 
     def delete(self, committed):
         for stream, rows in self.disk.stored.items():
@@ -191,8 +203,10 @@ class SimulatedGate:
     def index(self):
         """Stream, low and high of every range, as the gate tells them."""
         lines = []
-        for stream in sorted({*self.disk.stored, *self.disk.settled}):
+        for stream in sorted({*self.disk.stored, *self.disk.settled, *self.promises}):
             at = self.disk.settled.get(stream, 0)
+            if stream not in {*self.disk.stored, *self.disk.settled}:
+                at = self.promises[stream][1]
             lines += [(stream, *each) for each in self.disk.ranges(stream)] or [(stream, at, at)]
         return lines
 
@@ -206,6 +220,8 @@ class SimulatedGate:
                     self.writing.append((action, values[first : first + action.rows]))
                 case Send(call, answer):
                     self.calls[call].back.append(encode_answers([answer]))
+                case Promise(stream, frontier, at):
+                    self.promise(self.promises, stream, frontier, at)
                 case DeleteBelow(committed):
                     self.delete(committed)
                 case DropReader(inlet, reader):

@@ -10,6 +10,7 @@ from ingest.gate_processes import free_port
 from ingest.held import act, numbers, whole
 from penstock.errors import (
     BadMetadata,
+    BadPromise,
     BadRows,
     BufferFull,
     ClosedClient,
@@ -157,10 +158,16 @@ def test_a_promise_without_rows_reaches_the_gate(gate):
         client.promise(1_000_000)
         client.flush(10)
         client.promise(2_000_000)
-        end = time.monotonic() + 10
-        while act(gate.address, "status")["streams"]["r/a"]["frontier"] != 2_000_000:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+    assert act(gate.address, "status")["streams"]["r/a"]["frontier"] == 2_000_000
+
+
+@pytest.mark.parametrize("frontier", [2**63, 1.5, "12:00", None])
+def test_a_promise_that_is_no_time_is_refused(gate, frontier):
+    with (
+        Client(gate.address, "r/a", SCHEMA) as client,
+        pytest.raises(BadPromise, match="microseconds since 1970"),
+    ):
+        client.promise(frontier)
 
 
 def test_nobody_at_the_address_is_told_with_what_to_do():

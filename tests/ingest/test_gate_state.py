@@ -148,8 +148,8 @@ def test_a_frontier_holds_when_the_rows_before_it_are_durable():
     gate = Drawn()
     (append,) = gate.send(0, 10, connect=True)
     assert answer(gate.send(10, 0, frontier=9)) == Acknowledged("r/a", 0, 900)
-    assert Promise("r/a", 9) in gate.durable(append)
-    assert gate.send(10, 0, frontier=12)[0] == Promise("r/a", 12)
+    assert Promise("r/a", 9, at=10) in gate.durable(append)
+    assert gate.send(10, 0, frontier=12)[0] == Promise("r/a", 12, at=10)
 
 
 def test_a_stream_over_its_credit_waits_for_as_long_as_the_disk_takes():

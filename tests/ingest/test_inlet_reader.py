@@ -249,3 +249,24 @@ def test_many_streams_share_few_batches(gate):
     end = at(inlet, Offsets(), **{f"s{number}": 5 for number in range(200)})
     (parts,) = inlet.tasks(Offsets(), end, 8)
     assert [batch.num_rows for batch in GATHERING.rows(parts)] == [1000]
+
+
+def test_a_promise_alone_makes_an_offset_and_waits_for_the_rows_before_it(two_gates):
+    one, other = two_gates
+    push(one.address, "a", 0, 100)
+    with Client(other.address, "reports/a", SCHEMA, sequence=100) as client:
+        client.promise(70)
+    inlet = reader(one.address, other.address)
+    part = inlet.latest(Offsets(), 60)
+    assert (part.asdict(), part.promises()) == ({"reports/a": 60}, {})
+    rest = inlet.latest(part, 60)
+    assert (rest.asdict(), rest.promises()) == ({"reports/a": 100}, {"reports/a": 70})
+    assert inlet.latest(rest, 60) is rest
+    with Client(other.address, "reports/b", SCHEMA) as client:
+        client.promise(80)
+    more = inlet.latest(rest, 60)
+    assert (more.asdict(), more.promises()) == (
+        {"reports/a": 100, "reports/b": 0},
+        {"reports/a": 70, "reports/b": 80},
+    )
+    assert inlet.tasks(rest, more, 3) == []

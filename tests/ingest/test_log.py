@@ -2,6 +2,7 @@ import errno
 import os
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -259,7 +260,14 @@ def test_one_sync_serves_many(tmp_path):
 
 
 def left_behind(written):
-    """The folder as SIGKILL leaves it: nothing more is written, and the lock is free."""
+    """The folder as SIGKILL leaves it: nothing more is written, and the lock is free.
+
+    Rows are reported durable before it is noted that they were acknowledged: wait for that, too.
+    """
+    until = time.monotonic() + 20
+    while written.log._acknowledged.end < written.log._commit._writer.size:
+        assert time.monotonic() < until, "the end of the last group was not noted"
+        time.sleep(0.001)
     os.close(written.log._owner)
     return written.log.folder
 

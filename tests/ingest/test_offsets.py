@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -43,3 +44,36 @@ def test_ten_thousand_streams_are_small():
 def test_a_damaged_text_is_named():
     with pytest.raises(DamagedCheckpoint, match="offset"):
         Offsets.unpacked({"names": "x", "following": "y"})
+
+
+@given(FOLLOWING, FOLLOWING, st.lists(NAME, max_size=3))
+def test_promises_survive_their_text_and_new_streams(following, promised, new):
+    names = list(promised)
+    heard = Offsets.of(following).hearing(
+        pa.array(names, pa.string()),
+        np.array(list(promised.values()), np.int64),
+        np.zeros(len(names), np.int64),
+    )
+    known = {name: each for name, each in promised.items() if name in following}
+    assert heard.promises() == known
+    joined = heard.joined(pa.array(new, pa.string()))
+    assert Offsets.unpacked(json.loads(json.dumps(joined.packed()))).promises() == known
+
+
+def test_a_promise_holds_once_all_rows_before_it_were_taken():
+    a = pa.array(["a"])
+    offsets = Offsets.of({"a": 9})
+    early = offsets.hearing(a, np.array([70]), np.array([10]))
+    assert (early is offsets, early.promises()) == (True, {})
+    later = replace(offsets, following=np.array([10])).hearing(a, np.array([70]), np.array([10]))
+    assert later.promises() == {"a": 70}
+    assert later.hearing(a, np.array([60]), np.array([10])) is later, "a promise never goes back"
+
+
+def test_promises_of_ten_thousand_streams_are_small():
+    chance = np.random.default_rng(1)
+    names = [f"reports/vehicle-{n}" for n in range(10_000)]
+    offsets = Offsets.of(dict(zip(names, chance.integers(10**5, 10**7, 10_000).tolist(), strict=True)))
+    promised = 1_700_000_000_000_000 + chance.integers(0, 10**7, 10_000)
+    heard = offsets.hearing(pa.array(names), promised, np.zeros(10_000, np.int64))
+    assert len(json.dumps(heard.packed())) < 140_000

@@ -118,7 +118,36 @@ def test_a_promise_goes_with_the_last_row_before_it_or_alone():
     box.promise(99, now=0.0)
     alone = box.take(0.0)
     assert (alone.sequence, alone.batch.num_rows, alone.frontier) == (4, 0, 99)
-    assert box.due() is None
+    assert (box.due(), box.promise_heard) == (None, False)
+    box.acknowledge(4)
+    assert box.promise_heard
+
+
+def test_a_promise_waits_for_rows_in_flight_and_never_goes_back():
+    box = outbox(batch_seconds=0.0)
+    box.offer(rows(0, 3), now=0.0)
+    box.take(0.0)
+    box.promise(99, now=0.0)
+    box.promise(50, now=1.0)
+    assert box.take(2.0) is None
+    box.acknowledge(3)
+    assert not box.promise_heard
+    assert box.take(2.0).frontier == 99
+
+
+@pytest.mark.parametrize("turned_away", ["hold", "redirect"])
+def test_a_promise_that_was_turned_away_is_sent_again(turned_away):
+    box = outbox(batch_seconds=0.0)
+    box.promise(99, now=0.0)
+    first = box.take(0.0)
+    box.acknowledge(0)
+    if turned_away == "hold":
+        box.hold(1.0, now=0.0)
+    else:
+        box.suspend()
+        box.resume()
+    again = box.take(1.0)
+    assert (again.sequence, again.frontier, again.connect) == (0, 99, first.connect)
 
 
 def test_limits_that_cannot_work_are_refused():

@@ -37,6 +37,7 @@ class Total(ps.ArrowAggregate):
 
     state = {"total": "bigint", "top": "bigint"}  # noqa: RUF012
     result = "bigint"
+    split = True
 
     def accumulate(self, groups, n, *columns):
         values = columns[0].to_numpy()

@@ -1,3 +1,6 @@
+import json
+from dataclasses import asdict
+
 from penstock.runtime.frontier import Frontier, SteadyTime
 
 
@@ -80,3 +83,52 @@ def test_steady_time_goes_on_after_a_restart_and_never_back():
     steady = SteadyTime(longest=10_000_000, clock=lambda: next(readings))
     steady.resume(7_000_000)
     assert [steady.read() for _ in range(3)] == [7_500_000, 7_500_000, 7_750_000]
+
+
+def promise(frontier, promised=None, seen=(), least=None, waiting=(), **more):
+    given = {"steady": 0, "looked": 0, "delay": 0, "idle": None, **more}
+    return frontier.advance(dict(seen), **given, promised=promised, least=least, waiting=waiting)
+
+
+def test_a_promise_closes_what_a_quiet_stream_holds_open():
+    #   a ──100──────────▶
+    #   b ──40──promise 95▶
+    first = advance(Frontier(), {"a": 100, "b": 40}, delay=10)
+    assert promise(first, {"b": 95}, delay=10).value == 90
+    assert promise(first, {"b": 60}, delay=10).value == 60
+
+
+def test_a_stream_without_tuples_counts_with_its_promise():
+    assert promise(Frontier(), {"b": 60}, {"a": 100}).value == 60
+    held = promise(Frontier(), {}, {"a": 100}, waiting=["b"])
+    assert (held.value, promise(held, {"b": 60}, waiting=["b"]).value) == (None, 60)
+
+
+def test_a_promise_is_a_sign_of_life_once():
+    #   steady      0    60   70   130
+    #   a ──────── 100 ─200──300──400──▶
+    #   b ────────p50── p50 ─p50 ─p50──▶   the same promise again and again: idle after 50
+    seen = promise(Frontier(), {"b": 50}, {"a": 100}, idle=50)
+    for steady, time in ((60, 200), (70, 300), (130, 400)):
+        seen = promise(seen, {"b": 50}, {"a": time}, steady=steady, looked=steady - 5, idle=50)
+    assert seen.value == 400
+    assert promise(seen, {"b": 450}, {"a": 500}, steady=140, looked=135, idle=50).value == 450
+
+
+def test_a_promise_of_the_whole_source_counts_for_every_stream():
+    first = advance(Frontier(), {"": 40}, delay=10)
+    assert promise(first, least=95, delay=10).value == 95
+    assert promise(first, least=5, delay=10).value == 30
+    assert promise(Frontier(), least=7).value == 7
+
+
+def test_a_promise_without_end_stays_within_64_bits():
+    ended = promise(Frontier(), {"a": 2**63 - 1, "b": 2**63 - 1}, least=2**63 - 1)
+    assert ended.value == 2**62
+
+
+def test_an_epoch_that_is_run_again_knows_the_same_promises():
+    before = promise(Frontier(), {"b": 50}, {"a": 100})
+    restored = Frontier(**json.loads(json.dumps(asdict(before))))
+    assert restored == before
+    assert promise(restored, {"b": 70}, {"a": 110}) == promise(before, {"b": 70}, {"a": 110})

@@ -1,6 +1,7 @@
 """Runs over gates: the frontier of each stream, secrets, errors and ends."""
 
 import time
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,10 @@ def counts(address, columns=COLUMNS, **options):
     source = ps.gates(address, stream_column="stream", **options)
     reports = ps.stream("reports", columns, time="time", key="stream", source=source)
     return reports.group_by("stream").window("10 seconds").agg(rows=ps.count(), total=ps.sum("n"))
+
+
+def at(seconds):
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def until(ready, seconds=120):
@@ -71,6 +76,30 @@ def test_windows_wait_for_the_slowest_stream_and_gates_hear_what_is_done(spark, 
     ]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in files if b"sesame" in path.read_bytes()]
+
+
+def test_a_promise_closes_a_window_within_two_epochs_and_rows_below_it_are_late(spark, two_gates, tmp_path):
+    #   a ──────30 · promise 100──▶     b ──12 · promise 30 · 5 rows from 12──▶
+    gate, _ = two_gates
+    push(gate, "a", 0, 30)
+    push(gate, "b", 0, 12)
+    found = []
+    sink = ps.each(lambda table, _: found.extend((row["stream"], row["total"]) for row in table.to_pylist()))
+    with counts(gate.address).start(sink, checkpoint=tmp_path / "state", session=spark) as run:
+        until(lambda: [each.rows for each in run.progress] == [42])
+        assert sorted(found) == [("reports/a", 45), ("reports/b", 45)]
+        with Client(gate.address, "reports/b", SCHEMA) as client:
+            client.promise(30_000_000)
+        until(lambda: run.progress[-1].frontier == at(29))
+        assert len(run.progress) <= 1 + 2
+        assert sorted(found[2:]) == [("reports/a", 145), ("reports/b", 21)]
+        with Client(gate.address, "reports/a", SCHEMA) as client:
+            client.promise(100_000_000)
+        until(lambda: run.progress[-1].frontier == at(30))
+        assert found[4:] == [("reports/a", 245)]
+        push(gate, "b", 12, 17)
+        until(lambda: run.counts.rows == 47)
+        assert (run.counts.late, run.progress[-1].frontier) == (5, at(30))
 
 
 def test_a_wrong_schema_is_said_in_its_own_words(spark, two_gates, tmp_path):

@@ -176,7 +176,7 @@ def test_joins_in_the_channels_of_what_feeds_them_give_what_they_give_in_their_o
                 np.sort(rng.integers(0, 100, 90)), rng.integers(0, 6, 90), rng.integers(0, 3, 90), strict=True
             )
         ]
-        for epoch in range(6)
+        for epoch in range(4)
     ]
     results = []
     for strategy, policy in (("query", None), ("subquery", None), ("subquery", AtRandom(4, every=1, most=6))):

@@ -64,4 +64,4 @@ def test_it_is_bounded_and_each_file_stands_for_itself(tmp_path):
 def test_a_failure_to_write_ends_the_recording_alone(tmp_path, caplog):
     (tmp_path / "control").write_text("a file in its place")
     record(tmp_path / "control", 3)
-    assert caplog.text.count("the recording of control ends, the run goes on") == 1
+    assert caplog.text.count("the recording of control ends, everything else goes on") == 1

@@ -4,7 +4,7 @@ Keys are drawn by Zipf over 100,000 keys, and the hot set is exchanged for anoth
 outer join and a keyed function each run on eight channels: with control on, with control off, and by the two
 plain hashes. Cost is the processor time of a channel, since the eight may share fewer cores. Each hot set has
 its figure from the epochs that begin ten after it came: the busiest channel over the mean, next to the best
-that any placement of whole keys allows.
+that any placement of whole keys allows. Uniform keys, for many epochs, have to be left alone.
 """
 
 import hashlib
@@ -35,8 +35,6 @@ __all__ = ["FULL", "QUICK", "HotSets", "skew"]
 CHANNELS = 8
 KEYS = 100_000
 CEILING, NEAR_BEST = 1.15, 1.05
-SETTLED = 10
-"""Epochs after an exchange of the hot set within which the channels have to be even again."""
 ON, OFF = "control on", "control off"
 WAYS: Mapping[str, tuple[Literal["on", "off"], PartitioningName]] = {
     ON: ("on", "balanced"),
@@ -52,11 +50,18 @@ _START = 1_700_000_000_000_000
 
 @dataclass(frozen=True)
 class HotSets:
-    """How much is run: rows of an epoch, epochs of each hot set, hot sets, and the exponents of Zipf."""
+    """How much is run: rows of an epoch, epochs of each hot set, hot sets, and the exponents of Zipf.
+
+    Within `settled` epochs after an exchange of the hot set the channels have to be even again. Over
+    `quiet_epochs` of uniform keys nothing has to move.
+    """
 
     rows: int = 150_000
     join_rows: int = 60_000
     epochs: int = 14
+    settled: int = 10
+    quiet_epochs: int = 300
+    quiet_rows: int = 20_000
     sets: int = 4
     skews: tuple[float, ...] = (1.0, 1.2)
     cases: tuple[str, ...] = ("windows", "outer join", "process")
@@ -80,6 +85,8 @@ QUICK = HotSets(
     rows=20_000,
     join_rows=3000,
     epochs=12,
+    quiet_epochs=12,
+    quiet_rows=2000,
     sets=2,
     skews=(1.0,),
     cases=("process",),
@@ -185,7 +192,7 @@ class Ran:
         """For each hot set the busiest channel over the mean, from the epoch on by which it must be even."""
         found = []
         for start in range(0, size.epochs * size.sets, size.epochs):
-            loads = np.array(self.watch.costs[start + SETTLED : start + size.epochs]).sum(axis=0)
+            loads = np.array(self.watch.costs[start + size.settled : start + size.epochs]).sum(axis=0)
             found.append(float(loads.max() / loads.mean()))
         return found
 
@@ -213,6 +220,17 @@ def skew(
                 ran = {way: _run(spark, case, way, folder) for way in size.ways}
                 rows += [_row(f"{case}, Zipf {exponent}", way, each, size) for way, each in ran.items()]
                 checks += _checks(case, exponent, ran, size)
+        if size.quiet_epochs:
+            quiet = _quiet(spark, Path(scratch) / "quiet", size, seed)
+            rows.append(_row("process, uniform keys", ON, quiet, None))
+            checks.append(
+                Check(
+                    f"moves in {size.quiet_epochs} epochs of uniform keys",
+                    quiet.moves,
+                    "a quiet stream is left alone",
+                    ceiling=0,
+                )
+            )
         if keys is not None:
             ran = _real(spark, keys, Path(scratch) / "real", size)
             rows += [_row("process, real keys", way, each, None) for way, each in ran.items()]
@@ -282,7 +300,7 @@ def _checks(case: str, exponent: float, ran: Mapping[str, Ran], size: HotSets) -
     named = f"{case}, Zipf {exponent}"
     return [
         Check(
-            f"busiest over mean {SETTLED} epochs after an exchange, {named}",
+            f"busiest over mean {size.settled} epochs after an exchange, {named}",
             round(worst, 3),
             "promised for a run that nobody touches",
             ceiling=ceiling,
@@ -290,6 +308,15 @@ def _checks(case: str, exponent: float, ran: Mapping[str, Ran], size: HotSets) -
         ),
         Check(f"same results as without control, {named}", same, "control changes no result", floor=1),
     ]
+
+
+def _quiet(spark: SparkSession, folder: Path, size: HotSets, seed: int) -> Ran:
+    """The keyed function over keys that are all alike, with control on."""
+    rng = np.random.default_rng(seed)
+    (folder / "rows").mkdir(parents=True)
+    for epoch in range(size.quiet_epochs):
+        _write(folder / "rows", epoch, rng.integers(0, KEYS, size.quiet_rows), rng)
+    return _run(spark, "process", ON, folder)
 
 
 def _real(spark: SparkSession, keys: Path, folder: Path, size: HotSets) -> dict[str, Ran]:

@@ -39,6 +39,7 @@ class Digest(ps.ArrowAggregate):
 
     state = {"total": "bigint"}  # noqa: RUF012 -- as users write it
     result = "bigint"
+    split = True
 
     def accumulate(self, groups: Any, n: int, *columns: pa.Array) -> pa.RecordBatch:
         """One Python call a row."""

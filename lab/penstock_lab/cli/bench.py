@@ -1,5 +1,6 @@
 """`penstock bench`: the measurements, as tables for people or as one JSON object for programs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -287,6 +288,36 @@ def subkeys(  # noqa: PLR0913 -- each is one option of the command
 
 
 @bench.command()
+def admission(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    streams: Annotated[int, typer.Option(min=1, help="Streams, each with a client.")] = 200,
+    periods: Annotated[int, typer.Option(min=4, help="Periods of the controller.")] = 60,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Seconds of a period.")] = 3.0,
+    capacity: Annotated[float, typer.Option(min=1, help="Rows per second that a gate takes.")] = 1000.0,
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="Only this strategy. May be repeated; all three by default.")
+    ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this workload. May be repeated; sfvar and bursty by default."),
+    ] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare strategies of admission on live gates, which are started, relieved and stopped meanwhile.
+
+    Example: penstock bench admission --quick
+    """
+    from penstock_lab.bench.admission import QUICK, STRATEGIES, Size  # noqa: PLC0415 -- Flight is slow to import
+    from penstock_lab.bench.admission import admission as measure  # noqa: PLC0415
+
+    size = QUICK if quick else Size(streams, periods, seconds, capacity)
+    size = replace(size, workloads=tuple(workload)) if workload else size
+    deliver(measure(size, strategies=tuple(strategy or STRATEGIES), seed=seed), json=json)
+
+
+@bench.command()
 def gates(
     *,
     repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
@@ -323,3 +354,22 @@ def scaling(
     from penstock_lab.bench.scaling import scaling as measure  # noqa: PLC0415 -- numpy is slow to import
 
     deliver(measure(nab=nab, nasa=nasa, seed=seed, quick=quick), json=json)
+
+
+@bench.command(name="admission-decisions")
+def admission_decisions(
+    *,
+    most: Annotated[
+        int, typer.Option(min=10_000, help="The most streams; a million needs about 4 GB.")
+    ] = 1_000_000,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what one period of admission costs with up to a million streams, and a simulated day.
+
+    Example: penstock bench admission-decisions --quick --json > decisions.json
+    """
+    from penstock_lab.bench.decisions import decisions as measure  # noqa: PLC0415 -- numpy is slow to import
+
+    deliver(measure(most=most, seed=seed, quick=quick), json=json)

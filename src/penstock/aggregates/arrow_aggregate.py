@@ -28,9 +28,9 @@ class ArrowAggregate(AggregateLike):
     pane on the left. Tuples of one pane that arrive in different epochs are merged in the order of the
     epochs, so a result that depends on the order within a pane depends on where epochs were cut.
 
-    Rows of a hot key are dealt out over several channels, which accumulate their shares apart; the shares of
-    one pane are then merged in any order. Set ``split = False`` where that order would change the result;
-    one channel then does all the work of a hot key.
+    One channel does all the work of a hot key, unless the class says ``split = True``: that the order of rows
+    within a pane does not change the result. Then the rows of a hot key are dealt out over several channels,
+    which accumulate their shares apart, and the shares of one pane are merged in any order.
 
     >>> class Seen(ArrowAggregate):
     ...     state = {"rows": "bigint"}
@@ -44,7 +44,7 @@ class ArrowAggregate(AggregateLike):
 
     state: ClassVar[Mapping[str, str]]
     result: ClassVar[str]
-    split: ClassVar[bool] = True
+    split: ClassVar[bool] = False
     arguments: tuple[str, ...]
 
     def __init_subclass__(cls, **options: object) -> None:

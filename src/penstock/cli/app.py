@@ -17,6 +17,7 @@ from penstock.cli.gate import gate
 from penstock.cli.push import push
 from penstock.cli.replay import replay
 from penstock.cli.state import state
+from penstock.cli.streams import streams
 from penstock.cli.token import token
 from penstock.errors import MissingPackage, PenstockError
 
@@ -74,6 +75,7 @@ app.command()(token)
 app.command()(controller)
 app.command()(push)
 app.command()(cluster)
+app.command()(streams)
 
 
 def main() -> None:

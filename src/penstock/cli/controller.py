@@ -1,4 +1,4 @@
-"""`penstock controller`: the directory that assigns gates to clients."""
+"""`penstock controller`: the directory that assigns gates to clients, and starts and stops gates."""
 
 import logging
 import signal
@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from penstock.ingest import TLS
+    from penstock.ingest.directory import ControlMode
 
 __all__ = ["controller"]
 
@@ -28,6 +29,48 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     poll_seconds: Annotated[
         float, typer.Option(min=0.05, help="Time between two checks of every gate.")
     ] = 1.0,
+    capacity: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Rows per second that one gate takes; with it streams are admitted and moved by a strategy.",
+        ),
+    ] = None,
+    cpu_capacity: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Instead of --capacity: the part of a core that a gate may use; costs are measured.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        str, typer.Option(help="How streams are placed: penstock, drf-m, drf, ard, ari or par.")
+    ] = "penstock",
+    period: Annotated[float, typer.Option(min=0.1, help="Seconds between two decisions.")] = 10.0,
+    wait_seconds: Annotated[
+        float, typer.Option(min=0.01, help="A gate is overloaded if rows wait longer than this.")
+    ] = 5.0,
+    least_interval: Annotated[
+        float, typer.Option(min=0, help="Least time between two moves of one stream, in seconds.")
+    ] = 0.0,
+    most_moves: Annotated[int, typer.Option(min=0, help="Most moves of one period.")] = 1000,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="A stream that is never moved. May be repeated.")
+    ] = None,
+    control: Annotated[str, typer.Option(help="on, or observe: decide and record, but move nothing.")] = "on",
+    gates_from: Annotated[
+        int, typer.Option(min=0, help="Gates that always run, if --gates-to is given.")
+    ] = 1,
+    gates_to: Annotated[
+        int | None, typer.Option(min=1, help="Start and stop gates on this machine, up to this number.")
+    ] = None,
+    gate_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the first of these gates; 0 picks free ones.")
+    ] = 7400,
+    gate_option: Annotated[
+        list[str] | None,
+        typer.Option(help="An option for these gates, such as --store-mib=1024. May be repeated."),
+    ] = None,
     tls_certificate: Annotated[
         Path | None, typer.Option(help="PEM file of the controller's certificate; turns on TLS.")
     ] = None,
@@ -61,14 +104,24 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
 ) -> None:
     """Run the directory: gates register here, and clients ask here for their gate.
 
-    The controller calls gates with the token in PENSTOCK_TOKEN, if they need one. It prints one line when it
-    is ready; its log goes to standard error. SIGTERM or Ctrl-C stops it.
+    With --capacity a strategy decides every period which stream enters through which gate, and with
+    --gates-to also which gates run. The controller calls gates with the token in PENSTOCK_TOKEN, if they need
+    one. It prints one line when it is ready; its log goes to standard error. SIGTERM or Ctrl-C stops it.
 
     Example: penstock controller --address 127.0.0.1:7300 --folder /var/lib/penstock/controller
 
+    Example: penstock controller --capacity 200000 --gates-from 1 --gates-to 8
+
     Example: penstock controller --address 127.0.0.1:7300 --forget-reader reports:5f0c…
     """
+    from penstock.control.admission import (  # noqa: PLC0415 -- numpy is slow to import
+        USUAL_PRICE,
+        AdmissionSetup,
+        Limits,
+    )
+    from penstock.errors import BadAdmission  # noqa: PLC0415
     from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
+    from penstock.ingest.directory import LocalNodes, Nodes  # noqa: PLC0415
 
     tls = None if gate_roots is None else TLS(gate_roots, tls_certificate, tls_key)
     if readers or forget_reader or forget_gate:
@@ -79,17 +132,48 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ended.set())
     security = Security(tls_certificate, tls_key, tls_client_roots, tokens, insecure)
+    if capacity is None and cpu_capacity is None and gates_to is not None:
+        raise BadAdmission("--gates-to without --capacity; say how many rows per second one gate takes")
+    if capacity is not None and cpu_capacity is not None:
+        raise BadAdmission("--capacity and --cpu-capacity; give one of them")
+    limits = Limits(least_interval, most_moves, frozenset(exclude or ()), max(gates_from, 1))
+    admission = None
+    if capacity is not None:
+        admission = AdmissionSetup(capacity, strategy, period, wait_seconds, limits=limits)
+    elif cpu_capacity is not None:
+        admission = AdmissionSetup(
+            cpu_capacity, strategy, period, wait_seconds, USUAL_PRICE, fitted=True, limits=limits
+        )
+
+    def nodes(own: str) -> Nodes:
+        assert gates_to is not None
+        options = gate_option or ()
+        return LocalNodes(
+            folder / "gates", own, least=gates_from, most=gates_to, port=gate_port, options=options
+        )
+
     directory = Directory(
         address,
         folder,
         away_seconds=away_seconds,
         poll_seconds=poll_seconds,
+        admission=admission,
+        control=_mode(control),
+        nodes=None if gates_to is None else nodes,
         security=security,
         tls=tls,
     )
     with directory:
         typer.echo(f"controller ready at {directory.address}")
         ended.wait()
+
+
+def _mode(control: str) -> "ControlMode":
+    from penstock.checks import one_of  # noqa: PLC0415 -- as above
+    from penstock.errors import BadAdmission  # noqa: PLC0415
+
+    modes: tuple[ControlMode, ...] = ("on", "observe")
+    return one_of("--control", control, modes, BadAdmission)
 
 
 def _ask(address: str, tls: "TLS | None", forget: list[str], gates: list[str]) -> None:

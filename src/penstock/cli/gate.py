@@ -51,6 +51,9 @@ def gate(  # noqa: PLR0913 -- the options of a command
     calls_per_token: Annotated[int, typer.Option(min=1, help="Limit of open pushes of one token.")] = 128,
     reads_per_token: Annotated[int, typer.Option(min=1, help="Limit of open reads of one token.")] = 32,
     token_mib: Annotated[int, typer.Option(min=1, help="Limit of rows in memory, each token.")] = 128,
+    rows_per_second: Annotated[
+        float, typer.Option(min=0, help="Limit of rows taken each second, all streams together; 0 for none.")
+    ] = 0.0,
     idle_seconds: Annotated[
         float, typer.Option(min=0, help="A push that is idle for so long makes room for another one.")
     ] = 30.0,
@@ -112,6 +115,7 @@ def gate(  # noqa: PLR0913 -- the options of a command
         reads_per_token=min(reads_per_token, reads),
         token_bytes=token_mib * _MIB,
         idle_seconds=idle_seconds,
+        rows_per_second=rows_per_second,
         streams=streams,
         streams_per_client=streams_per_client,
     )

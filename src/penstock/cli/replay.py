@@ -1,4 +1,4 @@
-"""`penstock replay`: what another policy would have decided in a recorded run."""
+"""`penstock replay`: what another policy would have decided in a recorded run or controller."""
 
 import json as json_text
 import sys
@@ -15,13 +15,20 @@ if TYPE_CHECKING:
 __all__ = ["replay"]
 
 
-def replay(
+def replay(  # noqa: PLR0913 -- each is one option of the command
     folder: Annotated[
-        str, typer.Argument(help="The folder that you gave to start(checkpoint=...), a path or a URI.")
+        str,
+        typer.Argument(help="The folder of start(checkpoint=...), a path or a URI, or that of a controller."),
     ],
     *,
     policy: Annotated[
         str, typer.Option(help="skew, rebalance-when, off, or recorded for those of the run.")
+    ] = "recorded",
+    strategy: Annotated[
+        str,
+        typer.Option(
+            help="Of a controller: penstock, drf-m, drf, ard, ari, par, or recorded for the one it had."
+        ),
     ] = "recorded",
     alpha: Annotated[
         float | None, typer.Option(min=1.0, help="Another tolerance of most over least load, above 1.")
@@ -31,19 +38,23 @@ def replay(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """Run a policy over the observations of a recorded run, and print both decisions side by side.
+    """Run a policy over recorded observations, and print both decisions side by side.
 
-    Spark does not run, and nothing is written. Observations are those of the run: they do not follow what
-    the other policy decides.
+    Spark does not run, and nothing is written. Observations are those of the run or the controller: they do
+    not follow what the other policy decides.
 
     Example: penstock replay checkpoint --policy skew --alpha 1.5
 
     Example: penstock replay checkpoint --check
+
+    Example: penstock replay controller --strategy drf-m
     """
     from penstock.control.recording import differences, replayed  # noqa: PLC0415 -- numpy is slow to import
     from penstock.state.storage import Location  # noqa: PLC0415
 
     root = Location.of(folder)
+    if (root / "admission").kind == "folder":
+        return _admission(root, strategy, check=check, json=json)
     recordings = _recordings(root)
 
     def find(name: str) -> "HashPair":
@@ -65,6 +76,17 @@ def replay(
     else:
         _print(rows, policy, sum(len(each.epochs) for each in recordings))
     return None
+
+
+def _admission(root: "Location", strategy: str, *, check: bool, json: bool) -> None:
+    from penstock.checks import one_of  # noqa: PLC0415
+    from penstock.cli.replay_admission import replay_admission  # noqa: PLC0415
+    from penstock.control.admission import STRATEGY_NAMES  # noqa: PLC0415 -- numpy is slow to import
+    from penstock.errors import BadOption  # noqa: PLC0415
+    from penstock.ingest.directory.journal import recordings  # noqa: PLC0415
+
+    one_of("--strategy", strategy, ("recorded", *STRATEGY_NAMES), BadOption)
+    replay_admission(recordings(root), strategy, check=check, json=json)
 
 
 def _recordings(root: "Location") -> "list[Recording]":

@@ -6,13 +6,14 @@ it. So each file can be replayed alone.
 """
 
 import base64
-import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.control.controller import Controller
+from penstock.control.lines import line
+from penstock.control.lines import values as parsed
 from penstock.control.observation import Observation
 from penstock.control.ruling import Ruling
 from penstock.control.setup import Find, Setup
@@ -54,7 +55,7 @@ class Recording:
     @classmethod
     def parse(cls, lines: Iterable[str], name: str = "the recording") -> "Recording":
         """The recording in these lines; a last line that was cut off by the end of a run is left out."""
-        values = _values(list(lines), name)
+        values = parsed(list(lines), name)
         try:
             head = next((each for each in values if each["kind"] == "controller"), None)
             if head is None:
@@ -76,19 +77,19 @@ class Recording:
 
 def controller_line(setup: Setup, state: Mapping[str, Any]) -> str:
     """The first line of a file, from what the controller remembers when it begins."""
-    return _line({"kind": "controller", "control": setup.to_json(), "state": state})
+    return line({"kind": "controller", "control": setup.to_json(), "state": state})
 
 
 def router_line(name: str, router: HashPair) -> str:
     """The line of a router."""
     data = base64.b85encode(zlib.compress(router.to_bytes())).decode()
-    return _line({"kind": "router", "name": name, "data": data})
+    return line({"kind": "router", "name": name, "data": data})
 
 
 def epoch_line(seen: Observation, rulings: Sequence[Ruling]) -> str:
     """The line of an epoch."""
     told = [each.to_json() for each in rulings]
-    return _line({"kind": "epoch", "observation": seen.to_json(), "rulings": told})
+    return line({"kind": "epoch", "observation": seen.to_json(), "rulings": told})
 
 
 def replayed(recording: Recording, setup: Setup, find: Find) -> list[list[Ruling]]:
@@ -116,8 +117,8 @@ def differences(recording: Recording, find: Find) -> list[tuple[Recorded, list[s
     found = []
     for each, now in zip(recording.epochs, replayed(recording, setup, find), strict=True):
         told = [ruling for ruling in each.rulings if ruling["policy"] in setup.policies]
-        then = [_line({**ruling, "held": ""} if ruling["held"] == OVERRULED else ruling) for ruling in told]
-        again = [_line(ruling.to_json()) for ruling in now]
+        then = [line({**ruling, "held": ""} if ruling["held"] == OVERRULED else ruling) for ruling in told]
+        again = [line(ruling.to_json()) for ruling in now]
         if then != again:
             found.append((each, then, again))
     return found
@@ -128,23 +129,5 @@ def _asked(control: Controller, each: Recorded) -> list[Ruling]:
     return control.decide(each.seen.committed)
 
 
-def _values(lines: list[str], name: str) -> list[dict[str, Any]]:
-    if not lines:
-        raise BadRecording(f"{name} is empty; a recording begins with the control of its run")
-    values = []
-    for number, line in enumerate(lines):
-        try:
-            values.append(json.loads(line))
-        except ValueError as error:
-            if number == len(lines) - 1 and number:
-                break
-            raise BadRecording(f"{name}, line {number + 1}: no JSON: {error}") from error
-    return values
-
-
 def _router(data: str) -> HashPair:
     return HashPair.from_bytes(zlib.decompress(base64.b85decode(data)))
-
-
-def _line(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from penstock.errors import BadExpression
 
-__all__ = ["check", "cursor", "evaluate"]
+__all__ = ["check", "constant_type", "cursor", "evaluate"]
 
 _ZONED, _PLAIN = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 
@@ -50,6 +50,26 @@ def check(sql: str, schema: Any, written: str) -> Any:
         ) from error
 
 
+@cache
+def constant_type(sql: str) -> str | None:
+    """The type of an expression without columns; None if it raises.
+
+    >>> constant_type("1 + 1"), constant_type("make_date(2024, 13, 1)")
+    ('INTEGER', None)
+    """
+    import duckdb  # noqa: PLC0415 -- as above
+
+    connection = cursor()
+    try:
+        found = connection.sql(f"SELECT {sql} AS v")
+        found.to_arrow_table()
+        return str(found.types[0])
+    except duckdb.Error:
+        return None
+    finally:
+        connection.close()
+
+
 def cursor() -> Any:
     """A connection with its own names, for one thread; close it to release what it registered.
 
@@ -64,7 +84,9 @@ def cursor() -> Any:
 def _database(process: int) -> Any:  # noqa: ARG001 -- the key of the cache
     import duckdb  # noqa: PLC0415 -- as above
 
-    opened = duckdb.connect(config={"threads": 1})
+    # What stands twice would be computed first, for all rows: also for those for which a COALESCE does not
+    # reach it, and then it raises for them.
+    opened = duckdb.connect(config={"threads": 1, "disabled_optimizers": "common_subexpressions"})
     # If the interpreter's exit closed it, DuckDB would report supposed leaks.
     atexit.register(_database.cache_clear)
     return opened

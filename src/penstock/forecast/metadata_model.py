@@ -50,6 +50,7 @@ _TRANSITIONS = {"jump": 0.0, "trend": 1.0}
 _SWING = 0.3  # a rate that swings by less than this share of its mean has no two levels
 _FORGET = 1 / 200  # by how much measured extremes come back to the mean in a period
 _FADE = 1 - 1 / 30  # of the wave's squared errors, as of every forecaster's
+_BLOCK = 2048  # streams whose waves are worked out together, so that their numbers stay in the cache
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,26 @@ class _Wave:
     ramp: Floats
 
     def at(self, times: Floats, rise: Floats) -> Floats:
-        """Rates at times by streams, if a rise begins at `rise`."""
-        place = np.mod(times - rise, self.period)
-        steep = np.maximum(self.ramp, 1e-9)
-        up = np.where(self.ramp > 0, place / steep, 1.0)
-        down = (self.ramp + self.high_period + self.ramp - place) / steep
-        jumped = np.where(place < self.high_period, 1.0, 0.0)
-        share = np.where(self.ramp > 0, np.clip(np.minimum(up, down), 0.0, 1.0), jumped)
-        return np.where(np.isnan(place), np.nan, self.low + (self.high - self.low) * share)
+        """Rates at times (a column) by streams, if a rise begins at `rise`; block by block of streams."""
+        found = np.empty((len(times), len(rise)))
+        for start in range(0, len(rise), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            found[:, part] = self._block(times, rise[part], part)
+        return found
+
+    def _block(self, times: Floats, rise: Floats, part: slice) -> Floats:
+        place = np.mod(times - rise, self.period[part])
+        low, high, high_period, ramp = (
+            each[part] for each in (self.low, self.high, self.high_period, self.ramp)
+        )
+        if not (ramp > 0).any():
+            return np.where(np.isnan(place), np.nan, np.where(place < high_period, high, low))
+        steep = np.maximum(ramp, 1e-9)
+        up = np.where(ramp > 0, place / steep, 1.0)
+        down = (ramp + high_period + ramp - place) / steep
+        jumped = np.where(place < high_period, 1.0, 0.0)
+        share = np.where(ramp > 0, np.clip(np.minimum(up, down), 0.0, 1.0), jumped)
+        return np.where(np.isnan(place), np.nan, low + (high - low) * share)
 
     def middle(self) -> Floats:
         """The mean over a period."""
@@ -136,10 +149,14 @@ class MetadataForecaster(Forecaster):
     def declare(self, index: ArrayLike, given: Mapping[str, Any]) -> None:
         """What the streams at these places say of themselves, in place of all they said before.
 
-        A value is one for all of them or a sequence with one for each; None and NaN say nothing.
+        A value is one for all of them or a sequence with one for each; None and NaN say nothing. Who says the
+        same again keeps what was learned of the phase.
         """
         places = np.asarray(index, np.int64).ravel()
-        self.declared[:, places] = self._rows(given, places.size)
+        rows, before = self._rows(given, places.size), self.declared[:, places]
+        changed = ~((rows == before) | (np.isnan(rows) & np.isnan(before))).all(axis=0)
+        places = places[changed]
+        self.declared[:, places] = rows[:, changed]
         for name in ("rise", "cosine", "sine", "wave_squares", "wave_weights"):
             getattr(self, name)[places] = np.nan if name == "rise" else 0.0
 
@@ -170,9 +187,11 @@ class MetadataForecaster(Forecaster):
             self._declared(name) for name in ("expected_rate", "burst_peak", "burst_share")
         )
         plain = np.isnan(self._declared("transition"))
-        found = np.where(plain & ~np.isnan(expected), expected, found)
-        bursty = plain & ~np.isnan(peak) & ~(share == 0)
-        found = np.where(bursty, self._burst(found, peak, share), found)
+        steady = np.flatnonzero(plain & ~np.isnan(expected))
+        found[:, steady] = expected[steady]
+        bursty = np.flatnonzero(plain & ~np.isnan(peak) & ~(share == 0))
+        if bursty.size:
+            found[:, bursty] = self._burst(found, peak, share)[:, bursty]
         jumps, trends = np.flatnonzero(self._jumps()), np.flatnonzero(self._trends())
         if jumps.size:
             found[:, jumps] = self._jumping(times, found[:, jumps], jumps)
@@ -327,6 +346,8 @@ class MetadataForecaster(Forecaster):
         wave = self._wave(jumps)
         up, new, known = self.raised[jumps] > 0, changed[jumps], ~np.isnan(values[jumps])
         rise = np.where(new, np.where(up, at, at - wave.high_period), self.rise[jumps])
+        # Before its first switch a jump cannot be foreseen; those errors say little about the ones to come.
+        self.doubt(jumps[np.isnan(self.rise[jumps]) & ~np.isnan(rise)])
         foreseen = wave.at(np.full((1, 1), at), rise)[0] > (wave.low + wave.high) / 2
         overdue = known & ~new & (up != foreseen) & ~np.isnan(rise + wave.period)
         self.rise[jumps] = np.where(overdue, np.where(up, at + 1 - wave.high_period, at + 1), rise)

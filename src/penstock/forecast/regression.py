@@ -64,7 +64,12 @@ def fit_curves(times: Floats, values: Floats) -> Curves:
     [[192.0]]
     """
     known = ~np.isnan(values)
-    y = np.where(known, values, 1.0)
+    y = values
+    if known.all():
+        # Without gaps one column stands for all, and with common times everything of time is one column.
+        known = known[:, :1]
+    else:
+        y = np.where(known, values, 1.0)
     t, first, last = _counted(times, known)
     log_t = np.log(t)
     counts = known.astype(np.float64)
@@ -84,7 +89,8 @@ def fit_curves(times: Floats, values: Floats) -> Curves:
         wins = (residual < least * (1 - 1e-6) - 1e-12 * scale) & (positive | (other != _EXPONENTIAL))
         kind[wins], least = other, np.where(wins, residual, least)
         a, b = np.where(wins, c, a), np.where(wins, d, b)
-    points = counts.sum(axis=0)
+    size = values.shape[1]
+    points, first, last = (np.broadcast_to(each, size) for each in (counts.sum(axis=0), first, last))
     few = points < LEAST_POINTS
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = (counts * y).sum(axis=0) / points  # NaN without values
@@ -186,7 +192,10 @@ class RegressionForecaster(Forecaster):
         self.seen[known] += 1
         for start in range(0, known.size, _BLOCK):
             block = known[start : start + _BLOCK]
-            curves = fit_curves(self.times[:, block], self.values[:, block])
+            times = self.times[:, block]
+            if (times == times[:, :1]).all():
+                times = times[:, :1]
+            curves = fit_curves(times, self.values[:, block])
             for name in ("kind", "a", "b", "first", "last", "top"):
                 getattr(self, name)[block] = getattr(curves, name)
 

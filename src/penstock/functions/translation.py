@@ -6,12 +6,13 @@ arguments. A node without one makes the whole expression one that only Spark can
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
 from penstock.expressions import types
+from penstock.expressions.duck import constant_type
 from penstock.expressions.parsing import Tree, parse_scalar, render
 from penstock.functions.calls import call_of, unit_of
 from penstock.functions.casts import cast_between
@@ -144,7 +145,13 @@ class _Translation:
             plain.set("negate", None)
             found = self._of(plain)
             return Translated(f"(NOT {found.sql})", "boolean", raises=found.raises)
-        return self._of(node)
+        found = self._of(node)
+        return found if not found.raises or self._reads(node) else _constant(node, found)
+
+    def _reads(self, node: Tree) -> bool:
+        """Whether a node reads a column; a unit of time is parsed as one."""
+        paths = ([part.name for part in each.parts] for each in node.find_all(exp.Column))
+        return any(self._named(path)[1] is not None for path in paths)
 
     def _of(self, node: Tree) -> Translated:  # noqa: C901, PLR0911 -- a line for each kind of node
         if isinstance(node, exp.Paren):
@@ -307,6 +314,17 @@ class _Translation:
             raise Uncertified(
                 f"{what} is certified for UTC, and the session's time zone is {self.setting.zone}"
             )
+
+
+def _constant(node: Tree, found: Translated) -> Translated:
+    """A value without columns that does not raise, though its functions may; what raises is left to Spark.
+
+    DuckDB computes a constant when it plans, also where no row reaches it, and would raise then. A few it
+    gives a wider type instead, such as the smallest integer with its sign changed.
+    """
+    if constant_type(found.sql) != duck_type(found.type):
+        raise Uncertified(f"{render(node)} raises for every row, and so has no certified translation")
+    return replace(found, raises=False)
 
 
 def _applied(name: str, form: Form, arguments: Sequence[Translated], kind: str) -> Translated:

@@ -61,6 +61,8 @@ class Limits:
     """All log files and the catalogue; at this size clients are told to wait until readers have committed."""
     keep_bytes: int = 0
     """Committed log files are kept up to this total size, for later readers."""
+    rows_per_second: float = 0.0
+    """Rows that the gate takes, all streams together; above it clients are told to wait. 0 for no limit."""
     discard_uncommitted: bool = False
     """Over `store_bytes` delete the oldest file though a reader has not committed it; counted."""
 
@@ -68,7 +70,9 @@ class Limits:
         for each in fields(self):
             value, least = (
                 getattr(self, each.name),
-                0 if each.name in {"keep_bytes", "discard_uncommitted", "idle_seconds"} else 1,
+                0
+                if each.name in {"keep_bytes", "discard_uncommitted", "idle_seconds", "rows_per_second"}
+                else 1,
             )
             if value < least:
                 raise BadGate(f"limit {each.name}={value}; give {least} or more")

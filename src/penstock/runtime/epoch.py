@@ -36,6 +36,7 @@ from penstock.runtime.spark.channels import run_channels
 from penstock.runtime.spark.exchange import MapSide
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import REJECT
+from penstock.runtime.spark.offsets import SourceNote
 from penstock.runtime.spark.session import settings
 from penstock.runtime.stage import ChannelTask, Receipt, StageRunner, hosted_by
 
@@ -263,8 +264,9 @@ class Epoch:
             before = self.before.frontiers.get(stream.name, Frontier())
             seen = self._seen(stream)
             # Without a key, all tuples of the source are one stream.
-            note = self.intake.notes.get(stream.name)
-            waiting = note.waiting if note is not None and stream.key is not None else ()
+            note = self.intake.notes.get(stream.name, SourceNote())
+            waiting = note.waiting if stream.key is not None else ()
+            own = stream.key is not None and stream.key == note.column
             self.frontiers[stream.name] = before.advance(
                 seen,
                 steady=self.plan.steady,
@@ -272,6 +274,8 @@ class Epoch:
                 delay=stream.delay,
                 idle=stream.idle,
                 waiting=waiting,
+                promised=note.promised if own else {},
+                least=note.least,
             )
         return self.frontiers[stream.name]
 

@@ -143,7 +143,7 @@ class Epochs:
             return {}
         notes = self.offsets.notes(epoch_id.epoch)
         for name, note in notes.items():
-            if note != self._noted.get(name) and (note.away or note.waiting):
+            if (note.away or note.waiting) and str(note) != str(self._noted.get(name)):
                 _LOGGER.warning("stream %s: %s", name, note)
         self._noted = notes
         return notes

@@ -26,5 +26,5 @@ def clusters(draw):
     last, later = rng.integers(0, int(4 * largest), (2, streams)) / 4
     declared = np.where(rng.random(streams) < 0.5, rng.integers(0, int(4 * largest), streams) / 4, np.nan)
     path = np.column_stack([last, (last + later) / 2, later])
-    outlook = Outlook(last, last, later, declared, np.array([1, 2, 4]), path, path / 10)
+    outlook = Outlook(last, last, later, declared, np.array([1, 2, 4]), path, last / 10)
     return cluster, outlook

@@ -22,7 +22,7 @@ HOME = np.array([0, 0, 0, 1, 1, 2, -1, -1, -1])
 
 
 def placed(strategy):
-    outlook = Outlook(RATE, RATE, LATER, DECLARED, np.array([1]), RATE[:, None], np.zeros((9, 1)))
+    outlook = Outlook(RATE, RATE, LATER, DECLARED, np.array([1]), RATE[:, None], np.zeros(9))
     cluster = Cluster.of(HOME, np.full(3, 10.0), 10.0)
     found = assign(strategy, cluster, outlook, Rules(accept=1.0))
     return {f"s{number + 1}": f"N{gate + 1}" for number, gate in enumerate(found.home)}, found

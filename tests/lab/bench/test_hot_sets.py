@@ -3,7 +3,9 @@ from penstock_lab.bench.hot_sets import OFF, ON, HotSets, skew
 SMALL = HotSets(
     rows=400,
     join_rows=10,
-    epochs=11,
+    epochs=3,
+    settled=2,
+    quiet_epochs=0,
     sets=1,
     skews=(1.0,),
     cases=("process",),

@@ -7,6 +7,9 @@ from penstock_lab.bench.operators import Sizes, operators
 from penstock_lab.bench.single_operators import OperatorSize
 from penstock_lab.bench.timing import Rounds
 
+# All parts together take a minute; `test_joins.py` and `test_comparisons.py` are the slice in `make test`.
+pytestmark = pytest.mark.soak
+
 TINY = Sizes(
     JoinSize(calls=1_500, seconds=200, calls_per_file=1_500, files_per_epoch=1),
     ComparisonSize(kernel_calls=2_000, run_calls=2_000, seconds=120, epochs=1),

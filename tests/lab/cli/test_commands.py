@@ -20,6 +20,7 @@ BENCHMARKS = [
     "subkeys",
     "gates",
     "scaling",
+    "admission-decisions",
 ]
 COMMANDS = [["bench"], ["reproduce"], *(["bench", name] for name in BENCHMARKS)]
 

@@ -1,8 +1,9 @@
-"""Gates as a Spark data source: the offset holds the next row of every stream.
+"""Gates as a Spark data source: the offset holds the next row of every stream and what was promised of it.
 
 Spark records an offset before an epoch runs and passes it back in a replay. A row never changes once it has
-its sequence number, so an epoch has the same rows however often it runs. The driver asks gates what they
-hold; tasks fetch rows from them directly.
+its sequence number, so an epoch has the same rows however often it runs, and knows of the same promises. A
+new promise makes a new offset, so an epoch runs for it without any row. The driver asks gates what they hold;
+tasks fetch rows from them directly.
 """
 
 import uuid
@@ -118,9 +119,13 @@ class _Reader(DataSourceStreamReader):
         """The offset up to which every stream can be read."""
         begin = Offsets.unpacked(start)
         end = self._inlet.latest(begin, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-        # The name tells the runtime whose streams are expected (`runtime.spark.offsets`).
-        said = {"stream": self._reading.stream, "left": self._inlet.left}
-        return start if end is begin else {**end.packed(), **said}
+        if end is begin:
+            return start
+        # The names tell the runtime whose streams are expected, and which column tells these apart
+        # (`runtime.spark.offsets`).
+        column = self._reading.gathering.stream_column
+        named = {"stream": self._reading.stream, **({} if column is None else {"column": column})}
+        return {**end.packed(), **named, "left": self._inlet.left}
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """The rows that wait to be read, for the progress of the streaming query."""

@@ -3,7 +3,7 @@
 from penstock.control.admission.algorithm import Rules, Strategy, assign
 from penstock.control.admission.best_fit import best_fit
 from penstock.control.admission.bounds import fewest_bins, lower_bound
-from penstock.control.admission.capacity import Price, fit_price
+from penstock.control.admission.capacity import Price, PriceFit, fit_price
 from penstock.control.admission.cluster import NOWHERE, Cluster, Outlook, Placement
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.expectations import Expecting, Horizon
@@ -11,8 +11,17 @@ from penstock.control.admission.first_fit import first_fit
 from penstock.control.admission.forecast_intervals import ForecastIntervals
 from penstock.control.admission.limits import Limits
 from penstock.control.admission.packing import Packing
-from penstock.control.admission.policy import Admission, Expectations, Planner, Seen
+from penstock.control.admission.policy import Admission, Arrivals, Expectations, Planner, Seen
+from penstock.control.admission.recording import (
+    AdmissionRecording,
+    LineWriter,
+    RecordedAdmission,
+    admission_differences,
+    decision_json,
+    replayed_admission,
+)
 from penstock.control.admission.scale_in import scale_in
+from penstock.control.admission.setup import STRATEGY_NAMES, USUAL_PRICE, AdmissionSetup
 from penstock.control.admission.strategies import ARD, ARI, DRF, DRF_M, PAR, STRATEGIES, strategy
 
 __all__ = [
@@ -23,8 +32,13 @@ __all__ = [
     "NOWHERE",
     "PAR",
     "STRATEGIES",
+    "STRATEGY_NAMES",
+    "USUAL_PRICE",
     "Admission",
+    "AdmissionRecording",
+    "AdmissionSetup",
     "Admit",
+    "Arrivals",
     "Cluster",
     "Decision",
     "DrainGate",
@@ -33,22 +47,28 @@ __all__ = [
     "ForecastIntervals",
     "Horizon",
     "Limits",
+    "LineWriter",
     "Outlook",
     "Packing",
     "Placement",
     "Planner",
     "Price",
+    "PriceFit",
+    "RecordedAdmission",
     "Redirect",
     "Rules",
     "Seen",
     "StartGate",
     "Strategy",
+    "admission_differences",
     "assign",
     "best_fit",
+    "decision_json",
     "fewest_bins",
     "first_fit",
     "fit_price",
     "lower_bound",
+    "replayed_admission",
     "scale_in",
     "strategy",
 ]

@@ -4,6 +4,7 @@ Rows per second alone do not describe a gate: the same gate takes many times mor
 in small ones. Work in seconds per second has one capacity, the part of a gate's time that it may be busy.
 """
 
+from collections import deque
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -12,7 +13,7 @@ import numpy as np
 from penstock.control.admission.cluster import Floats
 from penstock.errors import BadAdmission
 
-__all__ = ["Price", "fit_price"]
+__all__ = ["Price", "PriceFit", "fit_price"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,30 @@ class Price:
     def of(self, batches: Floats, bytes_: Floats, rows: Floats) -> Floats:
         """The work of streams from their counts per second."""
         return self.batch * batches + self.byte * bytes_ + self.row * rows
+
+
+class PriceFit:
+    """The price that fits the last periods of gates best; a given one until enough are known.
+
+    >>> fit = PriceFit(Price(1.0, 0.0, 0.0), least=2)
+    >>> fit.price
+    Price(batch=1.0, byte=0.0, row=0.0)
+    >>> fit.observe(0.2, 100.0, 1000.0, 1000.0); fit.observe(0.4, 200.0, 1000.0, 5000.0)
+    >>> fit.price
+    Price(batch=0.002, byte=0.0, row=0.0)
+    """
+
+    def __init__(self, start: Price, *, least: int = 16, most: int = 512) -> None:
+        self._seen: deque[tuple[float, float, float, float]] = deque(maxlen=most)
+        self._least = least
+        self.price = start
+
+    def observe(self, busy: float, batches: float, bytes_: float, rows: float) -> None:
+        """A gate was busy for this part of a period, with these counts a second; idle ones tell nothing."""
+        if busy > 0 and batches > 0:
+            self._seen.append((busy, batches, bytes_, rows))
+            if len(self._seen) >= self._least:
+                self.price = fit_price(*np.array(self._seen, np.float64).T)
 
 
 def fit_price(busy: Floats, batches: Floats, bytes_: Floats, rows: Floats) -> Price:

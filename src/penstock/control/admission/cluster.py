@@ -71,8 +71,9 @@ class Outlook:
     """The work of every stream: in the last period, forecast, and as its metadata lead to expect.
 
     `next` is the forecast for the coming period, `later` that for the end of the horizon. `declared` is NaN
-    where there are no metadata. `path` and `spread` are the forecasts at `leads` periods from now and their
-    standard errors, streams by leads. A stream of which nothing is known has the mean of the population.
+    where there are no metadata. `path` has the forecasts at `leads` periods from now, streams by leads, and
+    `spread` their standard error at the longest lead at which forecasts are scored. A stream of which nothing
+    is known has the mean of the population.
     """
 
     last: Floats

@@ -15,7 +15,14 @@ import numpy as np
 from penstock.control.admission.cluster import Bools, Floats, Ints, Outlook
 from penstock.control.admission.policy import Seen
 from penstock.errors import BadAdmission
-from penstock.forecast import Holt, MetadataForecaster, MetadataModel, population_defaults
+from penstock.forecast import (
+    CHARACTERISTICS,
+    LEADS,
+    Holt,
+    MetadataForecaster,
+    MetadataModel,
+    population_defaults,
+)
 
 __all__ = ["Expecting", "Horizon"]
 
@@ -27,12 +34,13 @@ _UNKNOWN = 1.0
 class Horizon:
     """`seconds` of a period; `later` periods ahead is the horizon of DRF; `leads` are those of intervals.
 
-    Forecasts beyond a few periods change slowly with the lead, so leads grow: ten of them reach 32 periods.
+    Leads grow, since forecasts change more slowly the further they reach, but not fast: between two that are
+    far apart a wave rises and falls unseen.
     """
 
     seconds: float = 10.0
     later: int = 3
-    leads: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+    leads: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 20, 26, 32, 38, 44, 50, 56, 64)
 
     def __post_init__(self) -> None:
         if self.later < 2:
@@ -55,6 +63,7 @@ class Expecting:
         self._order: Ints = np.empty(0, np.int64)
         self._declared: Mapping[str, Floats] = {}
         self._last: Floats = np.empty(0)
+        self._population: dict[str, Any] | None = None
         self._period = 0
 
     def observe(self, seen: Seen) -> None:
@@ -69,6 +78,7 @@ class Expecting:
         values[self._order] = seen.work
         self._rates.observe(values, self._period)
         self._period += 1
+        self._population = None
         known = ~np.isnan(seen.work)
         before = (
             self._last[self._order]
@@ -80,31 +90,19 @@ class Expecting:
 
     def outlook(self) -> Outlook:
         """What to expect of the streams of the last period."""
-        horizon, order = self.horizon, self._order
-        (holt,) = self._rates.members
-        ahead = np.array([1, horizon.later])
-        next_, later = holt.predict_at(ahead)[:, order]
-        last = self._last[order]
-        mean = float(np.nanmean(last)) if np.isfinite(last).any() else _UNKNOWN
-        leads = np.array(horizon.leads)
-        path = self._rates.predict_at(leads)[:, order].T
-        spread = self._rates.spread_at(leads)[:, order].T
-        declared = np.where(self._speaks()[order], self._rates.predict_at(ahead[1:])[0, order], np.nan)
-        on_off = self._bursts()[order]
-        if on_off.any():
-            places = order[on_off]
-            path[on_off], spread[on_off] = self._on_and_off(places, leads)
-            declared[on_off] = self._level(places)
-        path = _known(path, np.where(np.isnan(declared), mean, declared)[:, None])
-        return Outlook(
-            _known(last, mean),
-            _known(next_, mean),
-            _known(later, mean),
-            declared,
-            leads,
-            path,
-            np.minimum(_known(spread, 0.0), path.max(axis=1)[:, None]),
-        )
+        return _outlook(self._rates, self._last, self._order, self.horizon, self._mean())
+
+    def outlook_of_new(self, count: int, declared: Mapping[str, Floats]) -> Outlook:
+        """What to expect of streams never seen: what they declare, else what the others are like."""
+        if self._population is None:
+            self._population = population_defaults(self._rates)
+        rates = self._model.start(count)
+        rates.declare(np.arange(count), _given(declared))
+        rates.assume(self._population)
+        return _outlook(rates, np.full(count, np.nan), np.arange(count), self.horizon, self._mean())
+
+    def _mean(self) -> float:
+        return float(np.nanmean(self._last)) if np.isfinite(self._last).any() else _UNKNOWN
 
     def to_json(self) -> dict[str, Any]:
         """Ids in their order, the last measurements, and the forecaster's state."""
@@ -124,6 +122,7 @@ class Expecting:
         assert isinstance(rates, MetadataForecaster)
         self._rates = rates
         self._streams, self._order, self._declared = (), np.empty(0, np.int64), {}
+        self._population = None
 
     def _enrol(self, streams: Sequence[str]) -> None:
         present = set(streams)
@@ -142,38 +141,77 @@ class Expecting:
         self._order = np.array([self._rows[stream] for stream in streams], np.int64)
         self._streams = streams
 
-    def _characteristic(self, name: str) -> Floats:
-        return self._rates._declared(name)  # noqa: SLF001
 
-    def _speaks(self) -> Bools:
-        """Streams whose metadata say what to expect."""
-        return np.asarray(~np.isnan(self._rates.declared).all(axis=0), np.bool_)
+def _outlook(rates: MetadataForecaster, known: Floats, order: Ints, horizon: Horizon, mean: float) -> Outlook:
+    """What to expect of the streams at these places, of which `known` are the last measurements."""
+    (holt,) = rates.members
+    ahead = np.array([1, horizon.later])
+    next_, later = holt.predict_at(ahead)[:, order]
+    last = known[order]
+    leads = np.array(horizon.leads)
+    path = rates.predict_at(leads)[:, order].T
+    spread = rates.spread_at(np.array([LEADS[-1]]))[0, order]
+    # Streams whose metadata say what to expect.
+    speaks = ~np.isnan(rates.declared[:, order]).all(axis=0)
+    declared = np.where(speaks, rates.predict_at(ahead[1:])[0, order], np.nan)
+    bursts = _Bursts.of(rates, known, order)
+    if bursts.places.any():
+        path[bursts.places], spread[bursts.places] = bursts.on_and_off(leads)
+        declared[bursts.places] = bursts.level()
+    path = _known(path, np.where(np.isnan(declared), mean, declared)[:, None])
+    return Outlook(
+        _known(last, mean),
+        _known(next_, mean),
+        _known(later, mean),
+        declared,
+        leads,
+        path,
+        np.minimum(_known(spread, 0.0), path.max(axis=1)),
+    )
 
-    def _bursts(self) -> Bools:
-        bursts: Bools = ~np.isnan(self._characteristic("burst_peak")) & np.isnan(
-            self._characteristic("transition")
-        )
-        return bursts
 
-    def _level(self, places: Ints) -> Floats:
-        """On-off streams have no memory: the peak while a burst lasts, else the rate of a pause."""
-        peak = self._characteristic("burst_peak")[places]
-        pause = _known(self._characteristic("min_rate")[places], 0.0)
-        last = _known(self._last[places], _known(self._characteristic("expected_rate")[places], np.inf))
-        return np.where(last > (peak + pause) / 2, peak, pause)
+@dataclass(frozen=True)
+class _Bursts:
+    """The streams that are on or off, without memory but for their present state: peak, pause, rhythm."""
 
-    def _on_and_off(self, places: Ints, leads: Ints) -> tuple[Floats, Floats]:
-        """The mean and the standard error of a two-state process that has no memory but its present state."""
-        peak = self._characteristic("burst_peak")[places]
-        pause = _known(self._characteristic("min_rate")[places], 0.0)
-        share = _known(self._characteristic("burst_share")[places], 0.5)
-        cycle = _known(self._characteristic("period")[places], 16.0)
-        on = (self._level(places) == peak).astype(np.float64)
+    places: Bools
+    peak: Floats
+    pause: Floats
+    share: Floats
+    cycle: Floats
+    last: Floats
+
+    @classmethod
+    def of(cls, rates: MetadataForecaster, last: Floats, order: Ints) -> "_Bursts":
+        def declared(name: str) -> Floats:
+            row: Floats = rates.declared[CHARACTERISTICS.index(name)][order]
+            return row
+
+        places: Bools = ~np.isnan(declared("burst_peak")) & np.isnan(declared("transition"))
+        peak = declared("burst_peak")[places]
+        pause = _known(declared("min_rate")[places], 0.0)
+        share = _known(declared("burst_share")[places], 0.5)
+        return cls(places, peak, pause, share, _known(declared("period")[places], 16.0), last[order][places])
+
+    def level(self) -> Floats:
+        """The peak while a burst lasts, else the rate of a pause; their mean before anything is seen."""
+        middle, mean = (self.peak + self.pause) / 2, self.pause + self.share * (self.peak - self.pause)
+        return np.where(np.isnan(self.last), mean, np.where(self.last > middle, self.peak, self.pause))
+
+    def on_and_off(self, leads: Ints) -> tuple[Floats, Floats]:
+        """The mean and the standard error of a two-state process that has no memory but its present state.
+
+        The error is that at the longest lead at which other streams are scored.
+        """
+        on = (self.last > (self.peak + self.pause) / 2).astype(np.float64)
+        on = np.where(np.isnan(self.last), self.share, on)
+        cycle, share = self.cycle, self.share
         speed = 1 / np.maximum(cycle * share, 0.5) + 1 / np.maximum(cycle * (1 - share), 0.5)
         # At the present lead the state of the last period counts as it is.
         chance = share[:, None] + (on - share)[:, None] * np.exp(-speed[:, None] * (leads - 1))
-        swing = (peak - pause)[:, None]
-        return pause[:, None] + swing * chance, swing * np.sqrt(chance * (1 - chance))
+        scored = share + (on - share) * np.exp(-speed * (LEADS[-1] - 1))
+        swing = self.peak - self.pause
+        return self.pause[:, None] + swing[:, None] * chance, swing * np.sqrt(scored * (1 - scored))
 
 
 def _given(declared: Mapping[str, Floats]) -> dict[str, Any]:

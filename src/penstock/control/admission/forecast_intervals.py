@@ -1,18 +1,23 @@
-"""Penstock's own strategy: forecasts with intervals over many periods, and a price for each move.
+"""Penstock's own strategy: forecasts over many periods, and a price for each move.
 
-It differs from DRF-M in four ways:
+Everything is counted in gate-periods: what one gate can do in one period. *Strain* is the work above a gate's
+capacity that forecasts foresee, over all of their leads. The strategy differs from DRF-M in five ways:
 
-- A gate is relieved when its queue is *going to* pass the latency bound, by the upper end of an interval of
-  its load, and not when its load once exceeds its capacity. The interval is that of the gate: its width grows
-  with the root of the number of streams, where a margin for each stream would grow with the number.
-- The stream that leaves is one after which the gate stays within its capacity, and which fits into another
-  gate, for as long as forecasts reach. So streams whose peaks fall apart come to share a gate.
-- What fits is counted over many periods, so that a stream is not sent to where it cannot stay.
+- A gate is relieved when its queue is *going to* pass the latency bound, and not when its load once exceeds
+  its capacity. A queue that shrinks needs no relief.
+- Of the streams that could leave and the gates that could take them, the pair counts after which the strain
+  of both gates is least. So streams whose peaks fall apart come to share a gate, and the largest streams
+  leave gates whose load goes on rising.
+- What fits is counted over many periods, so that a stream is not sent to where it cannot stay. Where it fits
+  nowhere though the total fits, two streams change places rather than a gate is started.
+- Gates settle: a stream moves, or two change places, before anything is overloaded, if that takes away more
+  strain than the moves cost. Only strain beyond the standard error of the gate's forecast counts there.
 - A gate is emptied if its streams fit elsewhere for long enough that the periods saved are worth the moves.
 
-Every stream has one gate afterwards. Streams leave gates whose queue is going to pass the bound, and gates
-that are emptied; neither gets a stream in the same period. It costs O(streams · leads), and O(gates · leads)
-for each of the few streams that are tried when one leaves.
+Every stream has one gate afterwards. Gates whose queue is going to pass the bound, and those that are
+emptied, get no stream in the same period, except in exchange for one that leaves. It costs
+O(streams · leads), and for each stream that leaves a bounded number of pairs: of many gates a part is tried,
+another one each time.
 """
 
 from dataclasses import dataclass
@@ -24,12 +29,18 @@ from penstock.errors import BadAdmission
 
 __all__ = ["ForecastIntervals"]
 
-# Of an overloaded gate so many streams are tried in every place, and so many gates are tried to be emptied.
-_TRIED, _EMPTIED = 12, 3
-# Above its capacity by less than this, at once and over the whole reach, a gate counts as relieved.
-_SOON, _EVER = 0.005, 0.02
+# Of a gate so many streams are tried, in so many other gates; so many gates are tried to be emptied.
+_TRIED, _TARGETS, _EMPTIED = 16, 64, 4
+# Gates that settle in a period, and one of so many more; each tries the gates that have most room for it.
+_SETTLING, _ONE_IN, _ROOMS = 8, 64, 12
+# Gates settle while the total is foreseen to lie between this part of what they can do and all of it.
+_STEADY = 0.8
+# Above its capacity by less than this a gate counts as relieved at once.
+_SOON = 0.005
 # The periods for which a stream must fit if it fits nowhere for longer.
 _NEAR = 2
+# How a gate takes a stream: for long, for now, or it has to be started although the total would fit.
+_LONG, _NOW, _STARTED = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -37,29 +48,31 @@ class ForecastIntervals:
     """The strategy "penstock".
 
     `period` is the seconds of a period. A gate is relieved if rows will wait longer than `bound` seconds
-    within `alarm` periods, counting `caution` standard errors of its load as certain. A stream fits for
-    `reach` periods if rows then wait no longer than `lag` seconds, and the mean load is within the part
-    `fill` of the capacity. The default caution is 0, the mean alone: on the six workloads of [000] a wider
-    interval costs more gates than it saves redirections. A redirection costs as much as a gate for `price`
-    periods.
+    within `alarm` periods. A stream fits for `reach` periods if rows then wait no longer than `lag` seconds,
+    and the mean load is within the part `fill` of the capacity. If the total will exceed that within `ahead`
+    periods, a gate is started rather than the others filled to the brim. A redirection costs as much as
+    a gate for `price` periods; to settle it must take away the part `worth` of that in strain, counted beyond
+    `doubt` standard errors.
     """
 
     period: float = 10.0
     bound: float = 4.8
     alarm: int = 2
-    caution: float = 0.0
-    lag: float = 1.5
-    fill: float = 0.975
+    lag: float = 2.5
+    fill: float = 0.99
     reach: int = 16
-    price: float = 3.1
+    ahead: int = 4
+    price: float = 2.5
+    worth: float = 0.2
+    doubt: float = 0.5
 
     def __post_init__(self) -> None:
         if min(self.period, self.bound, self.fill) <= 0 or min(self.alarm, self.reach) < 1:
             raise BadAdmission(
                 f"{self}; give times and a part above 0, and at least 1 period of alarm and reach"
             )
-        if self.caution < 0 or self.price < 0:
-            raise BadAdmission(f"caution={self.caution}, price={self.price}; give numbers from 0")
+        if min(self.lag, self.ahead, self.price, self.worth, self.doubt) < 0:
+            raise BadAdmission(f"{self}; give lag, ahead, price, worth and doubt from 0")
 
     @property
     def name(self) -> str:
@@ -71,30 +84,42 @@ class ForecastIntervals:
         making = _Making(self, cluster, outlook, most)
         making.relieve()
         making.admit()
+        making.settle()
         making.empty()
         drained = np.array(making.drained, np.int64)
-        return Placement(making.home, len(making.capacity), outlook.path[:, 0], making.why, drained)
+        return Placement(making.home, making.gates, outlook.path[:, 0], making.why, drained)
+
+    def charged(self, outlook: Outlook) -> Floats:
+        """The mean over the reach."""
+        reached = outlook.leads <= max(self.reach, int(outlook.leads[0]))
+        widths = np.diff(outlook.leads[reached], prepend=0).astype(np.float64)
+        mean: Floats = outlook.path[:, reached] @ (widths / widths.sum())
+        return mean
 
 
 class _Making:
-    """A placement in the making: the mean and the variance of every gate's load at every lead."""
+    """A placement in the making: the load of every gate at every lead, and the variance of its forecast."""
 
     def __init__(self, rules: ForecastIntervals, cluster: Cluster, outlook: Outlook, most: int) -> None:
         self.rules, self.cluster, self.most = rules, cluster, most
-        reached = outlook.leads <= max(rules.reach, int(outlook.leads[0]))
-        self.leads = outlook.leads[reached]
-        self.path, self.variance = outlook.path[:, reached], outlook.spread[:, reached] ** 2
-        self.foreseen, self.total = outlook.leads, outlook.path.sum(axis=0)
+        self.path, self.leads = outlook.path, outlook.leads
         self.widths = np.diff(self.leads, prepend=0).astype(np.float64)
+        self.reached, self.soon, self.near, self.coming = (
+            max(1, int(np.searchsorted(self.leads, each, side="right")))
+            for each in (rules.reach, rules.alarm, _NEAR, rules.ahead)
+        )
+        self.total = self.path.sum(axis=0)
         self.home = cluster.home.copy()
-        self.capacity = cluster.capacity.copy()
-        self.open = cluster.open.copy()
+        self.gates = len(cluster.capacity)
+        self.capacity, self.open = cluster.capacity.copy(), cluster.open.copy()
         self.queue = cluster.waiting * cluster.capacity
-        gates = len(self.capacity)
-        self.mean, self.noise = (_summed(self.home, each, gates) for each in (self.path, self.variance))
-        self.barred = np.zeros(gates, np.bool_)
+        self.load = _summed(self.home, self.path, self.gates)
+        self.doubt = rules.doubt * np.sqrt(_summed(self.home, outlook.spread[:, None] ** 2, self.gates)[:, 0])
+        self.barred = np.zeros(self.gates, np.bool_)
+        self.members = _Members(self.home, self.gates)
         self.why: dict[int, str] = {}
         self.drained: list[int] = []
+        self.turn = 0
 
     def relieve(self) -> None:
         """Streams leave the gates whose queue is going to pass the bound, the worst gate first."""
@@ -107,11 +132,34 @@ class _Making:
                     break
 
     def admit(self) -> None:
-        """New streams, those with the highest peak first."""
+        """New streams, those with the highest peak first; none goes where it cannot stay."""
         new = np.flatnonzero(self.home == NOWHERE)
         peak = self.path[new].max(axis=1) if len(new) else np.empty(0)
         for stream in new[np.lexsort((new, -peak))].tolist():
-            self._move(stream, self._target(stream, NOWHERE)[0])
+            hows, _, targets = self._offers(np.array([stream]), self._pool(NOWHERE))
+            self._move(stream, int(targets[0]) if hows[0] == _LONG else NOWHERE)
+
+    def settle(self) -> None:
+        """Streams change gates where that takes away more strain than it costs.
+
+        Where the total will not stay near what the gates can do, some will come or go, and nothing lasts.
+        """
+        gates, most = np.flatnonzero(self.open & ~self.barred), self.capacity[self.open].sum()
+        steady = bool(((self.total > _STEADY * most) & (self.total <= most)).all())
+        if len(gates) < 2 or self.gates > len(self.cluster.capacity) or not steady:
+            return
+        firm = self.capacity + self.doubt
+        strain = _strain(self.load[gates], firm[gates], self.widths)
+        least = self.rules.price * self.rules.worth
+        count = _SETTLING + len(gates) // _ONE_IN
+        order = np.argsort(-strain, kind="stable")[:count]
+        for gate in gates[order[strain[order] > least]].tolist():
+            if self.most < 2:
+                return
+            over = np.maximum(self.load[gate] - firm[gate], 0.0) * self.widths
+            gain, stream, target, back = self._exchange(gate, firm, over, least)
+            if gain > 0:
+                self._swap(stream, target, back, "settled")
 
     def empty(self) -> None:
         """Gates whose streams fit elsewhere for long enough to be worth the moves, those of fewest first.
@@ -119,7 +167,7 @@ class _Making:
         None is emptied in a period in which one is started.
         """
         gates = len(self.cluster.capacity)
-        if len(self.capacity) > gates:
+        if self.gates > gates:
             return
         for _ in range(_EMPTIED):
             held = np.bincount(self.home, minlength=gates)
@@ -128,7 +176,7 @@ class _Making:
             can = self.open & ~self.barred & (fixed == 0) & worth & (held <= self.most)
             if np.count_nonzero(self.open) < 2:
                 return
-            order = np.lexsort((self.mean.max(axis=1), held))
+            order = np.lexsort((self.load.max(axis=1), held))
             if not any(self._empty(gate) for gate in order[can[order]][:_EMPTIED].tolist()):
                 return
 
@@ -136,8 +184,8 @@ class _Making:
         """For how many periods the total load would fit without each of the gates, as far as is foreseen."""
         rest = self.rules.fill * (self.capacity[self.open].sum() - self.capacity)
         beyond = self.total[None, :] > rest[:, None]
-        leads = np.append(0, self.foreseen)
-        saved: Ints = leads[np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(self.foreseen))]
+        leads = np.append(0, self.leads)
+        saved: Ints = leads[np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(self.leads))]
         return saved
 
     def _waits(self, gates: slice) -> Floats:
@@ -145,120 +193,238 @@ class _Making:
 
         A gate whose queue shrinks needs no relief, however long it is.
         """
-        capacity, left = self.capacity[gates], self.queue[gates]
-        risk = self.mean[gates] + self.rules.caution * np.sqrt(self.noise[gates])
+        capacity, left, load = self.capacity[gates], self.queue[gates], self.load[gates]
         worst = np.zeros(len(left))
-        for place in np.flatnonzero(self.leads <= self.rules.alarm).tolist():
-            grown = np.maximum(
-                0.0, left + (risk[:, place] - capacity) * self.rules.period * self.widths[place]
-            )
+        for place in range(self.soon):
+            change = (load[:, place] - capacity) * (self.rules.period * self.widths[place])
+            grown = np.maximum(0.0, left + change)
             worst = np.where(grown > left, np.maximum(worst, grown / capacity), worst)
             left = grown
         return worst
 
     def _relieve(self, gate: int) -> bool:
         """One stream leaves, if there is one that may and another one stays."""
-        streams = np.flatnonzero(self.home == gate)
+        streams = self.members.of(gate)
         if len(streams) < 2:
             return False
         streams = streams[self.cluster.movable[streams] & (self.path[streams, 0] > 0)]
         if not len(streams):
             return False
-        rest = self.mean[gate] - self.path[streams]
-        noise = np.maximum(self.noise[gate] - self.variance[streams], 0)
-        above = (rest + self.rules.caution * np.sqrt(noise)) / self.capacity[gate] - 1
-        soon = self.leads <= max(self.rules.alarm, int(self.leads[0]))
-        now, ever = np.maximum(above[:, soon].max(axis=1), 0), above.max(axis=1)
-        unsolved, later = now > _SOON, ever > _EVER
-        work = self.path[streams, 0]
-        # Those that solve it come first, for long before for now, and small ones before large ones.
-        rank = np.lexsort((streams, work, later, np.where(unsolved, now, 0)))[:_TRIED]
-        keys = []
-        for at in rank.tolist():
-            target, flaw = self._target(int(streams[at]), gate)
-            excess = float(now[at]) if unsolved[at] else 0.0
-            key = (int(unsolved[at]) + flaw, bool(later[at]), excess, float(work[at]), int(streams[at]))
-            keys.append((key, target))
-        (*_, stream), target = min(keys)
-        self._move(stream, target)
+        capacity = self.capacity[gate]
+        rest = self.load[gate] - self.path[streams]
+        above = rest[:, : self.soon].max(axis=1) / capacity - 1
+        unsolved = np.where(above > _SOON, above, 0.0)
+        strain = _strain(rest, capacity, self.widths)
+        # Those that solve it come first, then those that leave the least strain behind.
+        rank = np.lexsort((streams, strain, unsolved))[:_TRIED]
+        streams, strain, unsolved = streams[rank], strain[rank], unsolved[rank]
+        hows, added, targets = self._offers(streams, self._pool(gate))
+        best = np.lexsort((streams, added + strain, unsolved, (unsolved > 0) + hows))[0]
         self.why[gate] = "overloaded"
+        if hows[best] == _STARTED and self.most > 1 and self.gates == len(self.cluster.capacity):
+            over = np.where(np.arange(len(self.leads)) < self.soon, self.widths, 0.0)
+            _, stream, target, back = self._exchange(gate, self.capacity, over, None)
+            if stream != NOWHERE:
+                self._swap(stream, target, back, "overloaded")
+                return True
+        self._move(int(streams[best]), int(targets[best]))
         return True
 
-    def _target(self, stream: int, source: int) -> tuple[int, int]:
-        """The gate for a stream, and its flaw: 0 fits for long, 1 fits for now, 2 must be started."""
-        gates = len(self.capacity)
-        allowed = self.open.copy()
-        allowed[: len(self.barred)] &= ~self.barred
+    def _pool(self, source: int) -> Ints:
+        """Gates that may take a stream; of many, those with most room now and another part each time."""
+        allowed = self.open & ~self.barred
         if source != NOWHERE:
             allowed[source] = False
-        if not gates:
-            return NOWHERE, 2
-        ever, near, free = self._fits(stream)
-        found = np.flatnonzero(allowed & ever)
-        if len(found):
-            return int(found[np.argmin(free[found])]), 0
-        found = np.flatnonzero(allowed & near)
-        if len(found):
-            return int(found[np.argmax(free[found])]), 1
-        return NOWHERE, 2
+        found = np.flatnonzero(allowed)
+        if len(found) > _TARGETS:
+            half = _TARGETS // 2
+            self.turn += half
+            room = (self.capacity - self.load[:, 0])[found]
+            roomy = np.argpartition(-room, half)[:half]
+            found = found[np.unique(np.append(roomy, (self.turn + np.arange(half)) % len(found)))]
+        return found
 
-    def _fits(self, stream: int) -> tuple[Bools, Bools, Floats]:
-        """Which gates could take a stream for the whole reach, which for now, and the least space left.
+    def _offers(self, streams: Ints, gates: Ints) -> tuple[Ints, Floats, Ints]:
+        """For each stream how the best gate takes it, the strain that this adds, and the gate."""
+        size = len(streams)
+        scarce = self.total[: self.coming].max() > self.rules.fill * self.capacity[self.open].sum()
+        hows = np.full(size, _NOW if scarce else _STARTED)
+        added = _strain(self.path[streams], self.cluster.new_capacity, self.widths)
+        targets = np.full(size, NOWHERE)
+        if not len(gates):
+            return hows, added, targets
+        load = self.load[gates][None] + self.path[streams][:, None]
+        capacity, each = self.capacity[gates], np.arange(size)
+        for_long, for_now, free = self._fits(load, gates)
+        more = _strain(load, capacity, self.widths) - _strain(self.load[gates], capacity, self.widths)
+        # Among gates without strain, the fullest for long, so that space stays whole; the emptiest for now.
+        for how, fitting, prefer in ((_NOW, for_now, -1e-3), (_LONG, for_long, 1e-6)):
+            if how == _NOW and scarce:
+                continue
+            best = np.where(fitting, more + prefer * free, np.inf).argmin(axis=1)
+            found = fitting[each, best]
+            hows = np.where(found, how, hows)
+            added = np.where(found, more[each, best], added)
+            targets = np.where(found, gates[best], targets)
+        return hows, added, targets
+
+    def _fits(self, load: Floats, gates: Ints) -> tuple[Bools, Bools, Floats]:
+        """Which loads gates could take for the whole reach, which for now, and the least space left.
 
         Load above the capacity for a while only waits; it fits if it waits no longer than `lag`, and if
         the mean over the reach is within the part `fill` of the capacity.
         """
-        load = self.mean + self.path[stream]
-        left, worst, near = self.queue, np.zeros(len(self.queue)), np.zeros(len(self.queue))
-        for place, width in enumerate(self.widths.tolist()):
-            left = np.maximum(0.0, left + (load[:, place] - self.capacity) * self.rules.period * width)
-            worst = np.maximum(worst, left / self.capacity)
-            if self.leads[place] <= _NEAR:
-                near = worst
-        within = load @ (self.widths / self.widths.sum()) <= self.rules.fill * self.capacity
-        free: Floats = self.capacity - load.max(axis=1)
-        return (worst <= self.rules.lag) & within, near <= self.rules.lag, free
+        capacity, widths = self.capacity[gates], self.widths[: self.reached]
+        load = load[..., : self.reached]
+        waits = self._queues(load, gates)
+        within = load @ (widths / widths.sum()) <= self.rules.fill * capacity
+        near = waits[min(self.near, len(waits)) - 1]
+        free: Floats = capacity - load.max(axis=-1)
+        return (waits[-1] <= self.rules.lag) & within, near <= self.rules.lag, free
+
+    def _queues(self, load: Floats, gates: Ints) -> list[Floats]:
+        """How long rows wait at most up to each lead, with these loads."""
+        capacity = self.capacity[gates]
+        left, worst = self.queue[gates], np.zeros(load.shape[:-1])
+        found = []
+        for place in range(load.shape[-1]):
+            change = (load[..., place] - capacity) * (self.rules.period * self.widths[place])
+            left = np.maximum(0.0, left + change)
+            worst = np.maximum(worst, left / capacity)
+            found.append(worst)
+        return found
+
+    def _exchange(
+        self, gate: int, level: Floats, over: Floats, least: float | None
+    ) -> tuple[float, int, int, int]:
+        """The exchange with another gate that takes away the most strain: gain, stream, gate, stream back.
+
+        `over` says when the gate wants room. With `least`, the strain that each move has to take away, one
+        stream may also move alone, and what is gained beyond it is above 0. Without, the gate is
+        overloaded: it must be relieved at once, whatever the gain.
+        """
+        best = (-np.inf if least is None else 0.0, NOWHERE, NOWHERE, NOWHERE)
+        pool = self._pool(gate)
+        pool = pool[pool < len(self.cluster.capacity)]
+        mine = self._tried(gate, over)
+        room = (level[pool, None] - self.load[pool]) @ over
+        before = _strain(self.load[gate], level[gate], self.widths)
+        for target in pool[np.argsort(-room, kind="stable")[:_ROOMS]].tolist():
+            theirs = self._tried(target, -over)
+            came = np.concatenate([np.zeros((1, len(self.leads))), self.path[theirs]])
+            goes = self.path[mine][:, None] - came[None]
+            here, there = self.load[gate] - goes, self.load[target] + goes
+            strain = _strain(here, level[gate], self.widths) + _strain(there, level[target], self.widths)
+            gain = before + _strain(self.load[target], level[target], self.widths) - strain
+            fitting = self._calm(there, target)
+            if least is None:
+                fitting &= here[..., : self.soon].max(axis=-1) <= self.capacity[gate] * (1 + _SOON)
+                fitting[:, 0] = False
+            else:
+                fitting &= self._calm(here, gate)
+                gain -= least * np.append(1.0, np.full(len(theirs), 2.0))
+            gain = np.where(fitting, gain, -np.inf)
+            if gain.size and gain.max() > best[0]:
+                at, other = divmod(int(gain.argmax()), gain.shape[1])
+                back = NOWHERE if other == 0 else int(theirs[other - 1])
+                best = (float(gain[at, other]), int(mine[at]), target, back)
+        return best
+
+    def _tried(self, gate: int, over: Floats) -> Ints:
+        """The streams of a gate whose work falls most into these times, relative to their mean work."""
+        streams = self.members.of(gate)
+        streams = streams[self.cluster.movable[streams]]
+        if len(streams) > _TRIED:
+            falls = self.path[streams] @ (over if over.sum() > 0 else over - over.mean())
+            streams = np.sort(streams[np.argsort(-falls, kind="stable")[:_TRIED]])
+        return streams
+
+    def _calm(self, load: Floats, gate: int) -> Bools:
+        """Whether rows wait no longer than the lag in the near periods with these loads."""
+        waits = self._queues(load[..., : self.near], np.array([gate]))
+        return np.asarray(waits[-1] <= self.rules.lag, np.bool_)
+
+    def _swap(self, stream: int, target: int, back: int, why: str) -> None:
+        gate = int(self.home[stream])
+        self._move(stream, target)
+        self.why[gate] = why
+        if back != NOWHERE:
+            self._move(back, gate)
+            self.why.setdefault(target, "settled")
 
     def _move(self, stream: int, target: int) -> None:
         if target == NOWHERE:
             target = self._start()
         source = int(self.home[stream])
         if source != NOWHERE:
-            self.mean[source] -= self.path[stream]
-            self.noise[source] = np.maximum(self.noise[source] - self.variance[stream], 0)
+            self.load[source] -= self.path[stream]
             self.most -= 1
-        self.mean[target] += self.path[stream]
-        self.noise[target] += self.variance[stream]
+        self.load[target] += self.path[stream]
         self.home[stream] = target
+        self.members.move(stream, source, target)
 
     def _start(self) -> int:
-        row = np.zeros((1, len(self.leads)))
         self.capacity = np.append(self.capacity, self.cluster.new_capacity)
-        self.open = np.append(self.open, True)
-        self.queue = np.append(self.queue, 0.0)
-        self.mean, self.noise = np.vstack([self.mean, row]), np.vstack([self.noise, row])
-        return len(self.capacity) - 1
+        self.open, self.barred = np.append(self.open, True), np.append(self.barred, False)
+        self.queue, self.doubt = np.append(self.queue, 0.0), np.append(self.doubt, 0.0)
+        self.load = np.vstack([self.load, np.zeros((1, len(self.leads)))])
+        self.gates += 1
+        return self.gates - 1
 
     def _empty(self, gate: int) -> bool:
         """All streams of a gate move, or none does."""
-        streams = np.flatnonzero(self.home == gate)
+        streams = self.members.of(gate)
         self.open[gate] = False
         moved: list[int] = []
         for stream in streams[np.lexsort((streams, -self.path[streams].max(axis=1)))].tolist():
-            ever, _, free = self._fits(stream)
-            found = np.flatnonzero(self.open & ~self.barred & ever)
-            if not len(found):
+            hows, _, targets = self._offers(np.array([stream]), self._pool(gate))
+            if hows[0] != _LONG:
                 for each in moved:
                     self._move(each, gate)
                 self.most += 2 * len(moved)
                 self.open[gate] = True
                 return False
-            self._move(stream, int(found[np.argmin(free[found])]))
+            self._move(stream, int(targets[0]))
             moved.append(stream)
         self.drained.append(gate)
         if moved:
             self.why[gate] = "emptied"
         return True
+
+
+class _Members:
+    """The streams of every gate, found without a search over all streams."""
+
+    def __init__(self, home: Ints, gates: int) -> None:
+        self._order = np.argsort(home, kind="stable")
+        self._starts = np.searchsorted(home[self._order], np.arange(gates + 1))
+        self._changed: dict[int, list[int]] = {}
+
+    def of(self, gate: int) -> Ints:
+        """In the order of their numbers."""
+        if gate in self._changed:
+            return np.array(sorted(self._changed[gate]), np.int64)
+        if gate + 1 >= len(self._starts):
+            return np.empty(0, np.int64)
+        found: Ints = self._order[self._starts[gate] : self._starts[gate + 1]]
+        return found
+
+    def move(self, stream: int, source: int, target: int) -> None:
+        """Take a stream from one gate to another."""
+        if source != NOWHERE:
+            self._list(source).remove(stream)
+        self._list(target).append(stream)
+
+    def _list(self, gate: int) -> list[int]:
+        if gate not in self._changed:
+            self._changed[gate] = self.of(gate).tolist()
+        return self._changed[gate]
+
+
+def _strain(load: Floats, capacity: Floats | float, weights: Floats) -> Floats:
+    """Gate-periods above the capacity; the last axis of `load` is the leads."""
+    strain: Floats = np.maximum(load / np.asarray(capacity)[..., None] - 1, 0.0) @ weights
+    return strain
 
 
 def _summed(home: Ints, values: Floats, gates: int) -> Floats:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from penstock.control.admission.algorithm import Rules, Strategy, assign
-from penstock.control.admission.cluster import Cluster, Outlook, Placement
+from penstock.control.admission.cluster import Cluster, Floats, Outlook, Placement
 from penstock.control.admission.scale_in import scale_in
 
 __all__ = ["Packing"]
@@ -31,3 +31,7 @@ class Packing:
         """Where every stream is to be."""
         placed = assign(self.strategy, cluster, outlook, Rules(self.bound, self.accept, most))
         return placed if self.strategy.afresh else scale_in(cluster, placed, mark=self.mark, most=most)
+
+    def charged(self, outlook: Outlook) -> Floats:
+        """As the strategy counts."""
+        return self.strategy.charged(outlook)

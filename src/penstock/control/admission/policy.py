@@ -1,7 +1,8 @@
 """The policy of admission: a period's measurements in, redirections and starts and drains of gates out.
 
 Deterministic: the same observations give the same decisions, also when the state went through JSON between
-any two of them. Gates report every period; a gate that is away reports NaN for its streams, never 0.
+any two of them. Gates report every period; a gate that is away reports NaN for its streams, never 0. Streams
+that come between two periods are admitted at once, by what the last period left free.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from penstock.control.admission.best_fit import best_fit
 from penstock.control.admission.cluster import (
     NOWHERE,
     Bools,
@@ -22,9 +24,10 @@ from penstock.control.admission.cluster import (
 )
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.limits import Limits
+from penstock.control.admission.possible import possible
 from penstock.errors import BadAdmission
 
-__all__ = ["Admission", "Expectations", "Planner", "Seen"]
+__all__ = ["Admission", "Arrivals", "Expectations", "Planner", "Seen"]
 
 # An exponentially weighted mean of the queue: about the last three periods ([000] §2.5).
 _QUEUE_WEIGHT = 0.5
@@ -36,7 +39,9 @@ class Seen:
 
     `home` is a place in `gates`, or `NOWHERE`. `work` is the mean of the period, NaN where nobody measured
     it; `waiting` the seconds that a row waits, NaN if unknown. `declared` has what clients declare, by the
-    name of the characteristic, NaN where nothing is declared.
+    name of the characteristic, NaN where nothing is declared. Streams of a gate that is `away` stay there:
+    nobody can tell their clients. `startable` names the gates that can be started, in the order in which they
+    are; None stands for any number of them.
     """
 
     at: float
@@ -48,6 +53,23 @@ class Seen:
     waiting: Floats
     open: Bools
     declared: Mapping[str, Floats] = field(default_factory=dict)
+    away: Bools | None = None
+    startable: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Streams that come between two periods, what they declare, and the gates that take streams now.
+
+    `gates` are those that are open, also those that are being started, each with its capacity.
+    """
+
+    at: float
+    streams: Sequence[str]
+    gates: Sequence[str]
+    capacity: Floats
+    declared: Mapping[str, Floats] = field(default_factory=dict)
+    startable: Sequence[str] | None = None
 
 
 class Planner(Protocol):
@@ -62,6 +84,10 @@ class Planner(Protocol):
         """The gate of every stream, with at most `most` redirections."""
         ...
 
+    def charged(self, outlook: Outlook) -> Floats:
+        """The work that each stream counts with when it is placed."""
+        ...
+
 
 class Expectations(Protocol):
     """Turns the measurements of a period into what to expect of every stream."""
@@ -72,6 +98,10 @@ class Expectations(Protocol):
 
     def outlook(self) -> Outlook:
         """What to expect of the streams of the last period."""
+        ...
+
+    def outlook_of_new(self, count: int, declared: Mapping[str, Floats]) -> Outlook:
+        """What to expect of streams that nobody has seen yet."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -99,6 +129,8 @@ class Admission:
         self._seen: Seen | None = None
         self._waiting: dict[str, float] = {}
         self._moved: dict[str, float] = {}
+        self._charged: dict[str, float] = {}
+        """The work that every gate is charged with, after the last decisions."""
 
     def observe(self, seen: Seen) -> None:
         """Takes in a period; `decide` answers for the last one."""
@@ -130,7 +162,11 @@ class Admission:
             self._movable(seen, now),
         )
         placed = self.planner.plan(cluster, self.expectations.outlook(), self.limits.most_moves)
-        decisions = list(_decisions(seen, cluster, placed))
+        startable = None if seen.startable is None else len(seen.startable)
+        placed = possible(cluster, placed, startable, self.limits.least_gates)
+        names = [*seen.gates, *_new_names(seen.startable, placed.gates - len(seen.gates))]
+        self._charged = dict(zip(names, loads(placed.home, placed.size, placed.gates).tolist(), strict=True))
+        decisions = list(_decisions(seen, names, cluster, placed))
         if self.limits.least_interval > 0:
             self._moved = {
                 stream: at for stream, at in self._moved.items() if now - at < self.limits.least_interval
@@ -138,12 +174,60 @@ class Admission:
             self._moved |= {each.stream: now for each in decisions if isinstance(each, Redirect)}
         return decisions
 
+    def admit(self, arrivals: Arrivals) -> Sequence[Decision]:
+        """Where streams enter that come between two periods: best fit decreasing into what is left free.
+
+        What fits nowhere starts a gate, or enters where the most is free if none can be started. Streams find
+        no gate only if there is none.
+        """
+        outlook = self.expectations.outlook_of_new(len(arrivals.streams), arrivals.declared)
+        size = self.planner.charged(outlook)
+        order = np.lexsort((np.arange(len(size)), -size))
+        load = [self._charged.get(gate, 0.0) for gate in arrivals.gates]
+        free = [most - each for most, each in zip(arrivals.capacity.tolist(), load, strict=True)]
+        chosen, count = best_fit(size[order], free, self.capacity)
+        startable = arrivals.startable
+        new = min(count - len(free), len(startable) if startable is not None else count)
+        names = [*arrivals.gates, *_new_names(startable, new)]
+        if not names:
+            return []
+        capacity = np.append(arrivals.capacity, np.full(new, self.capacity))
+        filled = np.append(np.array(load, np.float64), np.zeros(new))
+        found: list[Decision] = []
+        for place, gate in zip(order.tolist(), chosen, strict=True):
+            target = gate if gate < len(names) else int(np.argmax(capacity - filled))
+            filled[target] += size[place]
+            found.append(
+                Admit(
+                    arrivals.streams[place],
+                    names[target],
+                    f"new; {size[place]:.4g} expected of the stream; {names[target]} then has "
+                    f"{filled[target]:.4g} of {capacity[target]:.4g}",
+                )
+            )
+        self._charged |= dict(zip(names, filled.tolist(), strict=True))
+        started = [
+            StartGate(
+                names[gate], f"no gate has space; it begins with {filled[gate]:.4g} of {capacity[gate]:.4g}"
+            )
+            for gate in range(len(arrivals.gates), len(names))
+        ]
+        return [*started, *found]
+
+    def expected(self) -> dict[str, float]:
+        """The work that is expected of every stream of the last period in the next one."""
+        if self._seen is None:
+            return {}
+        charged = self.planner.charged(self.expectations.outlook())
+        return dict(zip(self._seen.streams, charged.tolist(), strict=True))
+
     def to_json(self) -> dict[str, Any]:
         """Queues, last moves and what the expectations know, but not a period that waits for `decide`."""
         return {
             "planner": self.planner.name,
             "waiting": dict(self._waiting),
             "moved": dict(self._moved),
+            "charged": dict(self._charged),
             "expectations": self.expectations.to_json(),
         }
 
@@ -156,11 +240,14 @@ class Admission:
             )
         self._waiting = {str(gate): float(each) for gate, each in value["waiting"].items()}
         self._moved = {str(stream): float(at) for stream, at in value["moved"].items()}
+        self._charged = {str(gate): float(each) for gate, each in value["charged"].items()}
         self.expectations.resume(value["expectations"])
         self._seen = None
 
     def _movable(self, seen: Seen, now: float) -> Bools:
         movable = np.ones(len(seen.streams), np.bool_)
+        if seen.away is not None and len(seen.away):
+            movable &= (seen.home < 0) | ~seen.away[seen.home]
         recent = {stream for stream, at in self._moved.items() if now - at < self.limits.least_interval}
         fixed = recent | self.limits.excluded
         if fixed:
@@ -168,9 +255,14 @@ class Admission:
         return movable
 
 
-def _decisions(seen: Seen, cluster: Cluster, placed: Placement) -> "Sequence[Decision]":
+def _new_names(startable: Sequence[str] | None, count: int) -> list[str]:
+    return (
+        [f"new/{number}" for number in range(1, count + 1)] if startable is None else list(startable[:count])
+    )
+
+
+def _decisions(seen: Seen, names: Sequence[str], cluster: Cluster, placed: Placement) -> "Sequence[Decision]":
     gates = len(seen.gates)
-    names = [*seen.gates, *(f"new/{number}" for number in range(1, placed.gates - gates + 1))]
     load = loads(cluster.home, placed.size, gates)
     after = loads(placed.home, placed.size, placed.gates)
     capacity = np.append(cluster.capacity, np.full(placed.gates - gates, cluster.new_capacity))

@@ -211,7 +211,14 @@ def _label(stream: ClientStream, outgoing: OutgoingBatch) -> pa.Buffer:
     """What goes with a batch; the stream's metadata only with the first one on a call."""
     declare = stream.metadata if outgoing.connect else None
     push = Push(
-        stream.stream, outgoing.sequence, outgoing.connect, outgoing.frontier, declare, stream.producer or 0
+        stream.stream,
+        outgoing.sequence,
+        outgoing.connect,
+        outgoing.frontier,
+        declare,
+        stream.producer or 0,
+        round(outgoing.oldest, 3),
+        outgoing.upto,
     )
     return pa.py_buffer(push.encode())
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import pyarrow as pa
 
-from penstock.errors import BadRows, BufferFull, ClosedClient, IngestError, NotAcknowledged
+from penstock.errors import BadPromise, BadRows, BufferFull, ClosedClient, IngestError, NotAcknowledged
 from penstock.ingest.client.connection import Connection
 from penstock.ingest.client.outbox import ClientLimits
 from penstock.ingest.client.rows import Rows, as_batches, pieces
@@ -176,6 +176,11 @@ class StreamClient(ABC):
 
     def _promise(self, frontier: int) -> None:
         self._check()
+        if not isinstance(frontier, int) or isinstance(frontier, bool) or abs(frontier) >= 2**63:
+            raise BadPromise(
+                f"stream {self._name!r}: the promise is {frontier!r}; give microseconds since 1970, "
+                "a whole number of 64 bits"
+            )
         self._flow.outbox.promise(frontier, time.monotonic())
         self._connection.offered(self._flow)
 
@@ -189,7 +194,7 @@ class StreamClient(ABC):
 
         def done() -> bool:
             self._check()
-            return outbox.acknowledged >= upto
+            return outbox.acknowledged >= upto and outbox.promise_heard
 
         return done
 
@@ -210,13 +215,17 @@ class StreamClient(ABC):
 
     def _not_acknowledged(self, timeout: float | None) -> NotAcknowledged:
         return NotAcknowledged(
-            f"stream {self._name!r}: {self._flow.outbox.rows} rows not acknowledged within {timeout:g} s"
+            f"stream {self._name!r}: {self._flow.outbox.rows} rows"
+            f"{'' if self._flow.outbox.promise_heard else ' and a promise'} not acknowledged within "
+            f"{timeout:g} s"
             f"{self._trouble()}. They are still held: flush again"
         )
 
     def _trouble(self) -> str:
         trouble = self._connection.trouble
-        return f" ({trouble})" if trouble is not None and self._flow.outbox.rows else ""
+        outbox = self._flow.outbox
+        waits = outbox.rows or not outbox.promise_heard
+        return f" ({trouble})" if trouble is not None and waits else ""
 
 
 class Client(StreamClient):
@@ -256,12 +265,12 @@ class Client(StreamClient):
                 self._offer(part)
 
     def promise(self, frontier: int) -> None:
-        """Promise that no later row has a time below this one, in microseconds since 1970."""
+        """Promise that no later row is before this time, in microseconds since 1970; it never goes back."""
         with self._flow.changed:
             self._promise(frontier)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send what is buffered and wait until everything pushed before is acknowledged."""
+        """Send what is buffered and wait until everything pushed and promised before is acknowledged."""
         with self._flow.changed:
             done = self._hurry()
             if not self._flow.changed.wait_for(done, timeout):
@@ -309,12 +318,12 @@ class AsyncClient(StreamClient):
                 raise self._no_room(part, timeout)
 
     async def promise(self, frontier: int) -> None:
-        """Promise that no later row has a time below this one, in microseconds since 1970."""
+        """Promise that no later row is before this time, in microseconds since 1970; it never goes back."""
         with self._flow.changed:
             self._promise(frontier)
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 -- as in Client
-        """Send what is buffered and wait until everything pushed before is acknowledged."""
+        """Send what is buffered and wait until everything pushed and promised before is acknowledged."""
         with self._flow.changed:
             done = self._hurry()
         if not await self._until(done, timeout):

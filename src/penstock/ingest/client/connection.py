@@ -83,9 +83,13 @@ class GateFinder:
         """The number after the last row held of a stream; a controller asks all gates that may hold some."""
         return self._endpoint.ask(NextRequest((stream,))).next[stream]
 
-    def claim(self, streams: Sequence[str]) -> NextSequences:
-        """Become the producer of streams: gates refuse the rows of earlier ones from now on."""
-        answer = self._endpoint.ask(NextRequest(tuple(streams), claim=True))
+    def claim(self, streams: Mapping[str, Mapping[str, Any] | None]) -> NextSequences:
+        """Become the producer of streams: gates refuse the rows of earlier ones from now on.
+
+        A controller chooses the gates of new ones by their metadata.
+        """
+        known = {stream: dict(metadata) for stream, metadata in streams.items() if metadata}
+        answer = self._endpoint.ask(NextRequest(tuple(streams), claim=True, metadata=known or None))
         if answer.producers is None:
             raise Refused(
                 f"{self.address} does not know producers of streams; run the same version everywhere"
@@ -163,7 +167,7 @@ class Connection:
         producer = None
         first = sequence
         if first is None:
-            claimed = self._finder.claim([name])
+            claimed = self._finder.claim({name: metadata})
             first, producer = claimed.next[name], (claimed.producers or {})[name]
         outbox = Outbox(schema, first, limits)
         stream = ClientStream(
@@ -340,7 +344,7 @@ class Connection:
     def _claim(self, streams: list[ClientStream]) -> None:
         if not streams:
             return
-        producers = self._finder.claim([each.stream for each in streams]).producers or {}
+        producers = self._finder.claim({each.stream: each.metadata for each in streams}).producers or {}
         with self._lock:
             for stream in streams:
                 stream.producer = producers[stream.stream]

@@ -7,10 +7,14 @@ those *queued* (cut and to be sent again) and those *unsent* (never sent).
 
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
 from penstock.errors import BadLimit
+
+MARK_S: Final = 0.01
+"""Rows that are offered within this time count as offered together, as old as the first of them."""
 
 __all__ = ["ClientLimits", "Outbox", "OutgoingBatch", "UnsentRows"]
 
@@ -103,6 +107,10 @@ class OutgoingBatch:
     ready: float
     frontier: int | None = None
     connect: bool = False
+    oldest: float = 0.0
+    """The age of the oldest row that was not acknowledged when this was sent."""
+    upto: int = 0
+    """The sequence number after the last row that was offered by then."""
 
     @property
     def end(self) -> int:
@@ -139,11 +147,14 @@ class Outbox:
         self._unsent_since = 0.0
         self._cut_bytes = 0
         self._hurried = 0
+        self._promise_hurried = False
         self._held_until = 0.0
         self._credit: int | None = None
         self._connect = True
+        self._offered: deque[tuple[int, float]] = deque()
+        """Where rows that were offered together end, and when they came: at most one for each row held."""
         self._promise: tuple[int, int, float] | None = None
-        self._promise_sent = False
+        self._promise_sent = self._promise_heard = False
 
     @property
     def rows(self) -> int:
@@ -154,6 +165,10 @@ class Outbox:
     def bytes(self) -> int:
         """Bytes held; a batch is held whole until its last row is acknowledged."""
         return self._cut_bytes + self._unsent.bytes
+
+    def oldest(self, now: float) -> float:
+        """The age in seconds of the oldest row that is not acknowledged; 0 if all are."""
+        return max(now - self._offered[0][1], 0.0) if self._offered else 0.0
 
     @property
     def waiting(self) -> bool:
@@ -173,15 +188,29 @@ class Outbox:
             self._unsent_since = now
         self._unsent.add(batch)
         self.next += batch.num_rows
+        since = now
+        if self._offered and now - self._offered[-1][1] < MARK_S:
+            since = self._offered.pop()[1]
+        self._offered.append((self.next, since))
 
     def promise(self, frontier: int, now: float) -> None:
-        """Promise that no later row is below this time; sent with the last row offered so far, or alone."""
-        self._promise = (self.next, frontier, now)
-        self._promise_sent = False
+        """Promise that no later row is below this time; sent with the last row offered so far, or alone.
+
+        Alone it goes when nothing else is in flight, so that the next acknowledgement is its own.
+        """
+        if self._promise is None or frontier > self._promise[1]:
+            self._promise = (self.next, frontier, now)
+            self._promise_sent = self._promise_heard = False
+
+    @property
+    def promise_heard(self) -> bool:
+        """Whether a gate has acknowledged the last promise, if there is one."""
+        return self._promise is None or self._promise_heard
 
     def hurry(self) -> None:
         """Let everything offered so far go without waiting to be `batch_seconds` old."""
         self._hurried = self.next
+        self._promise_hurried = not self.promise_heard
 
     def resume(self) -> None:
         """A gate is there: send rows, from the first one that is not acknowledged."""
@@ -210,7 +239,13 @@ class Outbox:
         outgoing = self._queue.popleft() if self._queue else self._cut()
         # A batch with `connect` that was not taken connects again: all rows before it are acknowledged.
         connect = self._connect or outgoing.connect
-        sent = replace(outgoing, frontier=self._frontier(outgoing), connect=connect)
+        sent = replace(
+            outgoing,
+            frontier=self._frontier(outgoing),
+            connect=connect,
+            oldest=self.oldest(now),
+            upto=self.next,
+        )
         self._connect = False
         self._flight.append(sent)
         self._flight_bytes += sent.batch.nbytes
@@ -221,11 +256,15 @@ class Outbox:
         """Every row before `upto` is durable: forget them; `credit` bytes may be in flight from now on."""
         self.acknowledged = max(self.acknowledged, min(upto, self._cut_end()))
         while self._flight and self._flight[0].end <= self.acknowledged:
-            batch = self._flight.popleft().batch
-            self._flight_bytes -= batch.nbytes
-            self._cut_bytes -= batch.nbytes
+            outgoing = self._flight.popleft()
+            self._flight_bytes -= outgoing.batch.nbytes
+            self._cut_bytes -= outgoing.batch.nbytes
+            if self._promise_sent and self._promise is not None and outgoing.frontier == self._promise[1]:
+                self._promise_heard, self._promise_hurried = True, False
         while self._queue and self._queue[0].end <= self.acknowledged:
             self._cut_bytes -= self._queue.popleft().batch.nbytes
+        while self._offered and self._offered[0][0] <= self.acknowledged:
+            self._offered.popleft()
         self._credit = credit
 
     def hold(self, seconds: float, now: float) -> None:
@@ -243,12 +282,15 @@ class Outbox:
         self._rewind(sequence)
 
     def _rewind(self, sequence: int) -> None:
-        while self._flight and self._flight[-1].end > sequence:
+        while self._flight and (self._flight[-1].end > sequence or not self._flight[-1].batch.num_rows):
             outgoing = self._flight.pop()
             self._flight_bytes -= outgoing.batch.nbytes
-            self._queue.appendleft(outgoing)
+            if outgoing.batch.num_rows:
+                self._queue.appendleft(outgoing)
+            else:
+                self._connect |= outgoing.connect
         # The next gate must hear the latest promise too.
-        self._promise_sent = False
+        self._promise_sent = self._promise_heard = False
 
     def _ready(self) -> float | None:
         if self._queue:
@@ -259,8 +301,8 @@ class Outbox:
             )
             hurried = self._hurried > self._cut_end()
             return self._unsent_since + (0.0 if full or hurried else self.limits.batch_seconds)
-        if self._promise is not None and not self._promise_sent:
-            return self._promise[2] + self.limits.batch_seconds
+        if self._promise is not None and not self._promise_sent and not self._flight:
+            return self._promise[2] + (0.0 if self._promise_hurried else self.limits.batch_seconds)
         return None
 
     def _allowed(self) -> bool:

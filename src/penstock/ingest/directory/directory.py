@@ -1,5 +1,8 @@
 """The directory: gates register, clients ask where to go; its answers survive a restart (000, section 3.3).
 
+With an `AdmissionSetup` a policy decides every period which stream enters through which gate (`steering.py`),
+and with `Nodes` which gates run (`fleet.py`). Without, a new stream goes to the gate with the lowest rate.
+
 A gate that has been silent for `away_seconds` is away: it gets no streams, and its streams go elsewhere
 when their clients ask. The rows that it acknowledged stay with it; readers of them wait for it.
 """
@@ -7,20 +10,28 @@ when their clients ask. The rows that it acknowledged stay with it; readers of t
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
 from penstock import threads
-from penstock.errors import BadMessage, IngestError, NoGate
+from penstock.checks import one_of
+from penstock.control.admission import AdmissionSetup
+from penstock.errors import BadAdmission, BadMessage, BadMetadata, IngestError, NoGate
+from penstock.ingest.directory.control_loop import ControlLoop
+from penstock.ingest.directory.fleet import Fleet
+from penstock.ingest.directory.journal import Journal
 from penstock.ingest.directory.next_question import NextQuestion
-from penstock.ingest.directory.registry import StreamRegistry
+from penstock.ingest.directory.nodes import Nodes
+from penstock.ingest.directory.registry import StreamRecord, StreamRegistry
 from penstock.ingest.directory.server import DirectoryServer
+from penstock.ingest.directory.steering import ControlMode, Steering
 from penstock.ingest.security.access import TLS, Access
 from penstock.ingest.security.tokens import OPEN, Security
 from penstock.ingest.wire.codec import check_stream
 from penstock.ingest.wire.flight import CONTROLLER_PORT, Address, Endpoint
+from penstock.ingest.wire.metadata import Metadata
 from penstock.ingest.wire.protocol import (
     ForgetReader,
     GateStatusRequest,
@@ -35,6 +46,8 @@ __all__ = ["Directory", "Poller"]
 
 CALL_S: Final = 2.0
 INLETS_EVERY_S: Final = 10.0
+PERIOD_S: Final = 10.0
+"""Of a directory that only measures."""
 _LOGGER = logging.getLogger("penstock.controller")
 
 
@@ -123,6 +136,8 @@ class Directory:
     """A directory that listens at `address` and keeps its state in `folder` (without one, in memory).
 
     `token` and `tls` are those that it calls gates with. Port 0 takes any free one; `address` then tells it.
+    With `admission` a policy decides every period; with `control="observe"` it is only recorded what it would
+    do. `nodes` makes, from the address of the directory, the manager that starts and stops gates.
 
     >>> with Directory("127.0.0.1:0") as directory:
     ...     known = directory.register("127.0.0.1:7400")
@@ -137,6 +152,9 @@ class Directory:
         *,
         away_seconds: float = 5.0,
         poll_seconds: float = 1.0,
+        admission: AdmissionSetup | None = None,
+        control: ControlMode = "on",
+        nodes: Callable[[str], Nodes] | None = None,
         security: Security = OPEN,
         token: str | None = None,
         tls: TLS | None = None,
@@ -145,11 +163,20 @@ class Directory:
         security.check(wanted.host)
         self._access = Access(tls, token)
         self._lock = threading.Lock()
-        self._registry = StreamRegistry(None if folder is None else Path(folder), away_seconds, time.time())
+        one_of("control", control, ("on", "observe"), BadAdmission)
+        place = None if folder is None else Path(folder)
+        self._registry = StreamRegistry(place, away_seconds, time.time())
         self._poller = Poller(self._registry, self._lock, self._access, poll_seconds)
+        self._fleet = Fleet(self._registry)
+        journal = None if place is None or admission is None else Journal(place, admission)
+        self._steering = Steering(self._registry, self._fleet, admission, control, journal)
         self._server = DirectoryServer(self, wanted, security)
         self.address = str(Address(wanted.host, self._server.port))
         self.started = time.time()
+        with self._lock:
+            self._fleet.nodes = None if nodes is None else nodes(self.address)
+        period = PERIOD_S if admission is None else admission.period
+        self._control = ControlLoop(self._steering, self._lock, self._access, self.address, period)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -160,12 +187,17 @@ class Directory:
     def start(self) -> Self:
         """Begin to look at gates; calls are answered from the beginning."""
         self._poller.start()
+        self._control.start()
         return self
 
     def stop(self) -> None:
         """Stop; every answer given is on disk."""
+        self._control.stop()
+        if self._fleet.nodes is not None:
+            self._fleet.nodes.close()
         self._server.shutdown()
         self._poller.stop()
+        self._steering.close()
         self._registry.close()
 
     def register(self, gate: str, info: Mapping[str, Any] | None = None) -> Registered:
@@ -194,22 +226,39 @@ class Directory:
         """
         for stream in streams:
             check_stream(stream)
+        known = {stream: _checked(stream, metadata) for stream, metadata in streams.items()}
         with self._lock:
             given = producers or {}
             asked = {
                 stream: metadata
-                for stream, metadata in streams.items()
+                for stream, metadata in known.items()
                 if stream not in given or given[stream] >= self._registry.producer(stream)
             }
-            return self._registry.where(asked, time.time())
+            return self._registry.where(asked, time.time(), self._steering.admit)
 
-    def next_sequences(self, streams: list[str], *, claim: bool = False) -> NextSequences:
+    def declare(self, stream: str, metadata: Mapping[str, Any]) -> None:
+        """Say what is known of a stream's rate, in place of what was said before, also before it flows."""
+        check_stream(stream)
+        known = Metadata.of(metadata).given()
+        with self._lock:
+            self._registry.declare(stream, known)
+
+    def next_sequences(
+        self,
+        streams: list[str],
+        *,
+        claim: bool = False,
+        metadata: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> NextSequences:
         """For each stream the number after the last row that was ever there; with `claim` a new producer too.
 
         Raises if a gate that may hold some is away: its rows could be more than the others know of. Every
         gate that may hold rows hears of a new producer before anyone else, and refuses older ones.
         """
-        question = NextQuestion(self._registry, streams, claim=claim)
+        known = {stream: _checked(stream, said) or {} for stream, said in (metadata or {}).items()}
+        question = NextQuestion(
+            self._registry, streams, claim=claim, metadata=known, admit=self._steering.admit
+        )
         answer = None
         while answer is None:
             with self._lock:
@@ -298,33 +347,43 @@ class Directory:
         now = time.time()
         with self._lock:
             streams = self._registry.streams()
+            rates = {
+                each.stream: each.rate if (told := self._steering.measure(each.stream).rate) is None else told
+                for each in streams
+            }
             return [
                 {
                     "gate": each.address,
+                    "state": str(self._registry.mode(each.address)),
                     "away": self._registry.is_away(each.address, now),
                     "silent_seconds": round(now - each.seen, 3),
                     "streams": sum(stream.gate == each.address for stream in streams),
-                    "rate": round(sum(s.rate or 0.0 for s in streams if s.gate == each.address), 3),
+                    "rate": round(sum(rates[s.stream] or 0.0 for s in streams if s.gate == each.address), 3),
                     "info": dict(each.info),
                 }
                 for each in self._registry.gates()
             ]
 
     def streams(self, inlet: str | None = None) -> list[dict[str, Any]]:
-        """All streams, or those of an inlet: gate, rate, frontier, next sequence seen, metadata."""
+        """All streams, or those of an inlet: gate, rate, forecast, frontier, metadata, and what waits."""
         with self._lock:
-            return [
-                {
-                    "stream": each.stream,
-                    "gate": each.gate,
-                    "rate": each.rate,
-                    "frontier": each.frontier,
-                    "next": each.high,
-                    "empty": each.empty,
-                    "metadata": dict(each.metadata or {}),
-                }
-                for each in self._registry.streams(inlet)
-            ]
+            return [self._stream(each) for each in self._registry.streams(inlet)]
+
+    def _stream(self, record: StreamRecord) -> dict[str, Any]:
+        measure, forecast = self._steering.measure(record.stream), self._steering.forecasts.get(record.stream)
+        return {
+            "stream": record.stream,
+            "gate": record.gate,
+            "rate": record.rate if measure.rate is None else round(measure.rate, 3),
+            "forecast": None if forecast is None else round(forecast, 3),
+            "frontier": record.frontier,
+            "next": record.high,
+            "empty": record.empty or not record.gate,
+            "client_rows": measure.client_rows,
+            "oldest_seconds": measure.oldest_seconds,
+            "lag": measure.lag,
+            "metadata": dict(record.metadata or {}),
+        }
 
     def forget(self, *, gate: str | None = None, streams: list[str] | None = None) -> None:
         """Forget a gate that will not come back, with whatever it held, or streams that have ended."""
@@ -334,3 +393,10 @@ class Directory:
             if gate is not None:
                 self._registry.forget_gate(gate)
             self._registry.forget_streams(streams or [])
+
+
+def _checked(stream: str, metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    try:
+        return None if metadata is None else Metadata.of(metadata).given()
+    except BadMetadata as error:
+        raise BadMetadata(f"stream {stream!r}: {error}") from None

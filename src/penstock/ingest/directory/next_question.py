@@ -4,11 +4,12 @@ No I/O: the caller puts `requests` to gates and hands in what they answer. What 
 hold rows of a stream knows its new producer, and refuses older ones, before anyone hears of that producer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from penstock.errors import NoGate
-from penstock.ingest.directory.registry import StreamRegistry
+from penstock.ingest.directory.registry import Admit, StreamRegistry
 from penstock.ingest.wire.protocol import NextRequest, NextSequences
 
 __all__ = ["NextQuestion"]
@@ -21,8 +22,17 @@ class NextQuestion:
     use the registry, which one thread at a time may do.
     """
 
-    def __init__(self, registry: StreamRegistry, streams: Sequence[str], *, claim: bool) -> None:
+    def __init__(
+        self,
+        registry: StreamRegistry,
+        streams: Sequence[str],
+        *,
+        claim: bool,
+        metadata: Mapping[str, Mapping[str, Any]] | None = None,
+        admit: Admit | None = None,
+    ) -> None:
         self._registry, self._streams, self._claim = registry, streams, claim
+        self._metadata, self._admit = metadata or {}, admit
         self._producers: dict[str, int] | None = None
         self._least: dict[str, int] = {}
 
@@ -31,7 +41,8 @@ class NextQuestion:
         if self._claim:
             # The gate that the producer will be sent to is among those that hear of it.
             with suppress(NoGate):
-                self._registry.where(dict.fromkeys(self._streams), now)
+                asked = {each: self._metadata.get(each) for each in self._streams}
+                self._registry.where(asked, now, self._admit)
             self._producers = self._registry.claim(self._streams, self._least)
         holders = {each: self._registry.holders(each) for each in self._streams}
         return {

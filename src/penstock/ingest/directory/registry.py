@@ -4,8 +4,9 @@ What must survive a restart is written before anyone hears of it; rates and fron
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,12 +18,30 @@ from penstock.ingest.directory.store import DirectoryStore, Numbers
 from penstock.ingest.wire.flight import Address
 from penstock.ingest.wire.protocol import inlet_of
 
-__all__ = ["KnownReader", "RegisteredGate", "StreamRecord", "StreamRegistry"]
+__all__ = ["Admit", "GateMode", "KnownReader", "RegisteredGate", "StreamRecord", "StreamRegistry"]
 
 _LOGGER = logging.getLogger("penstock.controller")
 MAX_STREAMS: Final = 100_000
 MAX_READERS: Final = 1000
 SMOOTHING: Final = 0.3
+
+Admit = Callable[[Mapping[str, Mapping[str, Any] | None], float], Mapping[str, str | None]]
+"""Chooses gates for streams with their metadata; None for a stream whose gate is being started."""
+
+
+class GateMode(StrEnum):
+    """What a gate is used for; one that only registered is active."""
+
+    FREE = "free"
+    """It is there and gets no streams until it is needed."""
+    STARTING = "starting"
+    ACTIVE = "active"
+    DRAINING = "draining"
+    """It gets no streams and is stopped when all that it holds is read; until then it may be used again."""
+    CLOSING = "closing"
+    """It takes no rows any more."""
+    STOPPING = "stopping"
+    """It holds nothing that anybody needs and has been told to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +64,17 @@ class StreamRecord:
     """Whether its gate was last seen to hold none of its rows any more."""
 
     def expected_rate(self) -> float | None:
-        """The rate to expect: the measured one, else the declared one."""
-        if self.rate is not None:
-            return self.rate
-        declared = (self.metadata or {}).get("expected_rate")
-        return float(declared) if isinstance(declared, int | float) else None
+        """The rate to expect: the declared one, else the measured one (000, section 2.5).
+
+        A quiet stream keeps what it declared.
+        """
+        said = self.metadata or {}
+        if "expected_rate" in said:
+            return float(said["expected_rate"])
+        bounds = [said[each] for each in ("min_rate", "max_rate") if each in said]
+        if self.rate is None:
+            return float(sum(bounds) / len(bounds)) if bounds else None
+        return float(min(max(self.rate, said.get("min_rate", 0.0)), said.get("max_rate", self.rate)))
 
     def seen(self, gate: str, high: int, frontier: int | None, now: float) -> "StreamRecord":
         """The record after one more look; gates that the stream has left do not count for its rate."""
@@ -111,6 +136,9 @@ class StreamRegistry:
             self._holders.setdefault(stream, set()).add(gate)
         self._numbers = self._store.numbers()
         self._logs = self._store.logs()
+        self._modes = {gate: GateMode(mode) for gate, mode in self._store.states().items()}
+        self.declared_version = 0
+        """Changes with every change of a stream's metadata, or of which streams there are."""
         self._forgotten = set(self._store.forgotten())
         self._readers = {each[:2]: KnownReader(*each) for each in self._store.readers()}
         for stream, numbers in self._numbers.items():
@@ -135,7 +163,7 @@ class StreamRegistry:
         before = self._logs.get(log)
         if before == gate:
             return
-        if before is not None and self._accepts(before, now):
+        if before is not None and self._takes_rows(before, now):
             raise BadMessage(
                 f"gate {gate} has the log of gate {before}, which is there: one folder is a copy of the "
                 "other; stop one of the two and give it a folder of its own"
@@ -246,21 +274,37 @@ class StreamRegistry:
         """The gates that may hold rows of a stream."""
         return set(self._holders.get(stream, ()))
 
-    def where(self, asked: Mapping[str, Mapping[str, Any] | None], now: float) -> dict[str, str]:
-        """The gate of each stream; a new one, or one whose gate is away, is assigned."""
+    def where(
+        self, asked: Mapping[str, Mapping[str, Any] | None], now: float, admit: Admit | None = None
+    ) -> dict[str, str]:
+        """The gate of each stream; a new one, or one whose gate is away, is assigned.
+
+        `admit` chooses; what it leaves out goes to the gate with the lowest expected rate.
+        """
         if len(self._streams) + sum(each not in self._streams for each in asked) > MAX_STREAMS:
             raise TooMany(
                 f"{MAX_STREAMS:,} streams are known, the limit of a directory; `forget` some that ended"
             )
         stays = {each: self._streams[each].gate for each in asked if self._stays(each, now)}
-        rates = {each: self._expected(each, asked[each]) for each in asked if each not in stays}
+        coming = {each: asked[each] or self.metadata(each) for each in asked if each not in stays}
+        admitted = admit(coming, now) if admit is not None and coming else {}
+        self._put([(each, gate, asked[each]) for each, gate in admitted.items() if gate is not None])
+        stays |= {each: gate for each, gate in admitted.items() if gate is not None}
+        waiting = [each for each, gate in admitted.items() if gate is None]
+        if waiting:
+            raise NoGate(f"a gate is being started for {waiting[0]!r}; ask again")
+        rates = {each: self._expected(each, coming[each]) for each in coming if each not in admitted}
         loads = self._loads(now)
         known = [rate for record in self._streams.values() if (rate := record.expected_rate()) is not None]
         if loads:
             moved = assign(rates, loads, average_rate(known))
         else:
             # No gate is there; a stream that had a gate waits for it, since no other gate has its rows.
-            moved = {each: self._streams[each].gate for each in rates if each in self._streams}
+            moved = {
+                each: self._streams[each].gate
+                for each in rates
+                if each in self._streams and self._streams[each].gate
+            }
             if len(moved) < len(rates):
                 raise NoGate("no gate is there to take a stream; start one: penstock gate --controller …")
         self._put([(each, gate, asked[each]) for each, gate in moved.items()])
@@ -275,6 +319,8 @@ class StreamRegistry:
         if self.is_away(to, now):
             there = ", ".join(each.address for each in self.gates() if not self.is_away(each.address, now))
             raise NoGate(f"gate {to} is not there; the gates are: {there or 'none'}")
+        if not self.accepts(to, now):
+            raise NoGate(f"gate {to} takes no streams: it is draining or free; give another one")
         leaving: dict[str, list[str]] = {}
         for stream in streams:
             record = self._streams.get(stream)
@@ -283,7 +329,46 @@ class StreamRegistry:
             if record.gate != to:
                 leaving.setdefault(record.gate, []).append(stream)
         self._put([(each, to, None) for group in leaving.values() for each in group])
+        leaving.pop("", None)
         return leaving
+
+    def gate_of(self, stream: str) -> str | None:
+        """Where a stream is; None if it is not known."""
+        record = self._streams.get(stream)
+        return None if record is None else record.gate
+
+    def knows(self, stream: str) -> bool:
+        """Whether a stream was ever declared, admitted or seen."""
+        return stream in self._streams
+
+    def metadata(self, stream: str) -> Mapping[str, Any] | None:
+        """What is declared of a stream."""
+        record = self._streams.get(stream)
+        return None if record is None else record.metadata
+
+    def declare(self, stream: str, metadata: Mapping[str, Any]) -> None:
+        """Remember what is declared of a stream, also before it has a gate."""
+        record = self._streams.get(stream)
+        if record is None and len(self._streams) >= MAX_STREAMS:
+            raise TooMany(
+                f"{MAX_STREAMS:,} streams are known, the limit of a directory; `forget` some that ended"
+            )
+        if record is None or record.metadata != metadata:
+            self._put([(stream, record.gate if record else "", metadata)])
+
+    def mode(self, gate: str) -> GateMode | None:
+        """What a gate is used for; None if it is neither registered nor managed."""
+        return self._modes.get(gate, GateMode.ACTIVE if gate in self._gates else None)
+
+    def set_mode(self, gate: str, mode: GateMode | None) -> None:
+        """Remember it; None forgets it."""
+        stored = None if mode is GateMode.ACTIVE else mode
+        if self._modes.get(gate) != stored:
+            self._store.put_state(gate, stored)
+        if stored is None:
+            self._modes.pop(gate, None)
+        else:
+            self._modes[gate] = stored
 
     def observe(self, gate: str, inlet: str, index: pa.Table, now: float) -> None:
         """Take in what has changed of an inlet at a gate; streams unknown so far are those of this gate."""
@@ -304,7 +389,7 @@ class StreamRegistry:
                 seen = record.seen(gate, *changed[stream], now)
                 own = empty[stream] if record.gate == gate else seen.empty
                 self._streams[stream] = replace(seen, empty=own)
-            elif record.gate == gate and inlet_of(stream) == inlet:
+            elif record.gate == gate and gate and inlet_of(stream) == inlet:
                 self._streams[stream] = record.seen(gate, record.high, None, now)
 
     def forget_gate(self, gate: str) -> None:
@@ -331,23 +416,28 @@ class StreamRegistry:
     def forget_streams(self, streams: Sequence[str]) -> None:
         """Forget streams; one that comes back continues after its last number."""
         self._store.forget_streams(streams)
+        self.declared_version += 1
         for stream in streams:
             self._streams.pop(stream, None)
             self._holders.pop(stream, None)
 
     def _stays(self, stream: str, now: float) -> bool:
         record = self._streams.get(stream)
-        return record is not None and self._accepts(record.gate, now)
+        return record is not None and self.accepts(record.gate, now)
 
-    def _accepts(self, gate: str, now: float) -> bool:
+    def accepts(self, gate: str, now: float) -> bool:
+        """Whether a gate is there and may get streams."""
+        return self._takes_rows(gate, now) and self.mode(gate) is GateMode.ACTIVE
+
+    def _takes_rows(self, gate: str, now: float) -> bool:
         return not self.is_away(gate, now) and not self._gates[gate].info.get("draining")
 
     def _expected(self, stream: str, metadata: Mapping[str, Any] | None) -> float | None:
-        record = self._streams.get(stream)
-        return (record or StreamRecord(stream, "", metadata)).expected_rate()
+        record = self._streams.get(stream) or StreamRecord(stream, "")
+        return replace(record, metadata=metadata).expected_rate()
 
     def _loads(self, now: float) -> list[GateLoad]:
-        there = [each.address for each in self.gates() if self._accepts(each.address, now)]
+        there = [each.address for each in self.gates() if self.accepts(each.address, now)]
         rates: dict[str, list[float | None]] = {each: [] for each in there}
         for record in self._streams.values():
             if record.gate in rates:
@@ -368,5 +458,9 @@ class StreamRegistry:
             records.append(replace(record, gate=gate, metadata=metadata or record.metadata))
         self._store.put_streams([(each.stream, each.gate, each.metadata) for each in records])
         for record in records:
+            before = self._streams.get(record.stream)
+            if before is None or before.metadata != record.metadata:
+                self.declared_version += 1
             self._streams[record.stream] = record
-            self._holders.setdefault(record.stream, set()).add(record.gate)
+            if record.gate:
+                self._holders.setdefault(record.stream, set()).add(record.gate)

@@ -15,6 +15,7 @@ from penstock.ingest.wire.flight import Address, flight_errors, require
 from penstock.ingest.wire.protocol import (
     DIRECTORY_REQUESTS,
     Answer,
+    Declare,
     DirectoryStatus,
     DirectoryStatusRequest,
     Done,
@@ -130,7 +131,13 @@ def _next(directory: "Directory", asked: NextRequest, rights: Rights) -> Message
         if asked.claim:
             require(rights.may_push(stream), f"push to stream {stream!r}")
         require(rights.may_push(stream) or rights.may_read(stream), f"ask for stream {stream!r}")
-    return directory.next_sequences(list(asked.streams), claim=asked.claim)
+    return directory.next_sequences(list(asked.streams), claim=asked.claim, metadata=asked.metadata)
+
+
+def _declare(directory: "Directory", asked: Declare, rights: Rights) -> Message:
+    require(rights.administer, "declare metadata")
+    directory.declare(asked.stream, asked.metadata)
+    return Done()
 
 
 def _gates(directory: "Directory", _: GateListRequest, rights: Rights) -> Message:
@@ -200,4 +207,5 @@ _ANSWERS: Final[dict[type, Callable[["Directory", Any, Rights], Message]]] = {
     ReaderListRequest: _readers,
     ForgetReader: _forget_reader,
     DirectoryStatusRequest: _status,
+    Declare: _declare,
 }

@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS numbers (
 );
 CREATE TABLE IF NOT EXISTS logs (log TEXT PRIMARY KEY, gate TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS forgotten (gate TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS states (gate TEXT PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS readers (
   inlet TEXT NOT NULL, reader TEXT NOT NULL, forgotten INTEGER NOT NULL, PRIMARY KEY (inlet, reader)
 );
@@ -98,7 +99,20 @@ class DirectoryStore:
         rows = [(stream, gate, None if said is None else json.dumps(said)) for stream, gate, said in streams]
         with self._transaction():
             self._base.executemany("INSERT OR REPLACE INTO streams VALUES (?, ?, ?)", rows)
-            self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", [row[:2] for row in rows])
+            held = [row[:2] for row in rows if row[1]]
+            self._base.executemany("INSERT OR IGNORE INTO holders VALUES (?, ?)", held)
+
+    def states(self) -> dict[str, str]:
+        """The states of gates that are not simply there."""
+        return dict(self._base.execute("SELECT gate, state FROM states").fetchall())
+
+    def put_state(self, gate: str, state: str | None) -> None:
+        """Remember the state of a gate, or forget it with None."""
+        with self._transaction():
+            if state is None:
+                self._base.execute("DELETE FROM states WHERE gate = ?", (gate,))
+            else:
+                self._base.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (gate, state))
 
     def put_holders(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Remember that gates hold rows of streams."""

@@ -1,8 +1,8 @@
 """What happens to a gate, and what a gate does about it: the vocabulary of `GateState.handle`.
 
 To extend the gate, add a class here, its handler to `GateState` and, for an action, its execution to `Gate`.
-Control requests (`Suspend`, `Resume`, `RedirectStreams`, `Drain`, `Committed`, `ForgetReader`, `NextRequest`)
-are events as they come off the wire.
+Control requests (`Suspend`, `Resume`, `RedirectStreams`, `Drain`, `Declare`, `Committed`, `ForgetReader`,
+`NextRequest`) are events as they come off the wire.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ from penstock.ingest.wire.codec import Message
 from penstock.ingest.wire.protocol import (
     Answer,
     Committed,
+    Declare,
     Drain,
     ForgetReader,
     NextRequest,
@@ -203,7 +204,15 @@ class Deleted:
 
 
 Control: TypeAlias = (
-    Suspend | Resume | RedirectStreams | Drain | Committed | ForgetReader | NextRequest | ReadersListed
+    Suspend
+    | Resume
+    | RedirectStreams
+    | Drain
+    | Declare
+    | Committed
+    | ForgetReader
+    | NextRequest
+    | ReadersListed
 )
 Event: TypeAlias = (
     CallOpened
@@ -308,10 +317,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Let readers see a frontier that came without rows."""
+    """Let readers see a frontier that came without rows: no row from the number `at` on is below it."""
 
     stream: str
     frontier: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pyarrow import flight
 from penstock import threads
 from penstock.errors import BadMessage, GateError, IngestError, NoGate, TooLarge
 from penstock.ingest.gate import read_requests
+from penstock.ingest.gate.measures import CpuMeter, stream_measures
 from penstock.ingest.gate.shell import GateShell, OpenCall
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.tokens import OPEN, Rights, Security
@@ -28,6 +29,7 @@ from penstock.ingest.wire.protocol import (
     GATE_REQUESTS,
     PROTOCOL,
     Committed,
+    Declare,
     Drain,
     ForgetReader,
     GateStatistics,
@@ -85,7 +87,7 @@ class Gate:
         wanted = Address.parse(address)
         security.check(wanted.host)
         pa.array([0])  # Arrow imports pandas with its first array: now, not in front of clients
-        self.started = time.time()
+        self.started, self.cpu = time.time(), CpuMeter()
         self.limits = limits or Limits()
         self.shell = GateShell(
             Path(folder),
@@ -254,27 +256,18 @@ def _stream_status(gate: Gate, stream: str) -> dict[str, Any]:
 
 def _statistics(gate: Gate, _: GateStatisticsRequest, rights: Rights) -> Message:
     require(rights.administer, "look at the gate")
-    state, held = gate.state, gate.log.held.streams
+    state, now = gate.state, time.time()
     return GateStatistics(
         gate=gate.address,
-        seconds=round(time.time() - gate.started, 3),
+        life=gate.log.boot,
+        seconds=round(now - gate.started, 3),
+        cpu_seconds=gate.cpu.seconds(),
         counts=dict(state.counts),
         groups=gate.log.groups,
         sync_seconds=round(gate.log.sync_seconds, 3),
         pending_bytes=state.pending_bytes,
         store_bytes=gate.log.bytes,
-        streams={
-            each.stream: {
-                "rows": each.rows,
-                "bytes": each.bytes,
-                "batches": each.batches,
-                "next": each.stored.high,
-                "frontier": held[each.stream].frontier if each.stream in held else None,
-                "pending_bytes": each.pending_bytes,
-                "connected": each.call is not None,
-            }
-            for each in list(state.streams.values())
-        },
+        streams=stream_measures(state, gate.log, now),
     )
 
 
@@ -345,4 +338,5 @@ _ANSWERS: Final[dict[type, Callable[[Gate, Any, Rights], Message]]] = {
     Resume: _administer("resume streams"),
     RedirectStreams: _administer("redirect streams"),
     Drain: _administer("drain the gate"),
+    Declare: _administer("declare metadata"),
 }

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from penstock import threads
 from penstock.errors import IngestError
 from penstock.ingest.gate.events import ReadersListed
 from penstock.ingest.gate.gate import Gate
+from penstock.ingest.gate.measures import oldest_seconds
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.access import TLS, Access
 from penstock.ingest.security.tokens import Security
@@ -109,6 +111,10 @@ class Heartbeat:
             bytes=state.counts["bytes"],
             pending_bytes=state.pending_bytes,
             draining=draining,
+            life=self._gate.log.boot,
+            batches=state.counts["batches"],
+            cpu_seconds=self._gate.cpu.seconds(),
+            oldest_seconds=oldest_seconds(state, time.time()),
         )
         try:
             known = self._controller.ask(message, _TIMEOUT)

@@ -25,6 +25,7 @@ _INDEX: Final = pa.schema(
         ("low", pa.int64()),
         ("high", pa.int64()),
         ("frontier", pa.int64()),
+        ("frontier_at", pa.int64()),
         ("bytes", pa.int64()),
         ("last_ms", pa.int64()),
         ("given_up", pa.bool_()),
@@ -39,11 +40,12 @@ def index(log: Log, ticket: IndexTicket, rights: Rights = ALL) -> pa.Table:
 
     The next `since` is the ``generation`` in the schema's metadata. One from before a restart gives all
     ranges. `bytes` and `last_ms` are those of the stream, repeated with each of its ranges. Rows that were
-    given up here are ranges of their own. The metadata also has the name of the ``log``.
+    given up here are ranges of their own. `frontier` is the last promise of the stream: it holds for rows
+    from the number `frontier_at` on. The metadata also has the name of the ``log``.
     """
     generation = log.generation
     lines = [
-        (stream, low, high, held.frontier, held.bytes, held.arrived, given_up)
+        (stream, low, high, *(held.promise or (None, None)), held.bytes, held.arrived, given_up)
         for stream, low, high, held, given_up in log.ranges(ticket.inlet, ticket.since)
         if rights.may_read(stream)
     ]

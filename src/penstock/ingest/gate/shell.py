@@ -132,6 +132,10 @@ class GateShell:
                     self._store_producers(producers)
                     self.log.catalogue.sync()
                     request = replace(request, claim=False, producers=dict(producers))
+                case StoreMetadata(stream, metadata):
+                    self.log.catalogue.declare(stream, dict(metadata))
+                    self.log.catalogue.sync()
+                    self._feed(MetadataStored(stream, metadata))
                 case AwaitRows(streams):
                     self._await_rows(streams)
                 case _:
@@ -224,8 +228,8 @@ class GateShell:
                 self.log.append(payload.entry(action))
             case Send(call, answer):
                 self._writers[call].send(answer)
-            case Promise(stream, frontier):
-                self.log.promise(stream, frontier)
+            case Promise(stream, frontier, at):
+                self.log.promise(stream, frontier, at)
             case DropReader(inlet, reader):
                 self.log.catalogue.remove_reader(inlet, reader)
             case Reply(message):

@@ -62,6 +62,7 @@ from penstock.ingest.gate.events import (
     WriteFailed,
 )
 from penstock.ingest.gate.ranges import RowRanges
+from penstock.ingest.gate.row_rate import RowRate
 from penstock.ingest.gate.stream import StreamState
 from penstock.ingest.limits import Limits
 from penstock.ingest.log.catalogue import check_schema, storable_schema
@@ -69,6 +70,7 @@ from penstock.ingest.wire.metadata import Metadata
 from penstock.ingest.wire.protocol import (
     Acknowledged,
     Committed,
+    Declare,
     Done,
     Drain,
     ForgetReader,
@@ -149,6 +151,7 @@ class GateState:
         self._claimed: dict[str, int] = {}
         """Producers that were given out and may not be stored yet: no number is given twice."""
         self._restored = restored.held
+        self._rate = RowRate(limits.rows_per_second)
         self._calls: dict[CallId, _CallState] = {}
         self._pending_of: Counter[str] = Counter()
         """Bytes on their way to the disk, by the token that they were pushed with."""
@@ -187,9 +190,10 @@ class GateState:
             stream.listeners.discard(event.call)
             if stream.call == event.call:
                 stream.call = None
+                stream.left()
         return []
 
-    def _offered(self, event: BatchOffered, _: float) -> list[Action]:
+    def _offered(self, event: BatchOffered, now: float) -> list[Action]:
         """Admit the stream and check the size, before the rows cost anything."""
         push, call = event.push, self._calls[event.call]
         try:
@@ -207,6 +211,7 @@ class GateState:
             return self._refuse(event.call, push.stream, error)
         if metadata is not None and self.metadata.get(push.stream) != metadata:
             return [StoreMetadata(push.stream, metadata)]
+        self.streams[push.stream].reported(push, now)
         verdict = self.streams[push.stream].judge(push, event.rows)
         return [Prepare(verdict.skip, verdict.take)]
 
@@ -275,10 +280,12 @@ class GateState:
         if (verdict.skip, verdict.take) != (event.skip, event.take):
             return [Prepare(verdict.skip, verdict.take)]  # another call came between
         stream.call = event.call
-        turned_away = self._turn_away(event, stream, gap=verdict.gap)
+        turned_away = self._turn_away(event, stream, now, gap=verdict.gap)
         return self._take(event, stream, now) if turned_away is None else turned_away
 
-    def _turn_away(self, event: BatchPrepared, stream: StreamState, *, gap: bool) -> list[Action] | None:
+    def _turn_away(
+        self, event: BatchPrepared, stream: StreamState, now: float, *, gap: bool
+    ) -> list[Action] | None:
         """Redirect the batch, refuse its gap or make it wait; None if it can be taken."""
         push = event.push
         if push.connect and not self.draining:
@@ -292,7 +299,7 @@ class GateState:
         if push.connect:
             stream.connected(push.sequence)
         reason = self._reason_to_wait(stream, event.size) if event.size else None
-        reason = reason or self._over_quota(event)
+        reason = reason or self._over_quota(event) or self._over_rate(event, now)
         if reason is None and event.size and not self.has_room(event.size):
             if not event.held_up:
                 return [HoldUp(HOLD_UP, event.size)]
@@ -315,6 +322,7 @@ class GateState:
             event.size,
             int(now * 1000),
         )
+        self._rate.taken(stream.stream, append.rows, now)
         stream.appended(append)
         self._count_pending(append, append.size)
         self._calls[event.call].waiting += 1
@@ -328,7 +336,7 @@ class GateState:
 
     def _without_rows(self, event: BatchPrepared, stream: StreamState) -> list[Action]:
         """A duplicate, a frontier or the start of a range: answered at once."""
-        stream.promise(event.push.frontier)
+        stream.promise(event.push.frontier, event.push.sequence + event.rows)
         if stream.pending:
             stream.listeners.add(event.call)
         return [*self._settle(stream), self._acknowledge(event.call, stream)]
@@ -358,6 +366,14 @@ class GateState:
         return self._delay(pending), LogFull(
             f"{pending:,} bytes that were pushed with this token are on their way to the disk, of "
             f"{self.limits.token_bytes:,}; send again later"
+        )
+
+    def _over_rate(self, event: BatchPrepared, now: float) -> tuple[float, GateError] | None:
+        wait = self._rate.wait(event.push.stream, event.take, now)
+        if not wait:
+            return None
+        return min(wait, LATER), TooMany(
+            f"the gate takes {self.limits.rows_per_second:g} rows/s, all streams together; send again later"
         )
 
     def _no_memory(self) -> tuple[float, GateError]:
@@ -425,7 +441,7 @@ class GateState:
             return []
         stream.listeners.clear()
         promised, stream.promised = stream.promised, None
-        promise: list[Action] = [] if promised is None else [Promise(stream.stream, promised)]
+        promise: list[Action] = [] if promised is None else [Promise(stream.stream, *promised)]
         return promise + self._tell_redirection(stream)
 
     def _schema_stored(self, event: SchemaStored, _: float) -> list[Action]:
@@ -473,6 +489,7 @@ class GateState:
         """Redirect the client, once nothing of the stream is on its way to the disk."""
         if stream.redirected_to is None or stream.call is None or stream.pending:
             return []
+        stream.left()
         return [Send(stream.call, Redirect(stream.stream, stream.redirected_to, stream.durable))]
 
     # ---- control ---------------------------------------------------------------------------------------
@@ -498,6 +515,17 @@ class GateState:
             stream.redirected_to = event.to
             actions += self._tell_redirection(stream)
         return [*actions, Reply(RedirectedStreams(tuple(each.stream for each in known)))]
+
+    def _declare(self, event: Declare, _: float) -> list[Action]:
+        metadata = Metadata.of(event.metadata).given()
+        if self.metadata.get(event.stream) == metadata:
+            return [Reply(Done())]
+        if event.stream not in self._names and len(self._names) >= self.limits.streams:
+            raise TooMany(
+                f"the gate has {len(self._names)} streams, its limit; declare {event.stream!r} elsewhere"
+            )
+        self._names.add(event.stream)
+        return [StoreMetadata(event.stream, metadata)]
 
     def _drain(self, event: Drain, now: float) -> list[Action]:
         self.draining, self._drained_to = True, event.to
@@ -602,6 +630,7 @@ _HANDLERS: Final[dict[type, Callable[[GateState, Any, float], list[Action]]]] = 
     Resume: GateState._resume,
     RedirectStreams: GateState._redirect,
     Drain: GateState._drain,
+    Declare: GateState._declare,
     NextRequest: GateState._next,
     Committed: GateState._committed,
     ForgetReader: GateState._forget_reader,

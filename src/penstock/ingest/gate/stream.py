@@ -54,8 +54,8 @@ class StreamState:
     """The row that follows what the client sent last."""
     since: int = field(init=False)
     """Where the client connected: rows from here on are acknowledged once all of them are durable here."""
-    promised: int | None = None
-    """A frontier that holds once all rows before it are durable."""
+    promised: tuple[int, int] | None = None
+    """A frontier that holds once all rows before it are durable, and the first row that it speaks of."""
     pending: int = 0
     pending_bytes: int = 0
     suspended: bool = False
@@ -71,6 +71,10 @@ class StreamState:
     rows: int = 0
     bytes: int = 0
     batches: int = 0
+    waits_since: float = 0.0
+    """When the oldest row came to the client that no gate had acknowledged, as the client last said."""
+    waits_upto: int = 0
+    """The number after the last row that the client held then."""
 
     def __post_init__(self) -> None:
         self.taken = RowRanges(self.stored.all())
@@ -91,10 +95,30 @@ class StreamState:
         """The client begins here: after a gap, whose rows another gate has, or in a hole that it refills."""
         self.since, self.expected = sequence, self.taken.reach(sequence)
 
-    def promise(self, frontier: int | None) -> None:
-        """Note a frontier that came without rows."""
-        if frontier is not None and (self.promised is None or frontier > self.promised):
-            self.promised = frontier
+    def reported(self, push: Push, now: float) -> None:
+        """Note what waits at the client."""
+        if push.oldest is not None:
+            self.waits_since, self.waits_upto = now - push.oldest, push.upto or 0
+
+    def left(self) -> None:
+        """The client is gone, or sent elsewhere: what waits there is told to another gate."""
+        self.waits_upto = 0
+
+    def client_rows(self) -> int:
+        """Rows that the client held when it last spoke, and that are not acknowledged."""
+        return max(self.waits_upto - self.durable, 0)
+
+    def oldest(self, now: float) -> float:
+        """The age of the oldest row that waits at the client; exact while the client is made to wait.
+
+        Between two batches of a client that is not, some rows may be acknowledged that this still counts.
+        """
+        return max(now - self.waits_since, 0.0) if self.client_rows() else 0.0
+
+    def promise(self, frontier: int | None, at: int) -> None:
+        """Note a frontier that came without rows, before the row `at`."""
+        if frontier is not None and (self.promised is None or frontier > self.promised[0]):
+            self.promised = (frontier, at)
 
     def appended(self, append: Append) -> None:
         """Count rows that are on their way to the disk."""

@@ -141,11 +141,24 @@ class StreamHoldings:
     next: int = 0
     deleted: int = 0
     """Every reader was done with the rows below this when some of them were deleted."""
-    frontier: int | None = None
+    promise: tuple[int, int] | None = None
+    """The last frontier that was promised, and the first row that it speaks of; one value, read at once."""
     bytes: int = 0
     arrived: int | None = None
     changed: int = 0
     given_up: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def frontier(self) -> int | None:
+        """The last frontier that was promised."""
+        return None if self.promise is None else self.promise[0]
+
+    def promised(self, frontier: int, at: int) -> bool:
+        """Note a promise; whether it says more than the last."""
+        more = self.promise is None or frontier > self.promise[0]
+        if more:
+            self.promise = (frontier, at)
+        return more
 
     def readable(self) -> list[tuple[int, int, bool]]:
         """The ranges that readers see: low, high, and whether its rows were given up."""
@@ -199,8 +212,8 @@ class Holdings:
         held = self.streams.setdefault(stream, StreamHoldings())
         held.positions.add(sequence, rows, number, offset)
         held.next = max(held.next, sequence + rows)
-        if frontier is not None and (held.frontier is None or frontier > held.frontier):
-            held.frontier = frontier
+        if frontier is not None:
+            held.promised(frontier, sequence + rows)
         held.bytes += stride
         held.arrived, held.changed = arrived, self.generation
         segment = self.segments.setdefault(number, LogSegment())
@@ -215,12 +228,15 @@ class Holdings:
         held = self.streams.setdefault(intern(stream), StreamHoldings())
         held.next = max(held.next, high)
 
-    def promise(self, stream: str, frontier: int) -> None:
-        """Note a frontier that came without rows."""
-        held = self.streams.setdefault(stream, StreamHoldings())
-        if held.frontier is None or frontier > held.frontier:
+    def promise(self, stream: str, frontier: int, at: int) -> None:
+        """Note a frontier that came without rows: none from the number `at` on is below it.
+
+        Of a stream that never had a row here, the rows before are on other gates, or nowhere if it is 0.
+        """
+        held = self.streams.setdefault(intern(stream), StreamHoldings(next=at))
+        if held.promised(frontier, at):
             self.generation += 1
-            held.frontier, held.changed = frontier, self.generation
+            held.changed = self.generation
 
     def nexts(self, numbers: Iterable[int]) -> dict[str, int]:
         """The next row of every stream that is in these segments."""

@@ -251,10 +251,10 @@ class Log:
         held = self.held.streams.get(stream)
         return held.next if held else 0
 
-    def promise(self, stream: str, frontier: int) -> None:
+    def promise(self, stream: str, frontier: int, at: int) -> None:
         """Remember a frontier that came without rows; it is not durable, and its client repeats it."""
         with self._lock:
-            self.held.promise(stream, frontier)
+            self.held.promise(stream, frontier, at)
 
     def give_up(self, stream: str, low: int, high: int) -> None:
         """Remember, durably, that rows are lost for good: readers go on after them."""

@@ -40,7 +40,14 @@ BATCH_ROWS: Final = 50_000
 """Up to this many rows come as one batch."""
 
 INDEX: Final = pa.schema(
-    [("stream", pa.string()), ("low", pa.int64()), ("high", pa.int64()), ("given_up", pa.bool_())]
+    [
+        ("stream", pa.string()),
+        ("low", pa.int64()),
+        ("high", pa.int64()),
+        ("given_up", pa.bool_()),
+        ("frontier", pa.int64()),
+        ("frontier_at", pa.int64()),
+    ]
 )
 """The columns of an index that a reader needs."""
 
@@ -61,6 +68,12 @@ class GateReader:
         """The ranges of every stream of an inlet that the gate holds; only what is new goes over the wire."""
         table = self.endpoint.index(IndexTicket(inlet, self._generation))
         generation = (table.schema.metadata or {}).get(b"generation", b"").decode()
+        missing = [name for name in INDEX.names if name not in table.column_names]
+        if missing:
+            raise Refused(
+                f"gate {self.address} does not tell {', '.join(missing)} of the rows that it holds; give "
+                "gate and run the same version"
+            )
         news = table.select(INDEX.names).cast(INDEX)
         self._held = news if _boot(generation) != _boot(self._generation) else _renewed(self._held, news)
         self._generation = generation or None

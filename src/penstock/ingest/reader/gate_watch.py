@@ -20,7 +20,7 @@ from penstock.ingest.reader.gate_reader import INDEX, GateReader
 from penstock.ingest.security.access import Access
 from penstock.ingest.wire.protocol import GateListRequest, Request, StreamListRequest, WhereRequest
 
-__all__ = ["GateWatch", "HeldRanges"]
+__all__ = ["GateWatch", "HeldRanges", "Promises"]
 
 _ANSWER_S: Final = 2.0
 """A gate that takes longer is away until it has answered."""
@@ -30,13 +30,23 @@ _AT_ONCE: Final = 64
 
 
 @dataclass(frozen=True)
+class Promises:
+    """Frontiers that clients promised: no row of the stream from the number `at` on is below `frontier`."""
+
+    streams: Any = field(default_factory=lambda: pa.array([], pa.string()))
+    frontier: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    at: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
 class HeldRanges:
     """The ranges of the gates that answer, and for each range the number of its gate.
 
     All gates were found and asked after the time `since`; it is None while a gate is away. `logs` has the
     name of each gate's log. `known` are the streams that a controller expects rows of, each with the number
     after its last row that was ever seen, None if there is no controller; `unseen` are gates that have never
-    answered, `forgotten` the gates and logs that a controller was told to forget.
+    answered, `forgotten` the gates and logs that a controller was told to forget. `promises` has the last one
+    of each stream at each gate.
     """
 
     gates: tuple[str, ...]
@@ -51,6 +61,7 @@ class HeldRanges:
     known: Mapping[str, int] | None = None
     unseen: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
+    promises: Promises = field(default_factory=Promises)
 
 
 @dataclass(frozen=True)
@@ -164,6 +175,7 @@ class GateWatch:
         whole = bool(there) and all(each.answer is not None for each in every)
         behind = [self._addresses[place].answer for place in self._controllers()]
         self._unseen -= there.keys()
+        spoken = table.filter(table["frontier"].is_valid()).combine_chunks()
         return HeldRanges(
             gates=tuple(there),
             away=tuple(name for name in self._indexes if name not in there),
@@ -177,6 +189,11 @@ class GateWatch:
             unseen=tuple(sorted(self._unseen)),
             forgotten=tuple(sorted({gate for each in behind for gate in each.forgotten})),
             since=min(each.asked for each in every) if whole else None,
+            promises=Promises(
+                spoken["stream"].combine_chunks(),
+                spoken["frontier"].to_numpy(),
+                spoken["frontier_at"].to_numpy(),
+            ),
         )
 
 

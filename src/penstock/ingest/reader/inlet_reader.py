@@ -203,7 +203,9 @@ class InletReader:
         expected = self._expected(held, taken)
         rows = int((highest - begin.following).sum())
         self.waiting = Waiting(rows, len(holes), held.away, len(expected))
-        if not shares.any():
+        heard = held.promises
+        taken = taken.hearing(heard.streams, heard.frontier, heard.at)
+        if not shares.any() and taken.promised is begin.promised:
             return start
         self._report(start, taken)
         return replace(taken, waiting=expected, away=held.away, logs={**start.logs, **held.logs})

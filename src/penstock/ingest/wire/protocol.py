@@ -50,6 +50,7 @@ __all__ = [
     "Answer",
     "BatchLabel",
     "Committed",
+    "Declare",
     "DirectoryStatus",
     "DirectoryStatusRequest",
     "Done",
@@ -144,9 +145,12 @@ class Push(Message):
     `connect` is set on the first batch of a stream on a call. `frontier` promises that no later row is older,
     in microseconds since 1970. `declare` is the metadata of the stream. `producer` is the number under which
     the client took the stream (`NextRequest`): rows of an older producer than the newest known are refused.
+    `oldest` is the age in seconds of the oldest row that no gate has acknowledged, `upto` the number after
+    the last row that the client holds: what waits at the client, as it was when the batch was sent.
 
-    >>> Push.decode(b'{"stream": "reports/vehicle-17", "sequence": 100, "connect": true}')
-    Push(stream='reports/vehicle-17', sequence=100, connect=True, frontier=None, declare=None, producer=0)
+    >>> push = Push.decode(b'{"stream": "reports/vehicle-17", "sequence": 100, "oldest": 0.5, "upto": 120}')
+    >>> push.sequence, push.connect, push.oldest, push.upto
+    (100, False, 0.5, 120)
     """
 
     called: ClassVar[str] = "the metadata of a batch"
@@ -156,6 +160,8 @@ class Push(Message):
     frontier: int | None = checked(as_whole, default=None)
     declare: dict[str, Any] | None = checked(as_object, default=None)
     producer: int = checked(as_count, default=0)
+    oldest: float | None = checked(as_seconds, default=None)
+    upto: int | None = checked(as_sequence, default=None)
 
 
 # ---- answers to a push: gate to client -----------------------------------------------------------------
@@ -346,12 +352,14 @@ class NextRequest(Request[NextSequences], action="next"):
 
     The answer waits for rows that are on their way to the disk. With `claim` the caller becomes the producer
     of the streams: it gets a new number for each, and rows of earlier producers are refused from then on.
-    With `producers` a controller says which numbers it has given.
+    With `producers` a controller says which numbers it has given. `metadata` are those of the streams, by
+    which a controller chooses the gates of new ones.
     """
 
     streams: tuple[str, ...] = checked(as_streams)
     claim: bool = checked(as_flag, default=False)
     producers: dict[str, int] | None = checked(as_sequences, default=None)
+    metadata: dict[str, Any] | None = checked(as_object, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +386,13 @@ class GateStatusRequest(Request[GateStatus], action="status"):
 
 @dataclass(frozen=True, slots=True)
 class GateStatistics(Message):
-    """Counts of a gate and of each stream since the gate started."""
+    """Counts of a gate and of each stream since the gate started; they only grow within one `life` of it.
+
+    `cpu_seconds` is the processor time of the gate's process in these `seconds`. Of each stream: `rows`,
+    `batches` and `bytes` made durable here, `next`, `frontier`, `pending_bytes`, `connected`;
+    `oldest_seconds` and `client_rows` wait at its client for an acknowledgement of this gate; `kept_rows`
+    are held because a reader has not committed them, or because the inlet has none.
+    """
 
     gate: str = checked(as_text)
     seconds: float = checked(as_seconds)
@@ -388,6 +402,8 @@ class GateStatistics(Message):
     pending_bytes: int = checked(as_count)
     store_bytes: int = checked(as_count)
     streams: dict[str, Any] = checked(as_object)
+    life: str | None = checked(as_text, default=None)
+    cpu_seconds: float | None = checked(as_seconds, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,6 +512,14 @@ class Resume(Request[ResumedStreams], action="resume"):
 
 
 @dataclass(frozen=True, slots=True)
+class Declare(Request[Done], action="declare"):
+    """Says what is known of a stream's rate, in place of what was said before; to a gate or a controller."""
+
+    stream: str = checked(as_stream)
+    metadata: dict[str, Any] = checked(as_object)
+
+
+@dataclass(frozen=True, slots=True)
 class RedirectedStreams(Message):
     """The streams that a gate sends elsewhere."""
 
@@ -527,7 +551,11 @@ class Registered(Message):
 
 @dataclass(frozen=True, slots=True)
 class Register(Request[Registered], action="register"):
-    """A gate says that it is there, which log it has and how it is; it repeats this every second."""
+    """A gate says that it is there, which log it has and how it is; it repeats this every second.
+
+    `rows`, `batches`, `bytes` and `cpu_seconds` count from the start of this `life` of the gate;
+    `oldest_seconds` is the age of the oldest row that waits at a client of it.
+    """
 
     gate: str = checked(as_text)
     log: str | None = checked(as_text, default=None)
@@ -536,6 +564,10 @@ class Register(Request[Registered], action="register"):
     bytes: int | None = checked(as_count, default=None)
     pending_bytes: int | None = checked(as_count, default=None)
     draining: bool = checked(as_flag, default=False)
+    life: str | None = checked(as_text, default=None)
+    batches: int | None = checked(as_count, default=None)
+    cpu_seconds: float | None = checked(as_seconds, default=None)
+    oldest_seconds: float | None = checked(as_seconds, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,7 +597,7 @@ class WhereRequest(Request[StreamGates], action="where"):
 
 @dataclass(frozen=True, slots=True)
 class GateList(Message):
-    """All gates of a controller: gate, away, silent_seconds, streams, rate, info; and those forgotten."""
+    """All gates of a controller: gate, state, away, silent_seconds, streams, rate, info; those forgotten."""
 
     gates: tuple[dict[str, Any], ...] = checked(as_objects)
     forgotten: tuple[str, ...] = checked(as_texts, default=())
@@ -578,9 +610,11 @@ class GateListRequest(Request[GateList], action="gates"):
 
 @dataclass(frozen=True, slots=True)
 class StreamList(Message):
-    """Streams of a controller: stream, gate, rate, frontier, next, empty, metadata.
+    """Streams of a controller: stream, gate, rate, forecast, frontier, next, empty, metadata, what waits.
 
-    A stream is empty if every gate was seen to have deleted all rows of it.
+    A stream is empty if every gate was seen to have deleted all rows of it. `rate` and `forecast` are those
+    of the last and the next period, `client_rows` and `oldest_seconds` wait at the client, `lag` rows for
+    readers.
     """
 
     streams: tuple[dict[str, Any], ...] = checked(as_objects)
@@ -648,6 +682,7 @@ GATE_REQUESTS: Final = _by_action(
     Resume,
     RedirectStreams,
     Drain,
+    Declare,
 )
 DIRECTORY_REQUESTS: Final = _by_action(
     Register,
@@ -661,4 +696,5 @@ DIRECTORY_REQUESTS: Final = _by_action(
     ReaderListRequest,
     ForgetReader,
     DirectoryStatusRequest,
+    Declare,
 )

@@ -16,7 +16,7 @@ from penstock.errors import WrongType
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.exchange import KEY, TIME, Exchange, SqlColumn
-from penstock.operators.joins.condition.meaning import channel_sql
+from penstock.operators.joins.condition.meaning import channel_condition
 from penstock.operators.joins.node import Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
 from penstock.operators.joins.spec import (
@@ -218,8 +218,7 @@ def _condition(operator: Join, left: Describe, right: Describe) -> Condition | N
     condition = operator.condition
     if condition is None:
         return None
-    sql = channel_sql(condition, _types(condition.left, left), _types(condition.right, right))
-    return Condition(sql, condition.left, condition.right)
+    return channel_condition(condition, _types(condition.left, left), _types(condition.right, right))
 
 
 def _types(names: Sequence[str], describe: Describe) -> dict[str, str | None]:

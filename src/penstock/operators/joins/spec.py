@@ -85,12 +85,14 @@ class Side:
 class Condition:
     """A predicate over the pair in DuckDB's SQL: the left row is `l`, the right row `r`.
 
-    `left` and `right` name the columns that it reads. Null is not true.
+    `left` and `right` name the columns that it reads. Null is not true. If it `raises` for some values, it is
+    evaluated for candidate pairs alone.
     """
 
     sql: str
     left: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
+    raises: bool = False
 
 
 @dataclass(frozen=True)

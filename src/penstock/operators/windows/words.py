@@ -52,7 +52,7 @@ def _hot_keys(kernel: WindowKernel) -> list[str]:
         return []
     if kernel.splits:
         return ["  hot keys: formed by sub-keys in several channels while channels are uneven, merged in one"]
-    return ["  hot keys: whole, since an aggregate says split = False"]
+    return ["  hot keys: whole, since not every aggregate says split = True"]
 
 
 def _columns(partial: Partial) -> str:

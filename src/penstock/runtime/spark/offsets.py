@@ -7,7 +7,8 @@ speak of the old ones. So both are synced before the plan of the epoch is writte
 the digest.
 
 A source may also say something of itself in its offset, which a replay then knows as well. Only `ps.gates`
-does: a JSON object with the name of its `stream`.
+does: a JSON object with the name of its `stream` and the offsets of its inlet, which have the promises of
+clients.
 
 Of two drivers that plan one epoch at the same time, Spark's managers of checkpoint files let the later one
 win on a local disk: each looks for the name first and renames afterwards, in a way that replaces. (On HDFS a
@@ -16,7 +17,7 @@ rename refuses.) The digest finds that as well: what the last manifest says must
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,12 +42,33 @@ _threads = ThreadPoolExecutor(8, thread_name_prefix="penstock-sync")
 class SourceNote:
     """Streams that a source expects and has had no tuple of, and gates of it that did not answer.
 
+    `promised` has the event times below which streams promised to have no more tuples, by the values of the
+    column `column`, if it has one. `least` is the same for the whole source: the least promise if every
+    stream, also of those expected, has made one.
     `left` is the number of tuples that it had and did not give; the note is the same without it.
     """
 
     waiting: tuple[str, ...] = ()
     away: tuple[str, ...] = ()
+    promised: Mapping[str, int] = field(default_factory=dict)
+    least: int | None = None
+    column: str | None = None
     left: int = field(default=0, compare=False)
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> "SourceNote":
+        """From the offset of a source."""
+        waiting, away = tuple(said.get("waiting", ())), tuple(said.get("away", ()))
+        left = int(said.get("left", 0))
+        if "promised" not in said:
+            return cls(waiting, away, left=left)
+        from penstock.ingest.reader import Offsets  # noqa: PLC0415 -- other sources need no Flight
+
+        offsets = Offsets.unpacked(said)
+        promised = offsets.promises()
+        all_have = len(promised) == len(offsets.streams) and promised.keys() >= set(waiting)
+        least = min(promised.values()) if all_have else None
+        return cls(waiting, away, promised, least, said.get("column"), left)
 
     def __str__(self) -> str:
         away = f"no answer from gate {', '.join(self.away)}" if self.away else ""
@@ -108,9 +130,7 @@ class SparkOffsets:
         found = {}
         for said in map(_object, self.lines(epoch)):
             if isinstance(said.get("stream"), str):
-                found[said["stream"]] = SourceNote(
-                    tuple(said.get("waiting", ())), tuple(said.get("away", ())), int(said.get("left", 0))
-                )
+                found[said["stream"]] = SourceNote.of(said)
         return found
 
     def check(self, epoch: int, expected: str, record: str) -> None:

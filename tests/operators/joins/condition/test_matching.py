@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.functions import translated
 from penstock.operators.joins.condition import Matcher
 from penstock.operators.joins.spans import Spans
 from penstock.operators.joins.spec import Condition
@@ -45,3 +46,19 @@ def test_null_is_not_true():
     with Matcher(Condition("l.x = r.x", ("x",), ("x",)), rows, rows) as matcher:
         found = [(one.tolist(), other.tolist()) for one, other in matcher.pairs(spans, left_probes=True)]
     assert found == [([1], [1])]
+
+
+@pytest.mark.parametrize("left_probes", [True, False], ids=["left probes", "right probes"])
+def test_a_condition_does_not_raise_for_pairs_outside_of_the_spans(left_probes):
+    low, high = SPANS["sliding"]
+    probing, building = pa.table({"x": START}), pa.table({"x": np.arange(BUILD)})
+    one, other = ("l", "r") if left_probes else ("r", "l")
+    columns = {"l.x": "bigint", "r.x": "bigint"}
+    # Zero at a distance that no span reaches.
+    condition = translated(f"1000000L div ({other}.x - {one}.x - 3000) < -500", columns)
+    tables = (probing, building) if left_probes else (building, probing)
+    spans = Spans(np.arange(PROBES), np.arange(BUILD), low, high)
+    with Matcher(Condition(condition.sql, ("x",), ("x",), condition.raises), *tables) as matcher:
+        found = sum(len(each) for each, _ in matcher.pairs(spans, left_probes=left_probes))
+    distances = np.arange(2_800)
+    assert found == PROBES * int((1_000_000 // (3_000 - distances) > 500).sum())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.expressions.pairs import pair_condition
 from penstock.expressions.schema import Schema
-from penstock.operators.joins.condition.meaning import channel_sql
+from penstock.operators.joins.condition.meaning import channel_condition
 from penstock.operators.joins.condition.sieve import FormedPairs, Sieve, passing
 from penstock.operators.joins.condition.terms import Unknown, read
 
@@ -141,7 +141,7 @@ WRITTEN = [
 def test_a_condition_as_users_write_it_goes_through_the_sieve(written, rows):
     schema = Schema.parse("i bigint, n int, d double, t timestamp")
     types = {each.name: each.type for each in schema.columns}
-    sql = channel_sql(pair_condition(written, schema, schema), types, types)
+    sql = channel_condition(pair_condition(written, schema, schema), types, types).sql
     assert "Unknown" not in repr(read(sql))
     check(sql, *rows)
 

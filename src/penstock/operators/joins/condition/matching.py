@@ -43,7 +43,7 @@ class Matcher:
         """Only the columns that the condition reads are used."""
         self._rows = Pair(_plain(left.select(condition.left)), _plain(right.select(condition.right)))
         self._logic = read(condition.sql)
-        self._decider = Decider(condition.sql, self._rows.left, self._rows.right)
+        self._decider = Decider(condition, self._rows.left, self._rows.right)
 
     def __enter__(self) -> Self:
         return self
@@ -145,9 +145,10 @@ def _plain(table: Any) -> Any:
 class Decider:
     """Evaluates a condition in DuckDB, for formed pairs and for all pairs within spans."""
 
-    def __init__(self, sql: str, left: Any, right: Any) -> None:
+    def __init__(self, condition: Condition, left: Any, right: Any) -> None:
         """`left` and `right` are the columns that the condition reads; DuckDB starts when first asked."""
-        self._sql, self._left, self._right = sql, left, right
+        self._sql, self._raises = condition.sql, condition.raises
+        self._left, self._right = left, right
 
     def close(self) -> None:
         """Release the rows."""
@@ -180,18 +181,20 @@ class Decider:
         p, b = ("l", "r") if left_probes else ("r", "l")
         probe = _numbered(probing, spans.probe)
         build = _numbered(building, spans.order[low:high])
-        bound = ""
+        decided = f"({self._sql})"
         if spans.pairs < spans.area:
             probe = probe.append_column(_LOW, pa.array(spans.low - low))
             probe = probe.append_column(_LAST, pa.array(spans.high - spans.low - 1))
             build = build.append_column(_PLACE, pa.array(np.arange(high - low)))
             # A difference, because DuckDB turns two plain inequalities into a merge join that evaluates the
             # condition last and is ten times slower.
-            bound = f" AND {b}.{_PLACE} - {p}.{_LOW} BETWEEN 0 AND {p}.{_LAST}"
+            bound = f"{b}.{_PLACE} - {p}.{_LOW} BETWEEN 0 AND {p}.{_LAST}"
+            # Of two parts joined by AND, DuckDB may evaluate either one for all pairs.
+            decided = f"CASE WHEN {bound} THEN {decided} END" if self._raises else f"{decided} AND {bound}"
         self._engine.register("_ps_l", probe if left_probes else build)
         self._engine.register("_ps_r", build if left_probes else probe)
         found = self._engine.sql(
-            f"SELECT l.{_ROW} AS a, r.{_ROW} AS b FROM _ps_l AS l, _ps_r AS r WHERE ({self._sql}){bound}"
+            f"SELECT l.{_ROW} AS a, r.{_ROW} AS b FROM _ps_l AS l, _ps_r AS r WHERE {decided}"
         )
         for batch in found.to_arrow_reader(BLOCK):
             yield batch["a"].to_numpy(), batch["b"].to_numpy()

@@ -3,17 +3,20 @@
 from penstock.errors import BadJoin
 from penstock.expressions.pairs import LEFT, RIGHT, PairCondition
 from penstock.functions import DEFAULT, SqlSetting, Types, Uncertified, translated
+from penstock.operators.joins.spec import Condition
 
-__all__ = ["channel_sql", "check_known"]
+__all__ = ["channel_condition", "check_known"]
 
 
-def channel_sql(condition: PairCondition, left: Types, right: Types, setting: SqlSetting = DEFAULT) -> str:
+def channel_condition(
+    condition: PairCondition, left: Types, right: Types, setting: SqlSetting = DEFAULT
+) -> Condition:
     """The condition in DuckDB's SQL over the rows ``l`` and ``r``; BadJoin if only Spark can evaluate it.
 
     >>> from penstock.expressions.pairs import pair_condition
     >>> from penstock.expressions.schema import Schema
     >>> calls = Schema.parse("x double")
-    >>> channel_sql(pair_condition("l.x < r.x", calls, calls), {"x": "double"}, {"x": "double"})
+    >>> channel_condition(pair_condition("l.x < r.x", calls, calls), {"x": "double"}, {"x": "double"}).sql
     '("l"."x" < "r"."x")'
     """
     pair = {f"{LEFT}.{name}": left[name] for name in condition.left}
@@ -27,11 +30,11 @@ def channel_sql(condition: PairCondition, left: Types, right: Types, setting: Sq
         ) from missing
     if found.type != "boolean":
         raise BadJoin(f"the condition {condition} is {found.type}; compare it with something")
-    return found.sql
+    return Condition(found.sql, condition.left, condition.right, found.raises)
 
 
 def check_known(condition: PairCondition, left: Types, right: Types, setting: SqlSetting) -> None:
     """Refuse the condition as soon as the types of all its columns are known."""
     kinds = [left[name] for name in condition.left] + [right[name] for name in condition.right]
     if None not in kinds:
-        channel_sql(condition, left, right, setting)
+        channel_condition(condition, left, right, setting)

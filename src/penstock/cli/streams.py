@@ -1,0 +1,137 @@
+"""`penstock streams`: the streams of a controller or a gate: rate, forecast, metadata, gate, lag."""
+
+import json as json_text
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["streams"]
+
+
+def streams(  # noqa: PLR0913 -- each is one option of the command
+    address: Annotated[str, typer.Argument(help="Address of a controller or a gate.")] = "127.0.0.1:7300",
+    *,
+    inlet: Annotated[str | None, typer.Option(help="Only the streams of this inlet.")] = None,
+    declare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STREAM",
+            help="Say what is known of this stream's rate, with --metadata; it need not flow yet.",
+        ),
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A characteristic, such as max_rate=500. May be repeated."),
+    ] = None,
+    tls_roots: Annotated[Path | None, typer.Option(help="PEM file of roots to trust; turns on TLS.")] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file of a certificate, for mutual TLS.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file of the key of that certificate.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """List streams: rows per second, the forecast, what is declared, the gate, what waits where.
+
+    Lag counts the rows that readers have not committed or that wait at the client; oldest is how long the
+    oldest of these waits at the client. The token comes from PENSTOCK_TOKEN.
+
+    Example: penstock streams 127.0.0.1:7300 --inlet reports
+
+    Example: penstock streams 127.0.0.1:7300 --declare reports/taxi-1 --metadata expected_rate=500
+    """
+    from penstock.errors import BadMetadata  # noqa: PLC0415
+    from penstock.ingest import TLS  # noqa: PLC0415 -- --help does not need Flight
+    from penstock.ingest.security import Access  # noqa: PLC0415
+    from penstock.ingest.wire import CONTROLLER_PORT, Address, Endpoint  # noqa: PLC0415
+    from penstock.ingest.wire.protocol import (  # noqa: PLC0415
+        Declare,
+        GateStatisticsRequest,
+        StreamListRequest,
+        WhereRequest,
+        inlet_of,
+    )
+
+    if (declare is None) != (not metadata):
+        raise BadMetadata("give --declare STREAM together with --metadata NAME=VALUE")
+    tls = TLS(tls_roots, tls_certificate, tls_key) if tls_roots or tls_certificate else None
+    with Endpoint(Address.parse(address, CONTROLLER_PORT), Access(tls)) as endpoint:
+        if declare is not None:
+            endpoint.ask(Declare(declare, _characteristics(metadata or [])))
+            inlet = inlet or inlet_of(declare)
+        if endpoint.offers(WhereRequest):
+            found = list(endpoint.ask(StreamListRequest(inlet)).streams)
+        else:
+            told = endpoint.ask(GateStatisticsRequest())
+            found = [
+                _at_gate(stream, each, told.gate)
+                for stream, each in sorted(told.streams.items())
+                if inlet is None or inlet_of(stream) == inlet
+            ]
+    if json:
+        sys.stdout.write(json_text.dumps({"address": address, "streams": found}) + "\n")
+    else:
+        _print(found)
+
+
+def _at_gate(stream: str, told: Mapping[str, Any], gate: str) -> dict[str, Any]:
+    """A gate knows its own part: no rates, since it keeps counts, and no forecasts."""
+    return {
+        "stream": stream,
+        "gate": gate,
+        "rate": None,
+        "forecast": None,
+        "frontier": told["frontier"],
+        "next": told["next"],
+        "client_rows": told["client_rows"],
+        "oldest_seconds": told["oldest_seconds"],
+        "lag": told["kept_rows"] + told["client_rows"],
+        "metadata": told.get("metadata", {}),
+    }
+
+
+def _characteristics(given: Sequence[str]) -> dict[str, Any]:
+    from penstock.errors import BadMetadata  # noqa: PLC0415
+
+    found: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise BadMetadata(f"{each!r} is no characteristic; give NAME=VALUE, such as max_rate=500")
+        try:
+            found[name] = value if name == "transition" else float(value)
+        except ValueError:
+            raise BadMetadata(f"{name}={value!r}; give a number from 0") from None
+    return found
+
+
+def _print(found: Sequence[Mapping[str, Any]]) -> None:
+    from rich.console import Console  # noqa: PLC0415 -- slow to import
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None)
+    table.add_column("stream")
+    for name in ("rows/s", "forecast", "next", "lag", "oldest"):
+        table.add_column(name, justify="right")
+    for name in ("gate", "metadata"):
+        table.add_column(name)
+    for each in found:
+        said = ", ".join(
+            f"{name}={value:g}" if name != "transition" else str(value)
+            for name, value in each["metadata"].items()
+        )
+        table.add_row(
+            each["stream"],
+            *("" if each[name] is None else f"{each[name]:,.1f}" for name in ("rate", "forecast")),
+            f"{each['next']:,}",
+            f"{each['lag']:,}",
+            f"{each['oldest_seconds']:.1f} s",
+            each["gate"] or "none yet",
+            said,
+        )
+    console = Console()
+    if found:
+        console.print(table)
+    console.print(f"{len(found):,} streams")

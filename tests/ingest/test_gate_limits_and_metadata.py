@@ -1,0 +1,36 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from ingest.held import act, numbers, whole
+from penstock.cli.app import app
+from penstock.errors import Refused
+from penstock.ingest import Client, Gate, Limits
+
+
+def test_a_gate_with_a_rate_makes_clients_wait_and_takes_every_row_in_the_end(tmp_path):
+    limits = Limits(rows_per_second=500.0)
+    with (
+        Gate("127.0.0.1:0", tmp_path, limits=limits) as gate,
+        Client(gate.address, "r/a", "n bigint", batch_rows=50) as client,
+    ):
+        client.push(numbers(0, 300))
+        client.flush(60)
+        assert whole([gate.address], "r") == {"r/a": list(range(300))}
+        assert gate.state.counts["waits"] > 0
+
+
+def test_metadata_are_declared_to_a_gate_checked_listed_and_kept(tmp_path):
+    with Gate("127.0.0.1:0", tmp_path) as gate:
+        with Client(gate.address, "r/a", "n bigint", metadata={"max_rate": 5}) as client:
+            client.push(numbers(0, 3))
+            client.flush(60)
+        act(gate.address, "declare", stream="r/a", metadata={"max_rate": 9, "transition": "jump"})
+        with pytest.raises(Refused, match="did you mean 'max_rate'"):
+            act(gate.address, "declare", stream="r/a", metadata={"maxrate": 9})
+        found = CliRunner().invoke(app, ["streams", gate.address, "--json"])
+        (listed,) = json.loads(found.stdout)["streams"]
+        assert (listed["metadata"], listed["next"]) == ({"max_rate": 9, "transition": "jump"}, 3)
+    with Gate("127.0.0.1:0", tmp_path) as again:
+        assert act(again.address, "status")["streams"]["r/a"]["metadata"]["max_rate"] == 9
