@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
     from penstock.operators.process import NO_TIMER, Block, Outcome, Processor, Visit
+    from penstock.query.qos import QoS
     from penstock.query.query import Query, outputs
     from penstock.query.relation import Relation
     from penstock.query.sql import sql
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         Rescale,
         Rescaled,
         Resources,
+        ResultLatency,
         Ruling,
         Run,
         StageChannels,
@@ -66,11 +68,13 @@ __all__ = [
     "Observation",
     "Outcome",
     "Processor",
+    "QoS",
     "Query",
     "Relation",
     "Rescale",
     "Rescaled",
     "Resources",
+    "ResultLatency",
     "Ruling",
     "Run",
     "Sink",
@@ -102,11 +106,10 @@ _ROOMS = {
     "penstock.connect": "Sink Source console dataframe delivered delta each files gates memory parquet rows",
     "penstock.ingest": "TLS AsyncClient Client Connection Directory",
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
-    "penstock.query": "Query Relation Stream outputs sql stream",
+    "penstock.query": "QoS Query Relation Stream outputs sql stream",
     "penstock.runtime": (
-        "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources Ruling Run "
-        "StageChannels StageProgress "
-        "TrackedKey rebalance_when"
+        "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources "
+        "ResultLatency Ruling Run StageChannels StageProgress TrackedKey rebalance_when"
     ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}

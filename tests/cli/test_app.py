@@ -19,6 +19,7 @@ COMMANDS = [
     ["token"],
     ["push"],
     ["controller"],
+    ["cluster"],
 ]
 
 

@@ -50,6 +50,7 @@ def until(ready, seconds=120):
 def test_windows_wait_for_the_slowest_stream_and_gates_hear_what_is_done(spark, two_gates, tmp_path):
     #   a ──────────────30──▶     b ──12──▶ ─ ─ ─ ─25──▶
     one, other = two_gates
+    began = time.time()
     push(one, "a", 0, 30)
     push(other, "b", 0, 12)
     found = []
@@ -60,6 +61,12 @@ def test_windows_wait_for_the_slowest_stream_and_gates_hear_what_is_done(spark, 
         assert len(run.progress) == 2
         first = {"reports/a": (10, 45), "reports/b": (10, 45)}
         assert {each["stream"]: (each["rows"], each["total"]) for each in found} == first
+        # Rows have the time at which their gate got them, not that of the epoch or their own.
+        latency = run.latency
+        assert latency is not None
+        assert latency.results == 1
+        assert run.progress[0].seconds < latency.p50 < time.time() - began
+        assert [each.waiting for each in run.progress] == [7, 0]
         push(other, "b", 12, 25)
         until(lambda: run.counts.rows == 55)
         until(lambda: one.state.committed)

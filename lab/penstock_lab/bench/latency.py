@@ -46,6 +46,11 @@ class Deliveries:
         with self._lock:
             self._at_us.update((end, moment) for end in ends.to_pylist())
 
+    def ends(self) -> list[int]:
+        """The ends of all windows that came, in microseconds."""
+        with self._lock:
+            return sorted(self._at_us)
+
     def latencies(self, first_us: int, last_us: int) -> list[float]:
         """Seconds from the end of a window to its delivery, for windows that end in [first, last]."""
         with self._lock:

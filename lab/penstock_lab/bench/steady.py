@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
+from penstock.connect import ARRIVED
 from penstock_lab.bench.data import SCHEMA, SECOND_US
 
 ROWS_PER_BATCH = 10_000
@@ -44,8 +45,10 @@ class Rate:
                 pa.array(self.start_us + number * SECOND_US // self.rows_per_s, SCHEMA.field("time").type),
                 pa.array((mixed % np.uint64(self.keys)).astype(np.int64)),
                 pa.array((mixed >> np.uint64(50)) / 128),
+                pa.array(self.start_us + number * SECOND_US // self.rows_per_s),
             ],
-            names=SCHEMA.names,  # Spark takes only nullable columns from a Python source
+            # Spark takes only nullable columns from a Python source.
+            names=[*SCHEMA.names, ARRIVED],
         )
 
 
@@ -67,7 +70,7 @@ class SteadySource(DataSource):
 
     def schema(self) -> str:
         """The columns, which Spark always takes as nullable."""
-        return "time timestamp, key bigint, value double"
+        return f"time timestamp, key bigint, value double, {ARRIVED} bigint"
 
     def streamReader(self, schema: StructType) -> "SteadyReader":  # noqa: ARG002, N802  Spark's signature
         """A reader for these options."""

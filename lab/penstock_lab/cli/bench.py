@@ -84,6 +84,42 @@ def latency(  # noqa: PLR0913 -- each is one option of the command
 
 
 @bench.command()
+def pacing(
+    *,
+    seconds: Annotated[int, typer.Option(min=5, help="Length of each case, after its warm-up.")] = 40,
+    keys: Keys = 1000,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure what a latency bound costs in processor time, and whether it is kept.
+
+    Example: penstock bench pacing --quick
+    """
+    from penstock_lab.bench.pacing import pacing as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(seconds=seconds, keys=keys, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def executors(
+    *,
+    policy: Annotated[str, typer.Option(help="Scaling policy, such as penstock or autoscale.")] = "penstock",
+    bound: Annotated[float, typer.Option(min=1, help="Latency bound in seconds.")] = 8.0,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Let executors of a cluster on this machine follow a load, against all of them all the time.
+
+    Example: penstock bench executors --bound 8
+    """
+    from penstock_lab.bench.executors import executors as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(policy=policy, bound=bound, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
 def growth(  # noqa: PLR0913 -- each is one option of the command
     *,
     rows: Rows = 1_000_000,

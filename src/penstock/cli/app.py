@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from penstock.cli.cluster import cluster
 from penstock.cli.controller import controller
 from penstock.cli.demo import demo
 from penstock.cli.gate import gate
@@ -73,6 +74,7 @@ app.command()(gate)
 app.command()(token)
 app.command()(controller)
 app.command()(push)
+app.command()(cluster)
 app.command()(streams)
 
 

@@ -159,10 +159,13 @@ def _words(ruling: dict[str, Any]) -> str:
     decision, held = ruling["decision"], ruling["held"]
     if decision is None:
         return f"{ruling['policy']}: {held}"
+    end = f" (held back: {held})" if held else ""
+    if decision["kind"] == "scale":
+        what = f"{decision['before']} to {decision['units']} {decision['pool']}"
+        return f"{ruling['policy']}, {what}: {decision['reason']}{end}"
     channels, grouping = decision.get("channels"), decision.get("grouping")
     whats = {"rescale": f"{channels} channels", "regroup": f"rows {grouping}", "resplit": "sub-keys"}
     what = whats[decision["kind"]]
-    end = f" (held back: {held})" if held else ""
     return f"{ruling['policy']}, stage {decision['stage']}, {what}: {decision['reason']}{end}"
 
 

@@ -16,7 +16,7 @@ from penstock.connect.sinks import (
     memory,
     parquet,
 )
-from penstock.connect.source import CORRUPT, REASON, EpochTaken, Source, SourceContext
+from penstock.connect.source import ARRIVED, CORRUPT, REASON, EpochTaken, Source, SourceContext
 from penstock.connect.sources import (
     SOURCES,
     DataFrameSource,
@@ -30,6 +30,7 @@ from penstock.connect.sources import (
 )
 
 __all__ = [
+    "ARRIVED",
     "CORRUPT",
     "REASON",
     "SINKS",

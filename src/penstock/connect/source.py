@@ -23,7 +23,7 @@ from penstock.state.storage import Location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CORRUPT", "REASON", "EpochTaken", "Source", "SourceContext"]
+__all__ = ["ARRIVED", "CORRUPT", "REASON", "EpochTaken", "Source", "SourceContext"]
 
 _log = logging.getLogger("penstock.run")
 
@@ -33,6 +33,13 @@ CORRUPT: Final = "_ps_corrupt"
 REASON: Final = "_ps_reason"
 """A column that a source may add beside `CORRUPT`: why it cannot read the record."""
 
+ARRIVED: Final = "_ps_arrived"
+"""A column that a live source may add: when the tuple arrived, a bigint of microseconds since 1970.
+
+Without it, a tuple counts as arrived when an epoch is offered it. It serves to measure the latency of results
+and decides nothing about them.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourceContext:
@@ -40,6 +47,7 @@ class SourceContext:
 
     `name`, `schema` and `time` are those of the stream that it feeds. `folder` is a folder of the checkpoint
     for this stream alone; it may not exist yet. `warn` takes a sentence for the log and for `Run.warnings`.
+    `slots` is the most tasks that can run at a time.
     Later versions may add fields.
     """
 
@@ -49,6 +57,7 @@ class SourceContext:
     time: str
     folder: Location
     warn: Callable[[str], None] = _log.warning
+    slots: int = 1
 
 
 @dataclass(frozen=True)

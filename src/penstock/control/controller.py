@@ -14,6 +14,7 @@ from penstock.control.observation import Observation
 from penstock.control.policy import Policy
 from penstock.control.rescale import Regroup, Rescale, Resplit
 from penstock.control.ruling import Decided, Ruling
+from penstock.control.scale import Scale
 from penstock.errors import BadOption, PenstockError
 
 __all__ = ["MODES", "MOST_FAILURES", "Controller", "Mode", "RunPolicy"]
@@ -121,6 +122,8 @@ class Controller:
         return Ruling(self._epoch, name, wanted, held)
 
     def _why_not(self, wanted: Decided, taken: set[tuple[type, int]], now: float) -> str:
+        if isinstance(wanted, Scale) and wanted.held:
+            return wanted.held
         try:
             if self.check is not None:
                 self.check(wanted)
@@ -136,6 +139,8 @@ class Controller:
 def _checked(wanted: Sequence[Any]) -> list[Decided]:
     found = list(wanted)
     for each in found:
-        if not isinstance(each, Rescale | Resplit | Regroup):
-            raise TypeError(f"it decided {type(each).__name__}; a policy gives Rescale, Resplit or Regroup")
+        if not isinstance(each, Rescale | Resplit | Regroup | Scale):
+            raise TypeError(
+                f"it decided {type(each).__name__}; a policy gives Rescale, Resplit, Regroup or Scale"
+            )
     return found

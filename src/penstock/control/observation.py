@@ -20,6 +20,7 @@ __all__ = [
     "Grouped",
     "KnownKeys",
     "Moved",
+    "Nodes",
     "Observation",
     "StageChannels",
     "TrackedKey",
@@ -216,13 +217,37 @@ class StageChannels:
         )
 
 
+@dataclass(frozen=True)
+class Nodes:
+    """The executors after an epoch: how many are there and starting, and the cores of each.
+
+    `busy` are the seconds that tasks took on each of them since the last epoch, the oldest first, and `gone`
+    those on executors that are no longer there. `startup` is how long new ones took to come, in seconds,
+    None if none has.
+    """
+
+    executors: int
+    starting: int = 0
+    cores: int = 1
+    busy: tuple[float, ...] = ()
+    gone: float = 0.0
+    startup: float | None = None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Nodes":
+        """The nodes from their plain values."""
+        return cls(**{**value, "busy": tuple(value["busy"])})
+
+
 @dataclass(frozen=True, repr=False)
 class Observation:
     """What a policy sees after an epoch: its number, and the channels of every stage.
 
     Instants are in seconds since 1970: when the rows of the epoch had `arrived` (were offered to it), when it
     was planned and `started`, when its stages had `ended`, and when it was `committed`. `slots` is the number
-    of tasks that can run at a time; `rows` is the number of tuples of the epoch.
+    of tasks that can run at a time; `rows` is the number of tuples of the epoch, and `left` of those that the
+    sources had and it did not take. `latency` is the 99th percentile of its results in seconds, if there is
+    one to measure. `nodes` are the executors, if their number can be changed.
     """
 
     epoch: int
@@ -233,6 +258,9 @@ class Observation:
     committed: float = 0.0
     slots: int = 1
     rows: int = 0
+    left: int = 0
+    latency: float | None = None
+    nodes: Nodes | None = None
 
     def __repr__(self) -> str:
         return "\n".join([f"after epoch {self.epoch:,}:", *map(repr, self.stages)])
@@ -249,7 +277,8 @@ class Observation:
     def from_json(cls, value: Mapping[str, Any]) -> "Observation":
         """The observation from its plain values."""
         stages = tuple(StageChannels.from_json(each) for each in value["stages"])
-        return cls(**{**value, "stages": stages})
+        nodes = None if value.get("nodes") is None else Nodes.from_json(value["nodes"])
+        return cls(**{**value, "stages": stages, "nodes": nodes})
 
 
 def most_over_least(loads: Sequence[float]) -> float:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.control.rescale import Regroup, Rescale, Resplit
+from penstock.control.scale import Scale
 from penstock.routing import router_name
 
 __all__ = ["Decided", "Ruling"]
 
-Decided = Rescale | Resplit | Regroup
+Decided = Rescale | Resplit | Regroup | Scale
 """What a policy of a run can ask for."""
 
 
@@ -62,6 +63,8 @@ def _what(decision: Decided) -> str:
             return f"stage {stage}, sub-keys"
         case Regroup(stage=stage, grouping=grouping):
             return f"stage {stage}, rows {grouping}"
+        case Scale(pool=pool, units=units, before=before):
+            return f"{before} to {units} {pool}"
 
 
 def _plain(decision: Decided) -> dict[str, Any]:
@@ -70,6 +73,9 @@ def _plain(decision: Decided) -> dict[str, Any]:
         "reason": decision.reason,
         "numbers": dict(decision.numbers),
     }
+    if isinstance(decision, Scale):
+        told = {"pool": decision.pool, "units": decision.units, "before": decision.before}
+        return {"kind": "scale", **common, **told}
     if isinstance(decision, Resplit):
         split = decision.sub_keys
         keys = None if split is None else [vars(each) for each in split.keys]

@@ -10,6 +10,7 @@ from penstock.control.function_policy import FunctionPolicy
 from penstock.control.grouping_policy import GroupingPolicy
 from penstock.control.limits import Limits
 from penstock.control.rebalance_when import rebalance_when
+from penstock.control.scaling.run_policy import RunScaling
 from penstock.control.skew import SkewPolicy, SkewSettings
 from penstock.errors import BadRecording
 from penstock.routing import HashPair
@@ -27,6 +28,7 @@ POLICIES: Mapping[str, Callable[[Find, Mapping[str, Any]], RunPolicy]] = {
     "skew": lambda find, given: SkewPolicy(find, SkewSettings(**given)),
     "allotment": _allotment,
     "grouping": lambda _, given: GroupingPolicy(**given),
+    "scaling": lambda _, given: RunScaling(**given),
     "rebalance-when": lambda _, given: FunctionPolicy(rebalance_when(**given)),
 }
 """The policies that can be made from their name and plain settings."""

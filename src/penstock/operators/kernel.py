@@ -6,7 +6,7 @@ receipt, so a task that runs twice spoils nothing.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,17 @@ from penstock.operators.poison import Refuse
 from penstock.state.segments import ChannelStore, Segment
 from penstock.state.table import Table
 
-__all__ = ["Advance", "Channel", "Describe", "Kernel", "Progress", "Seen", "StagePosition"]
+__all__ = [
+    "Advance",
+    "Channel",
+    "Describe",
+    "Ends",
+    "Kernel",
+    "Progress",
+    "Seen",
+    "StagePosition",
+    "WindowEnds",
+]
 
 Describe = Callable[[list[str]], list[tuple[str, bool]]]
 """Type and nullability of Spark SQL expressions over the rows of a port, as Spark's analyzer tells them."""
@@ -89,6 +99,18 @@ class Channel:
     meter: CostMeter | None = None
 
 
+@dataclass(frozen=True)
+class WindowEnds:
+    """The event times at which the windows that an epoch closes end, and how long each of them is."""
+
+    times: Sequence[int]
+    size: int
+
+
+Ends = WindowEnds | None
+"""Up to which event times the results of an epoch go; None: they follow from single tuples."""
+
+
 class Kernel(ABC):
     """What the channels of a stage do; a frozen data class, made once and shipped to the workers."""
 
@@ -123,6 +145,11 @@ class Kernel(ABC):
     @abstractmethod
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Take the new rows of a channel, emit results, and give the segments of its state afterwards."""
+
+    def ends(self, before: StagePosition, after: StagePosition) -> Ends:
+        """The windows that are closed on the way from one position to another, if it has windows."""
+        del before, after
+        return None
 
     @property
     def partials(self) -> Any:

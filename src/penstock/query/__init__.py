@@ -50,6 +50,7 @@ from penstock.operators import (
     Windowed,
     common_type,
 )
+from penstock.query.qos import QoS
 from penstock.query.query import Engine, Query, install, installed, outputs
 from penstock.query.relation import Derived, Grouped, Relation, derived
 from penstock.query.run_options import (
@@ -98,6 +99,7 @@ __all__ = [
     "ParquetSink",
     "PartitioningName",
     "Process",
+    "QoS",
     "Query",
     "Relation",
     "RowsSource",

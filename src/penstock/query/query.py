@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -13,6 +14,7 @@ from penstock.connect import ParquetSink, Sink
 from penstock.control.controller import Mode
 from penstock.control.limits import Limits
 from penstock.errors import BadName, QueryError
+from penstock.query.qos import QoS
 from penstock.query.run_options import (
     ALPHA,
     KEPT_EPOCHS,
@@ -23,6 +25,7 @@ from penstock.query.run_options import (
     OnError,
     PartitioningName,
     RunOptions,
+    ScalingName,
     Strategy,
     checked_sinks,
 )
@@ -88,6 +91,10 @@ class Query:
         most_moved: int = MOST_MOVED,
         control: Mode = "on",
         limits: Limits | None = None,
+        qos: QoS | None = None,
+        trigger: str | timedelta | None = None,
+        scaling: ScalingName | None = None,
+        executors: tuple[int, int] | None = None,
         policy: Callable[[Any], Iterable[Any]] | None = None,
         takeover: bool = False,
         from_epoch: int | None = None,
@@ -127,6 +134,15 @@ class Query:
                 nothing changes by itself; ``Run.rulings`` and the recording say what would. ``"off"``: nobody
                 decides but your own ``policy``.
             limits: What holds back decisions of policies: ``ps.Limits(least_interval=…)`` and more.
+            qos: What is asked of the results: ``ps.QoS(latency="5 seconds")``. Live sources only; by default
+                tuples are taken as they come, and at a steady load results are at most 1.5 seconds old.
+            trigger: The time from the begin of an epoch to that of the next, such as ``"2 seconds"``, set by
+                hand instead; ``"0 seconds"``: epochs run back to back.
+            scaling: How the number of executors follows the load: ``"penstock"``, ``"autoscale"``, ``"qos"``,
+                ``"incremental"``, ``"static"`` or ``"off"``. By default ``"penstock"`` for live sources on a
+                cluster whose executors can be changed, and ``"off"`` in local mode.
+            executors: The least and the most executors, such as ``(1, 8)``; by default 1 and as many as the
+                session was made for.
             policy: A policy of your own, beside Penstock's and before them: called after each epoch with an
                 ``Observation``, it returns the ``Rescale`` requests to follow. If a policy fails, the failure
                 is logged and the run continues.
@@ -159,6 +175,10 @@ class Query:
             most_moved=most_moved,
             control=control,
             limits=limits,
+            qos=qos,
+            trigger=trigger,
+            scaling=scaling,
+            executors=executors,
             policy=policy,
             takeover=takeover,
             from_epoch=from_epoch,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from penstock.operators import (
     group_keys,
     shown_keys,
 )
+from penstock.query.qos import QoS
 from penstock.query.query import Query
 from penstock.query.run_options import (
     ALPHA,
@@ -34,6 +36,7 @@ from penstock.query.run_options import (
     Merging,
     OnError,
     PartitioningName,
+    ScalingName,
     Strategy,
 )
 from penstock.routing import Resources
@@ -101,6 +104,10 @@ class Relation(
         most_moved: int = MOST_MOVED,
         control: Mode = "on",
         limits: Limits | None = None,
+        qos: QoS | None = None,
+        trigger: str | timedelta | None = None,
+        scaling: ScalingName | None = None,
+        executors: tuple[int, int] | None = None,
         policy: Callable[[Any], Iterable[Any]] | None = None,
         takeover: bool = False,
         from_epoch: int | None = None,
@@ -130,6 +137,10 @@ class Relation(
             most_moved=most_moved,
             control=control,
             limits=limits,
+            qos=qos,
+            trigger=trigger,
+            scaling=scaling,
+            executors=executors,
             policy=policy,
             takeover=takeover,
             from_epoch=from_epoch,

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -12,7 +13,10 @@ from penstock.connect import ParquetSink, Sink
 from penstock.control.controller import MODES, Mode
 from penstock.control.limits import Limits
 from penstock.control.rescale import MOST_CHANNELS
+from penstock.control.scale import MOST_UNITS
 from penstock.errors import BadOption, BadRouting, BadSink
+from penstock.expressions.durations import microseconds
+from penstock.query.qos import QoS, duration
 from penstock.routing import PARTITIONINGS, Resources
 
 if TYPE_CHECKING:
@@ -25,12 +29,14 @@ __all__ = [
     "MOST_CHANNELS",
     "MOST_ERRORS",
     "MOST_MOVED",
+    "SCALINGS",
     "SIGMA",
     "STRATEGIES",
     "Merging",
     "OnError",
     "PartitioningName",
     "RunOptions",
+    "ScalingName",
     "Strategy",
     "checked_sinks",
 ]
@@ -43,6 +49,9 @@ MERGINGS: Final[tuple[Merging, ...]] = get_args(Merging)
 
 OnError = Literal["fail", "set aside"]
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
+
+ScalingName = Literal["penstock", "autoscale", "qos", "incremental", "static", "off"]
+SCALINGS: Final[tuple[ScalingName, ...]] = get_args(ScalingName)
 
 PartitioningName = Literal["balanced", "uniform", "consistent", "scan", "redist", "readj"]
 
@@ -66,6 +75,7 @@ _MOST_EPOCHS = 90
 _MOST_REFUSED = 1_000_000  # a task holds the rows that it refuses in memory
 _MOST_BYTES = 2**63 - 1
 _MOST_STAGES = 10_000
+_LONGEST_TRIGGER = 86_400_000_000  # a day, in microseconds
 _MOST_COST = 1e9  # seconds for one tuple; a larger value would overflow when loads are added up
 
 
@@ -95,6 +105,10 @@ class RunOptions:
     most_moved: int = MOST_MOVED
     control: Mode = "on"
     limits: Limits | None = None
+    qos: QoS | None = None
+    trigger: str | timedelta | None = None
+    scaling: ScalingName | None = None
+    executors: tuple[int, int] | None = None
     policy: Callable[[Any], Iterable[Any]] | None = None
     takeover: bool = False
     from_epoch: int | None = None
@@ -128,6 +142,7 @@ class RunOptions:
             "most_moved", whole_number("most_moved", self.most_moved, 1, _MOST_BYTES, BadOption, hint=hint)
         )
         self._check_control()
+        self._check_pace()
         one_of("on_error", self.on_error, ON_ERROR, BadOption)
         hint = ": the rows of an epoch that may be set aside because a function raises"
         self._set(
@@ -156,6 +171,26 @@ class RunOptions:
                 f"policy={short(policy)}; give a function from an Observation to Rescales, such as "
                 "ps.rebalance_when(), or an object with observe and decide"
             )
+
+    def _check_pace(self) -> None:
+        if self.qos is not None and not isinstance(self.qos, QoS):
+            raise BadOption(f"qos={short(self.qos)}; give ps.QoS(latency=…), such as ps.QoS(latency='5 s')")
+        if self.trigger is not None:
+            duration("trigger", self.trigger, 0, _LONGEST_TRIGGER)
+        if self.scaling is not None:
+            one_of("scaling", self.scaling, SCALINGS, BadOption)
+        if self.executors is not None:
+            self._set("executors", _executors(self.executors))
+
+    @property
+    def latency_seconds(self) -> float | None:
+        """The bound of the latency, if one was given."""
+        return None if self.qos is None else self.qos.bound / 1e6
+
+    @property
+    def trigger_seconds(self) -> float | None:
+        """The time between two epochs, if it was set."""
+        return None if self.trigger is None else microseconds(self.trigger) / 1e6
 
     def _check_checkpoint(self) -> None:
         flag("takeover", self.takeover, BadOption)
@@ -224,6 +259,13 @@ def _by_stage(option: str, given: object, value: Callable[[str, object], Any]) -
         number = whole_number(f"{option}: stage", stage, 0, _MOST_STAGES, BadOption, hint=", see explain()")
         found[number] = value(f"{option} of stage {number}", each)
     return found
+
+
+def _executors(given: object) -> tuple[int, int]:
+    if not isinstance(given, list | tuple) or len(given) != 2:
+        raise BadOption(f"executors={short(given)}; give the least and the most, such as (1, 8)")
+    least = whole_number("executors: the least", given[0], 1, MOST_UNITS, BadOption)
+    return least, whole_number("executors: the most", given[1], least, MOST_UNITS, BadOption)
 
 
 def _cost(name: str, given: object) -> float:

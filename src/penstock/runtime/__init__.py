@@ -8,7 +8,7 @@ from penstock.control.ruling import Ruling
 from penstock.routing import Resources
 from penstock.runtime.engine import SparkEngine
 from penstock.runtime.observation import Decision
-from penstock.runtime.progress import EpochProgress, StageProgress
+from penstock.runtime.progress import EpochProgress, ResultLatency, StageProgress
 from penstock.runtime.run import Rescaled, Run
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Rescale",
     "Rescaled",
     "Resources",
+    "ResultLatency",
     "Ruling",
     "Run",
     "SparkEngine",

@@ -13,8 +13,10 @@ from penstock.control.controller import Controller
 from penstock.control.observation import Observation
 from penstock.control.recording import OVERRULED
 from penstock.control.ruling import Ruling
+from penstock.control.scale import Scale
 from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.rescale.requests import Rescaling
+from penstock.runtime.spark.executors import Executors
 
 __all__ = ["MOST_RULINGS", "RunControl"]
 
@@ -31,6 +33,7 @@ class RunControl:
     controller: Controller
     rescaling: Rescaling
     recording: RecordingFiles | None = None
+    executors: Executors | None = None
     rulings: deque[Ruling] = field(init=False, default_factory=lambda: deque(maxlen=MOST_RULINGS))
 
     @property
@@ -59,7 +62,7 @@ class RunControl:
             _log.exception("what the controller remembers is not part of this manifest")
             return {}
 
-    def after(self, epoch: int, observed: Callable[[], Observation]) -> None:
+    def after(self, epoch: int, observed: Callable[[], Observation]) -> list[Ruling]:
         """Observe a committed epoch; what is decided goes to the next plan."""
         try:
             seen = observed()
@@ -74,6 +77,8 @@ class RunControl:
                 self.recording.add(seen, rulings)
         except Exception:  # noqa: BLE001 -- a policy may be the user's code and raise anything
             _log.exception("epoch %d: control failed; the last plan is kept", epoch)
+            return []
+        return rulings
 
     def close(self) -> None:
         """Write the rest of the recording."""
@@ -82,9 +87,15 @@ class RunControl:
 
     def _followed(self, ruling: Ruling) -> Ruling:
         """The ruling, held back if a user has asked for something else in the meantime."""
-        if ruling.decision is None or not ruling.carried_out or self.rescaling.offer(ruling.decision):
+        wanted = ruling.decision
+        if wanted is None or not ruling.carried_out:
             return ruling
-        return replace(ruling, held=OVERRULED)
+        if isinstance(wanted, Scale):
+            # No task runs between two epochs, so none is lost with an executor.
+            if self.executors is not None:
+                self.executors.request(wanted.units)
+            return ruling
+        return ruling if self.rescaling.offer(wanted) else replace(ruling, held=OVERRULED)
 
 
 def _tell(ruling: Ruling) -> None:

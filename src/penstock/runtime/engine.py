@@ -17,7 +17,7 @@ from penstock.control.function_policy import FunctionPolicy
 from penstock.control.limits import Limits
 from penstock.control.setup import Setup
 from penstock.durable import Purpose
-from penstock.errors import BadSink
+from penstock.errors import BadOption, BadSink
 from penstock.operators.exchange import Form
 from penstock.query import Query, RunOptions, Stream
 from penstock.routing import Resources
@@ -28,6 +28,8 @@ from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
+from penstock.runtime.latency import LatencyMeter, result_ways
+from penstock.runtime.pacer import pacer
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
 from penstock.runtime.recording import RecordingFiles
@@ -40,7 +42,8 @@ from penstock.runtime.run import Run
 from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
-from penstock.runtime.spark.clock import clock_frame, steady_time
+from penstock.runtime.spark.clock import clock_frame, period, steady_time
+from penstock.runtime.spark.executors import Executors
 from penstock.runtime.spark.failures import hushed
 from penstock.runtime.spark.frames import FILE, RECORD, REJECT
 from penstock.runtime.spark.offsets import SparkOffsets
@@ -119,9 +122,13 @@ class SparkEngine:
             outlet.delivery.prepare(outlet.schema, begins)
         aside = _Aside(root, folder.id, begins, options, streams)
         ends = all(map(bounded, streams))
+        nodes = _nodes(options, spark, live=not ends)
         run = Run(bounded=ends, name=options.name, close=lambda: _close(deliveries, folder))
         arrivals, frame = together(
-            [open_source(spark, each, _own(root / "rows", each.name, streams), run.warn) for each in streams],
+            [
+                open_source(spark, each, _own(root / "rows", each.name, streams), run.warn, nodes.slots)
+                for each in streams
+            ],
             clock=None if ends else clock_frame(spark, streams),
         )
         rescaling = Rescaling(
@@ -147,10 +154,20 @@ class SparkEngine:
             refusals=_refusals(options, rejects, folder),
         )
         planner = Planner(
-            graph, folder, _channels(options, spark, subqueries), rescaling, time.time, steady_time(streams)
+            graph,
+            folder,
+            _channels(options, nodes.slots, subqueries),
+            rescaling,
+            time.time,
+            steady_time(streams),
         )
-        control = _control(options, subqueries, rescaling, folder)
-        epochs = Epochs(spark, works, planner, report=run.report, control=control)
+        control = _control(options, subqueries, rescaling, folder, nodes)
+        meter = None if ends else LatencyMeter(result_ways(graph), streams, options.latency_seconds)
+        epochs = Epochs(spark, works, planner, report=run.report, control=control, meter=meter)
+        if nodes.executors is not None:
+            epochs.most_slots = nodes.slots
+        if not ends:
+            epochs.pacer = pacer(options.latency_seconds, options.trigger_seconds, period(streams))
         if options.channels is not None:
             epochs.planner.match(epochs.last)
         run.begin(epochs, _starter(frame, folder, run_once=ends, name=options.name))
@@ -258,29 +275,55 @@ def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
     }
 
 
+@dataclass(frozen=True)
+class _Nodes:
+    """What a run may use: task slots at most, and executors that it may change, if any."""
+
+    slots: int
+    executors: Executors | None = None
+    least: int = 1
+    most: int = 1
+
+
+def _nodes(options: RunOptions, spark: SparkSession, *, live: bool) -> _Nodes:
+    """Executors are changed in live runs on clusters, unless that is switched off."""
+    slots = spark.sparkContext.defaultParallelism
+    if options.scaling == "off" or options.control == "off" or not live:
+        return _Nodes(slots)
+    executors = Executors(spark.sparkContext)
+    if executors.why_fixed:
+        if options.scaling is not None:
+            raise BadOption(f"scaling={options.scaling!r}; {executors.why_fixed}: give 'off', or None")
+        return _Nodes(slots)
+    least, most = options.executors or (1, executors.expected())
+    return _Nodes(max(most * executors.observed().cores, 1), executors, least, most)
+
+
 def _control(
-    options: RunOptions, subqueries: Subqueries, rescaling: Rescaling, folder: Checkpoint
+    options: RunOptions, subqueries: Subqueries, rescaling: Rescaling, folder: Checkpoint, nodes: _Nodes
 ) -> RunControl:
     """The controller of a run: the user's policy first, then Penstock's own unless they are switched off."""
     given: Any = options.policy
     own = {} if given is None else {"policy": given if hasattr(given, "observe") else FunctionPolicy(given)}
     setup = Setup(
-        policies={} if options.control == "off" else _policies(options, subqueries, rescaling),
+        policies={} if options.control == "off" else _policies(options, subqueries, rescaling, nodes),
         limits=options.limits or Limits(),
         mode="observe" if options.control == "observe" else "on",
         foreign=tuple(own),
     )
     controller = setup.controller(rescaling.routers.find, own)
-    controller.check = rescaling.check
+    controller.check = rescaling.check_decision
     assert folder.ownership is not None
     recording = RecordingFiles(
         folder.control, folder.ownership.number, setup, rescaling.routers.find, controller.to_json
     )
-    return RunControl(controller, rescaling, recording)
+    return RunControl(controller, rescaling, recording, nodes.executors)
 
 
-def _policies(options: RunOptions, subqueries: Subqueries, rescaling: Rescaling) -> dict[str, dict[str, Any]]:
-    """Penstock's own policies: against skew, for shares of a given number of channels, for groupings."""
+def _policies(
+    options: RunOptions, subqueries: Subqueries, rescaling: Rescaling, nodes: _Nodes
+) -> dict[str, dict[str, Any]]:
+    """Penstock's own policies: against skew, for shares of channels, for groupings, and for executors."""
     policies: dict[str, dict[str, Any]] = {"skew": {}}
     hosts = [each.number for each in subqueries.stages if each.host is None]
     if options.channels is not None and len(hosts) > 1:
@@ -288,6 +331,14 @@ def _policies(options: RunOptions, subqueries: Subqueries, rescaling: Rescaling)
         policies["allotment"] = {"total": max(options.channels, len(hosts)), "hosts": hosted}
     if any(len(each.kernel.exchanges[0].groupings) > 1 for each in rescaling.runners):
         policies["grouping"] = {}
+    if nodes.executors is not None:
+        name = options.scaling or "penstock"
+        bounded_by = name in {"penstock", "qos"} and options.latency_seconds is not None
+        policies["scaling"] = {
+            "name": name,
+            "limits": {"least": nodes.least, "most": nodes.most},
+            "settings": {"bound": options.latency_seconds} if bounded_by else {},
+        }
     return policies
 
 
@@ -317,14 +368,14 @@ def _named(name: str, place: int) -> str:
     return name if place == 0 else f"{name}-{place}"
 
 
-def _channels(options: RunOptions, spark: SparkSession, subqueries: Subqueries) -> tuple[int, ...]:
+def _channels(options: RunOptions, slots: int, subqueries: Subqueries) -> tuple[int, ...]:
     """The channels of every stage: the given total, in proportion to the cost of a tuple.
 
-    By default each stage has one per core, since the stages of an epoch take turns on the same cores.
+    By default each stage has one per core, since the stages of an epoch take turns on the same cores. Where
+    executors come and go, these are the cores of all that there can be: then no state moves with them.
     """
     if options.channels is None:
-        cores = spark.sparkContext.defaultParallelism
-        return tuple(1 if is_single(stage) else cores for stage in subqueries.stages)
+        return tuple(1 if is_single(stage) else slots for stage in subqueries.stages)
     hosts = sum(stage.host is None for stage in subqueries.stages)
     return channels_of(subqueries, max(options.channels, hosts), options.costs)
 

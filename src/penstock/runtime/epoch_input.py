@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from pyspark.sql.types import StructType
 
 from penstock.compile import Feed, Port
+from penstock.connect import ARRIVED
 from penstock.connect.results import Output
 from penstock.operators import Step
 from penstock.operators.exchange import TIME
@@ -26,29 +27,32 @@ NEVER = -(2**62)
 """A time before every tuple."""
 
 # Evaluated for every tuple of the stream, so it holds only what decides on the epoch.
-_OBSERVED = f"""struct(
+_OBSERVED = f"""
   max(CASE WHEN {REJECT} IS NULL THEN {TIME} END), min(CASE WHEN {REJECT} IS NULL THEN {TIME} END),
   max(CASE WHEN {REJECT} IS NULL THEN 0 ELSE 1 END), count(1)
-)"""
+"""
 
 
 @dataclass(frozen=True)
 class StreamSeen:
     """What an epoch saw of a stream: latest and earliest time, whether it has rejects, number of tuples.
 
-    The number is None if the channels count instead.
+    The number is None if the channels count instead. The first and the last arrival are in microseconds since
+    1970, None if the source does not tell.
     """
 
     latest: int | None = None
     earliest: int | None = None
     rejects: bool = False
     rows: int | None = None
+    arrived_first: int | None = None
+    arrived_last: int | None = None
 
     @classmethod
     def of(cls, observed: tuple[int | None, ...]) -> "StreamSeen":
         """From the values of an observation."""
-        latest, earliest, rejects, rows = observed
-        return cls(latest, earliest, bool(rejects), rows)
+        latest, earliest, rejects, rows, *arrived = observed
+        return cls(latest, earliest, bool(rejects), rows, *arrived)
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,8 @@ class EpochInput:
         for stream in sorted(self._watching):
             found = observed.get(_metric(stream))
             if found is None:
-                row = self.arrivals[stream].selectExpr(f"{_OBSERVED} AS seen").collect()[0]["seen"]
+                frame = self.arrivals[stream]
+                row = frame.selectExpr(f"{_observed(frame)} AS seen").collect()[0]["seen"]
                 found = tuple(row)
             self.seen[stream] = StreamSeen.of(found)
         self._watching.clear()
@@ -172,7 +177,7 @@ class EpochInput:
         if rows is None:
             return None
         if stream.name not in self.seen and stream.name not in self._watching:
-            rows = rows.observe(_metric(stream.name), F.expr(_OBSERVED).alias("seen"))
+            rows = rows.observe(_metric(stream.name), F.expr(_observed(rows)).alias("seen"))
             self._watching.add(stream.name)
         return valid(self._view(rows), stream, self.bounds.get(stream.name))
 
@@ -216,6 +221,12 @@ class PortInput:
             return sources[0] if sources else None
         columns = ", ".join([*map(quoted, self.port[0].end.schema.names), TIME])
         return f"({' UNION ALL '.join(f'SELECT {columns} FROM {each}' for each in sources)})"
+
+
+def _observed(frame: DataFrame) -> str:
+    """What is observed of a stream's tuples."""
+    stamps = f", min({ARRIVED}), max({ARRIVED})" if ARRIVED in frame.columns else ""
+    return f"struct({_OBSERVED}{stamps})"
 
 
 def _name(feed: Feed) -> str | int:

@@ -5,21 +5,32 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connect import EpochId, EpochTaken
 from penstock.control.observation import Observation, StageChannels
+from penstock.control.scaling.pacing import EpochTaken as EpochCommitted
 from penstock.errors import BadSource, DamagedCheckpoint
 from penstock.query import Stream
 from penstock.runtime.control import RunControl
 from penstock.runtime.epoch import Epoch, RunSetup
-from penstock.runtime.epoch_input import EpochInput
-from penstock.runtime.observation import Decision, TasksRan, decided, epoch_progress, stage_channels
+from penstock.runtime.epoch_input import EpochInput, StreamSeen
+from penstock.runtime.latency import LatencyMeter
+from penstock.runtime.observation import (
+    Decision,
+    TasksRan,
+    decided,
+    epoch_progress,
+    scaled,
+    stage_channels,
+)
+from penstock.runtime.pacer import Pacer
 from penstock.runtime.planning import Planner
-from penstock.runtime.progress import EpochProgress, Phases
-from penstock.runtime.records import Manifest
+from penstock.runtime.progress import EpochProgress, Phases, ResultLatency
+from penstock.runtime.records import Manifest, StageRecord
 from penstock.runtime.refusals import EpochRefusals
 from penstock.runtime.rescale.grouping import groupings_decided
 from penstock.runtime.rescale.requests import Rescaling
@@ -61,6 +72,10 @@ class Epochs:
     report: Callable[[EpochProgress], None]
     control: RunControl
     clock: Callable[[], float] = time.time
+    meter: LatencyMeter | None = None
+    pacer: Pacer | None = None
+    pause: float = field(init=False, default=0.0)
+    most_slots: int | None = None
     last: Manifest | None = field(init=False)
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
     tasks: dict[int, TasksRan] = field(init=False, default_factory=dict)
@@ -97,6 +112,9 @@ class Epochs:
             if last is not None and last.epoch_id >= epoch_id:
                 return
             prepare(frame.sparkSession, self.works.graph.setting)
+            if self.most_slots is not None:
+                # Spark cuts files for the executors that there are now; more may come while the epoch runs.
+                frame.sparkSession.conf.set("spark.sql.files.minPartitionNum", str(self.most_slots))
             digest = self.offsets.settle(epoch)
             arrivals = self.works.arrivals
             try:
@@ -174,7 +192,8 @@ class Epochs:
         )
         epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, offered.taken)
         manifest = replace(epoch.run(), control=remembered)
-        ended = self.clock() - phases.times["deliver"]
+        delivered = self.clock()
+        ended = delivered - phases.times["deliver"]
         self.works.checkpoint.commit(manifest)
         self.last = manifest
         self.receipts = epoch.receipts
@@ -195,12 +214,27 @@ class Epochs:
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
         away = tuple(gate for note in offered.notes.values() for gate in note.away)
-        seen = replace(seen, warnings=tuple(epoch.warnings), away=away)
+        latency = self._latency(intake.seen, manifest, before, arrived, delivered)
+        waiting = self._left(offered, manifest)
+        seen = replace(seen, warnings=tuple(epoch.warnings), away=away, latency=latency, waiting=waiting)
+        if self.pacer is not None and not epoch_id.drain:
+            pace = self.pacer.after(
+                EpochCommitted(
+                    epoch=epoch_id.epoch,
+                    rows=manifest.counts.rows,
+                    started=self.pacer.taken(arrived),
+                    committed=committed,
+                    waiting=waiting,
+                    moved=bool(manifest.moved),
+                )
+            )
+            self.pause = pace.wait
+            seen = replace(seen, wait_seconds=pace.wait, pace=pace.reason)
         self.planner.ended()
         self.report(seen)
         # After a drain nothing comes that could be decided on.
         if not self.control.silent and not epoch_id.drain:
-            self.control.after(
+            rulings = self.control.after(
                 epoch_id.epoch,
                 lambda: Observation(
                     epoch=epoch_id.epoch,
@@ -209,10 +243,52 @@ class Epochs:
                     started=started,
                     ended=ended,
                     committed=committed,
-                    slots=self._slots,
                     rows=manifest.counts.rows,
+                    left=waiting,
+                    latency=None if latency is None else latency.p99,
+                    **self._at_hand(),
                 ),
             )
+            self.decisions += scaled(rulings)
+
+    def _at_hand(self) -> dict[str, Any]:
+        """The task slots that there are now, and the executors if their number can be changed."""
+        executors = self.control.executors
+        if executors is None:
+            return {"slots": self._slots}
+        nodes = executors.observed()
+        return {"slots": max(nodes.executors * nodes.cores, 1), "nodes": nodes}
+
+    def _left(self, offered: Offered, manifest: Manifest) -> int:
+        """The number of tuples that the sources had and the epoch left; a guess where they do not count."""
+        left = 0
+        for name, frontier in manifest.frontiers.items():
+            told = offered.notes.get(name)
+            if told is not None:
+                left += told.left
+            elif not frontier.whole:
+                left += max(manifest.counts.rows, 1)
+        return left
+
+    def _latency(
+        self,
+        seen: Mapping[str, StreamSeen],
+        manifest: Manifest,
+        before: Manifest,
+        offered: float,
+        delivered: float,
+    ) -> ResultLatency | None:
+        """How old the results of an epoch were when they were delivered."""
+        if self.meter is None:
+            return None
+        earlier = before.stages or (StageRecord(),) * len(manifest.stages)
+        ends = {
+            runner.number: runner.kernel.ends(then.position, now.position)
+            for runner, then, now in zip(self.works.graph.stages, earlier, manifest.stages, strict=True)
+        }
+        return self.meter.epoch(
+            seen, ends, offered=offered, delivered=delivered, results=manifest.counts.results
+        )
 
     def observed(self) -> tuple[StageChannels, ...]:
         """The channels of every stage that has its own, after the last epoch."""

@@ -17,6 +17,8 @@ from penstock.control.observation import (
     most_over_least,
 )
 from penstock.control.rescale import Rescale
+from penstock.control.ruling import Ruling
+from penstock.control.scale import CLUSTER, Scale
 from penstock.routing import Frequencies, Resources, Spread
 from penstock.runtime.progress import EpochProgress, StageProgress
 from penstock.runtime.records import Manifest, StagePlan, StageRecord
@@ -24,7 +26,7 @@ from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.stage import Receipt, StageRunner, channel_work
 from penstock.shown import instant, shown_bytes, shown_seconds
 
-__all__ = ["Decision", "Policy", "TasksRan", "decided", "epoch_progress", "stage_channels"]
+__all__ = ["Decision", "Policy", "TasksRan", "decided", "epoch_progress", "scaled", "stage_channels"]
 
 
 Policy = Callable[[Observation], Iterable[Rescale]]
@@ -36,7 +38,7 @@ class Decision(Moved):
     """A change of router and what moved for it, with the epoch and the reason.
 
     With the partitioning "sub-keys" it says which hot keys are formed in several channels; nothing moves
-    for that.
+    for that. With "executors" it is about the number of executors and no stage.
     """
 
     epoch: int
@@ -45,6 +47,8 @@ class Decision(Moved):
 
     def __repr__(self) -> str:
         channels = f"{self.before} to {self.after}" if self.before != self.after else f"{self.after}"
+        if self.stage == CLUSTER:
+            return f"epoch {self.epoch:>4,}: {channels} {self.partitioning}: {self.reason}"
         moved = "nothing moved"
         if self.rows:
             size, time = shown_bytes(self.bytes), shown_seconds(self.seconds)
@@ -52,6 +56,22 @@ class Decision(Moved):
         left = f", {self.left:.0%} left" if self.left else ""
         head = f"epoch {self.epoch:>4,}: stage {self.stage}, {channels} channels, {self.partitioning}"
         return f"{head}: {self.reason}; {moved}{left}"
+
+
+def scaled(rulings: Iterable[Ruling]) -> list[Decision]:
+    """The changes of the number of executors among rulings that are carried out."""
+    return [
+        Decision(
+            stage=CLUSTER,
+            before=each.decision.before,
+            after=each.decision.units,
+            epoch=each.epoch,
+            partitioning=each.decision.pool,
+            reason=each.decision.reason,
+        )
+        for each in rulings
+        if isinstance(each.decision, Scale) and each.carried_out
+    ]
 
 
 def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale]) -> list[Decision]:

@@ -18,6 +18,7 @@ __all__ = [
     "EpochProgress",
     "LiveLine",
     "Phases",
+    "ResultLatency",
     "StageProgress",
     "line",
 ]
@@ -70,9 +71,33 @@ class StageProgress:
 
 
 @dataclass(frozen=True, repr=False)
+class ResultLatency:
+    """Seconds from the arrival of the last tuple that contributes to a result to its delivery ([000] §3.1).
+
+    `results` are the windows, or groups of single results, that were measured: half of them took at most
+    `p50`, 99 of a hundred at most `p99`, all at most `most`. `within` is the share within the bound, without
+    the delay that the streams ask for; None if no bound was given.
+    """
+
+    results: int
+    p50: float
+    p99: float
+    most: float
+    within: float | None = None
+
+    def __repr__(self) -> str:
+        share = "" if self.within is None else f", {self.within:.1%} within the bound"
+        p50, p99, most = map(shown_seconds, (self.p50, self.p99, self.most))
+        return f"latency of {self.results:,} results: p50 {p50}, p99 {p99}, most {most}{share}"
+
+
+@dataclass(frozen=True, repr=False)
 class EpochProgress:
     """One epoch: its input and output, how long each phase took, and the state it left.
 
+    `latency` is that of its results; None if it has none, or if all sources are bounded. `waiting` is the
+    number of tuples that its sources had and that it left; `wait_seconds` is how long the run waits before
+    the next epoch, and `pace` says why.
     `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data. `warnings`
     say what needs attention, such as a stream whose rows were all rejected. `away` are gates that did not
     answer when the epoch was planned.
@@ -93,6 +118,10 @@ class EpochProgress:
     stages: tuple[StageProgress, ...] = ()
     warnings: tuple[str, ...] = ()
     away: tuple[str, ...] = ()
+    latency: ResultLatency | None = None
+    waiting: int = 0
+    wait_seconds: float = 0.0
+    pace: str = ""
 
     @property
     def rows_per_second(self) -> float:
@@ -103,9 +132,10 @@ class EpochProgress:
         # Numbers have a fixed usual width, so that a list of epochs reads as a table.
         counts = f"{self.rows:>9,} tuples, {self.results:>7,} results, {self.late:>3,} late"
         state = f"state {self.state_rows:,} rows, {shown_bytes(self.state_bytes)}"
+        latency = "" if self.latency is None else f", latency {shown_seconds(self.latency.p99)}"
         return (
             f"epoch {self.epoch:>4,}: {counts}, {self.rejected:>3,} rejected, {self.seconds:>5.2f} s, "
-            f"frontier {shown_time(self.frontier)}, {state}{_warned(self.warnings)}"
+            f"frontier {shown_time(self.frontier)}, {state}{latency}{_warned(self.warnings)}"
             f"{f', no answer from {chr(44).join(self.away)}' if self.away else ''}"
         )
 

@@ -22,7 +22,7 @@ from penstock.control.ruling import Ruling
 from penstock.query import PartitioningName
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.observation import Decision
-from penstock.runtime.progress import EpochProgress, LiveLine
+from penstock.runtime.progress import EpochProgress, LiveLine, ResultLatency
 from penstock.runtime.records import Counts
 from penstock.runtime.spark.failures import raised
 
@@ -116,6 +116,12 @@ class Run:
         epoch has run.
         """
         return list(self._epochs.control.rulings)
+
+    @property
+    def latency(self) -> ResultLatency | None:
+        """How old the last results were when they were delivered; None if there is none to measure."""
+        meter = self._epochs.meter
+        return None if meter is None else meter.summary(list(meter.last))
 
     def rescale(
         self,
@@ -214,6 +220,9 @@ class Run:
             except BaseException as error:
                 self._error = error
                 raise
+        if self._epochs.pacer is not None:
+            self._epochs.pacer.rest(self._epochs.pause, self._stopping.wait)
+            self._epochs.pause = 0.0
 
     def _supervise(self) -> None:
         """Watch the streaming query to its end, then drain what a bounded source left open."""

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.connect import CORRUPT, REASON, SourceContext
+from penstock.connect import ARRIVED, CORRUPT, REASON, SourceContext
 from penstock.errors import BadSource, WrongType
 from penstock.expressions.schema import quoted
 from penstock.query import Stream
@@ -42,13 +42,19 @@ class OpenSource:
 
 
 def open_source(
-    session: SparkSession, stream: Stream, folder: Location, warn: Callable[[str], None]
+    session: SparkSession, stream: Stream, folder: Location, warn: Callable[[str], None], slots: int
 ) -> OpenSource:
     """The stream's columns of its source's DataFrame, which must have the declared types."""
     if stream.source is None:
         raise BadSource(f"stream {stream.name!r} has no source; give ps.stream(..., source=ps.files(...))")
     context = SourceContext(
-        session=session, name=stream.name, schema=stream.schema, time=stream.time, folder=folder, warn=warn
+        session=session,
+        name=stream.name,
+        schema=stream.schema,
+        time=stream.time,
+        folder=folder,
+        warn=warn,
+        slots=slots,
     )
     frame = stream.source.open(context)
     if getattr(frame, "isStreaming", False) is not True:
@@ -61,7 +67,7 @@ def open_source(
 
 def _own_columns(stream: Stream, frame: DataFrame) -> DataFrame:
     _check(stream, frame)
-    marks = [each for each in (CORRUPT, REASON) if each in frame.columns]
+    marks = [each for each in (CORRUPT, REASON, ARRIVED) if each in frame.columns]
     return frame.select(*(quoted(name) for name in (*stream.schema.names, *marks)))
 
 

@@ -8,6 +8,8 @@ from penstock.cli.app import app
 BENCHMARKS = [
     "windows",
     "latency",
+    "pacing",
+    "executors",
     "growth",
     "routing",
     "migration",

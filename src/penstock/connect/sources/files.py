@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from penstock.checks import flag, path_text, short, whole_number
-from penstock.connect.source import CORRUPT, REASON, EpochTaken, Source, SourceContext
+from penstock.connect.source import ARRIVED, CORRUPT, REASON, EpochTaken, Source, SourceContext
 from penstock.connect.sources.csv_headers import CsvHeader, grouped
 from penstock.errors import BadSource
 from penstock.expressions.schema import quoted
@@ -89,7 +89,8 @@ class FilesSource(Source):
             if not self._pattern:
                 reader = reader.option("basePath", Location.of(self.path).for_spark)
             frame = self._frame(reader, ddl, [unquote(file) for file in group])
-            frames.append(frame.select(*map(quoted, context.schema.names), CORRUPT, REASON))
+            stamped = [ARRIVED] if self.live else []
+            frames.append(frame.select(*map(quoted, context.schema.names), CORRUPT, REASON, *stamped))
         return _united(frames)
 
     def _frame(self, reader: Any, schema: str, path: str | list[str]) -> "DataFrame":
@@ -97,11 +98,16 @@ class FilesSource(Source):
         reader = reader.format(self.format).options(**dict(self.options))
         if self.format not in {"csv", "json"}:
             found: DataFrame = reader.schema(schema).load(path)
-            return found
+            return self._stamped(found)
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
         found = reader.schema(f"{schema}, `{CORRUPT}` STRING").load(path)
         columns = [(each.name, each.dataType.simpleString()) for each in found.schema if each.name != CORRUPT]
-        return found.selectExpr("*", f"{self._why(columns)} AS {REASON}")
+        return self._stamped(found, f"{self._why(columns)} AS {REASON}")
+
+    def _stamped(self, frame: "DataFrame", *more: str) -> "DataFrame":
+        """With the time at which each file was last written, if the source is live: its rows came then."""
+        stamps = [f"unix_micros(_metadata.file_modification_time) AS {ARRIVED}"] if self.live else []
+        return frame.selectExpr("*", *more, *stamps) if more or stamps else frame
 
     def _why(self, columns: list[tuple[str, str]]) -> str:
         """SQL for why a record is malformed: the record is parsed again with every column as text."""

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from penstock.connect.source import SourceContext
+from penstock.connect.source import ARRIVED, SourceContext
 from penstock.connect.sources.gates import GatesSource
 from penstock.durable import Purpose
 from penstock.ingest.reader import GateWatch, Gathering, InletReader, Offsets, Part
@@ -39,15 +39,18 @@ def gates_frame(source: GatesSource, context: SourceContext) -> DataFrame:
         stream=context.name,
         name=_name_of_reader(context.folder),
         rows_per_epoch=source.rows_per_epoch,
-        tasks=session.sparkContext.defaultParallelism * _TASKS_PER_CORE,
+        tasks=context.slots * _TASKS_PER_CORE,
         # Spark takes only nullable columns from a Python source; the prefix finds nulls and sets them aside.
-        ddl=", ".join(f"`{each.name}` {each.type}" for each in columns),
+        ddl=", ".join([*(f"`{each.name}` {each.type}" for each in columns), f"{ARRIVED} bigint"]),
         gathering=Gathering(
             inlet=source.inlet,
             access=Access(source.tls, source.token),
-            schema=pa.schema([each.with_nullable(True) for each in context.schema.arrow()]),
+            schema=pa.schema(
+                [*(each.with_nullable(True) for each in context.schema.arrow()), (ARRIVED, pa.int64())]
+            ),
             stream_column=source.stream_column,
             patience=source.patience / 1e6,
+            arrived=ARRIVED,
         ),
     )
     format_ = _format_for(reading)
@@ -122,7 +125,7 @@ class _Reader(DataSourceStreamReader):
         # (`runtime.spark.offsets`).
         column = self._reading.gathering.stream_column
         named = {"stream": self._reading.stream, **({} if column is None else {"column": column})}
-        return {**end.packed(), **named}
+        return {**end.packed(), **named, "left": self._inlet.left}
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """The rows that wait to be read, for the progress of the streaming query."""

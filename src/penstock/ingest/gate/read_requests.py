@@ -66,11 +66,12 @@ def rows(
     _check(ticket, rights, most_ranges)
     for stream, low, high in ticket.ranges:
         log.check_held(stream, low, high)
-    result = _with_column(schema, ticket.stream_column)
+    timed = _with_column(schema, "arrived_column", ticket.arrived_column, pa.int64())
+    result = _with_column(timed, "stream_column", ticket.stream_column, pa.string())
     read = (
-        (stream, sequence, batch)
+        (stream, sequence, batch if timed is schema else _timed(batch, arrived, timed))
         for stream, low, high in ticket.ranges
-        for sequence, batch in log.read_range(stream, low, high, schema)
+        for sequence, arrived, batch in log.read_range(stream, low, high, schema)
     )
     return result, joined(read, result, ticket.together) if ticket.together else separate(read, result)
 
@@ -112,12 +113,18 @@ def _labelled(batches: list[Any], runs: list[tuple[str, int, int]], schema: pa.S
     return pa.record_batch([*whole.columns, stream], schema=schema), label
 
 
-def _with_column(schema: pa.Schema, column: str | None) -> pa.Schema:
+def _timed(batch: Any, arrived_ms: int, schema: pa.Schema) -> Any:
+    """The rows of one record with the time at which they arrived."""
+    arrived = np.full(batch.num_rows, arrived_ms * 1000, np.int64)
+    return pa.record_batch([*batch.columns, pa.array(arrived)], schema=schema)
+
+
+def _with_column(schema: pa.Schema, what: str, column: str | None, type_: Any) -> pa.Schema:
     if column is None:
         return schema
     if column in schema.names:
-        raise BadMessage(f"stream_column={column!r} is a column of the inlet already; give another name")
-    return schema.append(pa.field(column, pa.string(), nullable=False))
+        raise BadMessage(f"{what}={column!r} is a column of the inlet already; give another name")
+    return schema.append(pa.field(column, type_, nullable=False))
 
 
 def _check(ticket: ReadTicket, rights: Rights, most_ranges: int) -> None:

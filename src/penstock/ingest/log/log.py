@@ -282,17 +282,20 @@ class Log:
 
     def read_range(
         self, stream: str, low: int, high: int, schema: pa.Schema
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows [low, high) of a stream, record by record; memory for the places of a few of them."""
+    ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """The rows [low, high) of a stream, record by record; memory for the places of a few of them.
+
+        Each with the sequence of its first row and the time of its arrival in milliseconds.
+        """
         while low < high:
             with self._lock:
                 pieces = self.held.first_pieces(stream, low, high, _PIECES_AT_ONCE)
             for piece in pieces:
-                yield piece.sequence, self.read(piece, schema)
+                yield piece.sequence, *self.read(piece, schema)
                 low = piece.sequence + piece.rows
 
-    def read(self, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
-        """The rows of a piece, in place in the mapped file, after their checksum was verified."""
+    def read(self, piece: Piece, schema: pa.Schema) -> tuple[int, pa.RecordBatch]:
+        """When a piece arrived, and its rows, in place in the mapped file, their checksum verified."""
         segment = self.held.segments.get(piece.segment)
         if segment is None:
             raise RangeNotHeld(
@@ -305,7 +308,7 @@ class Log:
                 payload = content.slice(piece.offset + header.size, header.length)
                 if checksum(payload) == header.total:
                     rows = pa.ipc.read_record_batch(payload, schema)
-                    return rows.slice(piece.sequence - header.sequence, piece.rows)
+                    return header.arrived, rows.slice(piece.sequence - header.sequence, piece.rows)
         rows = f"{piece.sequence}-{piece.sequence + piece.rows}"
         raise DamagedLog(
             f"{self.files.path(piece.segment).name}: the record at byte {piece.offset} is not what was "

@@ -80,9 +80,11 @@ class GateReader:
         self.log = (table.schema.metadata or {}).get(b"log", b"").decode() or None
         return self._held
 
-    def rows(self, inlet: str, wanted: Sequence[Wanted], stream_column: str | None) -> Iterator[Any]:
+    def rows(
+        self, inlet: str, wanted: Sequence[Wanted], stream_column: str | None, arrived: str | None = None
+    ) -> Iterator[Any]:
         """The rows of the ranges in the order given; without a timeout, since the reader may be slow."""
-        ticket = ReadTicket(inlet, tuple(wanted), stream_column, BATCH_ROWS)
+        ticket = ReadTicket(inlet, tuple(wanted), stream_column, BATCH_ROWS, arrived)
         order = _Order(self.address, wanted)
         endpoint = self.endpoint
         try:
@@ -179,13 +181,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Gathering:
-    """How the rows of an inlet are fetched; `patience` is how many seconds a gate may be away."""
+    """How the rows of an inlet are fetched; `patience` is how many seconds a gate may be away.
+
+    `arrived` names the column of the schema that gets the time of each row's arrival at its gate.
+    """
 
     inlet: str
     access: Access
     schema: Any
     stream_column: str | None
     patience: float
+    arrived: str | None = None
 
     def rows(self, parts: Sequence[Part]) -> Iterator[Any]:
         """Record batches of the schema, part after part."""
@@ -257,7 +263,7 @@ class Gathering:
     def _once(self, gate: str, wanted: Sequence[Wanted]) -> Iterator[Any]:
         reader = GateReader(gate, self.access)
         try:
-            yield from reader.rows(self.inlet, wanted, self.stream_column)
+            yield from reader.rows(self.inlet, wanted, self.stream_column, self.arrived)
         finally:
             reader.close()
 

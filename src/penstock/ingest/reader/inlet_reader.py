@@ -130,6 +130,8 @@ class InletReader:
         self._missing: dict[tuple[str, int], float] = {}
         self._told_away: tuple[str, ...] = ()
         self.waiting = Waiting()
+        self.left = 0
+        """Rows that could be read and that the last offset leaves for later."""
 
     def latest(self, start: Offsets, limit: int | None) -> Offsets:
         """How far the inlet can be read from an offset, by `limit` rows at most; looks twice."""
@@ -196,6 +198,7 @@ class InletReader:
         holes = np.flatnonzero(highest > end)
         self._name_holes(held, [(begin.streams[int(each)].as_py(), int(end[each])) for each in holes])
         shares = ahead if limit is None else fair_shares(ahead, limit)
+        self.left = int((ahead - shares).sum())
         taken = replace(begin, following=begin.following + shares, skipped=skipped)
         expected = self._expected(held, taken)
         rows = int((highest - begin.following).sum())

@@ -270,13 +270,15 @@ class IndexTicket(Message):
 class ReadTicket(Message):
     """Asks for the rows of ranges [stream, from, to), in this order.
 
-    `stream_column` adds a column with the stream id; `together` joins small batches up to this many rows.
+    `stream_column` adds a column with the stream id, `arrived_column` one with the time at which the gate got
+    the row, in microseconds since 1970; `together` joins small batches up to this many rows.
     """
 
     inlet: str = checked(as_text)
     ranges: tuple[tuple[str, int, int], ...] = checked(as_ranges)
     stream_column: str | None = checked(as_text, default=None)
     together: int | None = checked(as_count, default=None)
+    arrived_column: str | None = checked(as_text, default=None)
     op: str = checked(as_text, default=None)
 
     def __post_init__(self) -> None:

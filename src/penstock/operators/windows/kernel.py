@@ -16,7 +16,16 @@ from penstock.aggregates.partials import ROWS, Finish, PaneColumns, Partial
 from penstock.expressions.scalar import Expression
 from penstock.expressions.types import arrow_type
 from penstock.operators.exchange import KEY, TIME, Bucket, Combine, Exchange, Form, SqlColumn
-from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Progress, Seen, StagePosition
+from penstock.operators.kernel import (
+    Advance,
+    Channel,
+    Describe,
+    Kernel,
+    Progress,
+    Seen,
+    StagePosition,
+    WindowEnds,
+)
 from penstock.operators.windows.block import PaneBlock
 from penstock.operators.windows.node import Aggregation
 from penstock.operators.windows.sliding import Closed, close_windows
@@ -25,6 +34,9 @@ from penstock.state.pane_table import PANE, PaneTable
 from penstock.state.segments import Segment
 
 __all__ = ["WindowKernel", "WindowProgress", "WindowResult", "compile_windows"]
+
+
+_MOST_ENDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -178,6 +190,15 @@ class WindowKernel(Kernel):
         else:
             opens = self.shape.first_open(frontier)
         return opens if before is None else max(opens, before)
+
+    def ends(self, before: StagePosition, after: StagePosition) -> WindowEnds:
+        """The windows between the first that was open and the first that is."""
+        opened, opens = (WindowProgress.of(each).first_open for each in (before, after))
+        shape = self.shape
+        if opens is None:
+            return WindowEnds((), shape.size)
+        first = opens - _MOST_ENDS if opened is None else max(opened, opens - _MOST_ENDS)
+        return WindowEnds([shape.start_of(each) + shape.size for each in range(first, opens)], shape.size)
 
     # What a channel does.
 

@@ -14,6 +14,7 @@ import numpy as np
 from penstock.compile import is_single
 from penstock.control.rescale import Regroup, Rescale, Resplit
 from penstock.control.ruling import Decided
+from penstock.control.scale import Scale
 from penstock.errors import BadRescale, BadRouting
 from penstock.operators.exchange import Form
 from penstock.routing import (
@@ -82,7 +83,7 @@ class Rescaling:
             self._under_way.setdefault(wish.stage, []).append(done)
         return done
 
-    def offer(self, wish: Decided) -> bool:
+    def offer(self, wish: Rescale | Resplit | Regroup) -> bool:
         """Take a request of a policy for the next plan, unless a user's is there already."""
         with self._lock:
             if isinstance(wish, Resplit):
@@ -223,7 +224,12 @@ class Rescaling:
         domain = self.frequent[number].domain
         return Goal(resources=self.resources[number][form], sigma=self.sigma, domain=domain)
 
-    def check(self, wish: Decided) -> None:
+    def check_decision(self, wanted: Decided) -> None:
+        """Check what a policy decided; the number of executors concerns no stage."""
+        if not isinstance(wanted, Scale):
+            self.check(wanted)
+
+    def check(self, wish: Rescale | Resplit | Regroup) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
         if isinstance(wish, Regroup):
             allowed = {each.number: each.kernel.exchanges[0].groupings for each in self.runners}

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField
 from penstock.connect import EpochTaken
 from penstock.errors import BadSource
 from penstock.query import Stream, quoted
-from penstock.runtime.sources import OpenSource
+from penstock.runtime.sources import OpenSource, bounded
 from penstock.runtime.spark.plans import (
     branches,
     files_gone,
@@ -70,8 +70,8 @@ class Arrivals:
                 )
 
     def files_taken(self, query: StreamingQuery) -> dict[str, EpochTaken]:
-        """The files that the epoch takes, of streams for which it matters whether those are all."""
-        if all(each.idle is None for each in self.streams):
+        """The files that the epoch takes, of live streams: it matters whether those are all."""
+        if all(map(bounded, self.streams)):
             return {}
         found = {}
         for source, branch in self._branches(query):

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from penstock.query import Stream
 from penstock.runtime.frontier import SteadyTime
 
-__all__ = ["clock_frame", "steady_time"]
+__all__ = ["clock_frame", "period", "steady_time"]
 
 _TICKS_PER_IDLE: Final = 4
 _SHORTEST_TICK: Final = 0.25  # seconds: an epoch without tuples takes about a tenth of a second
@@ -34,12 +34,18 @@ def steady_time(streams: Sequence[Stream]) -> SteadyTime:
 
 def clock_frame(session: SparkSession, streams: Sequence[Stream]) -> DataFrame | None:
     """A stream that has something new every quarter of the shortest `idle`; None if no stream has one."""
-    idle = min((each.idle for each in streams if each.idle is not None), default=None)
-    if idle is None:
+    tick = period(streams)
+    if tick is None:
         return None
-    format_ = _clock(max(_SHORTEST_TICK, idle / 1e6 / _TICKS_PER_IDLE))
+    format_ = _clock(tick)
     session.dataSource.register(format_)
     return session.readStream.format(format_.name()).load()
+
+
+def period(streams: Sequence[Stream]) -> float | None:
+    """Seconds between two ticks; None if no stream has an `idle`."""
+    idle = min((each.idle for each in streams if each.idle is not None), default=None)
+    return None if idle is None else max(_SHORTEST_TICK, idle / 1e6 / _TICKS_PER_IDLE)
 
 
 def _clock(period: float) -> type[DataSource]:

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from penstock.compile import Feed
+from penstock.connect import ARRIVED
 from penstock.operators.exchange import HASH, TIME, Bucket, Exchange
 from penstock.operators.kernel import Kernel, Seen
 from penstock.query import Stream
@@ -37,6 +38,7 @@ PORT, SLOT = "_ps_port", "_ps_slot{}"
 """If several ports share a shuffle: the number of a row's port, and the columns that carry the rows."""
 
 _CHANNEL, _DEALT, _LATEST = "_ps_channel", "_ps_dealt", "_ps_latest"
+_CAME_FIRST, _CAME_LAST = "_ps_came_first", "_ps_came_last"
 _METRICS = "penstock"
 _VIEW = "_ps_rows"
 # A bucket that no tuple has; the smallest bigint has no literal in SQL.
@@ -115,21 +117,21 @@ class SparkExchange:
         frame = intake.arrivals.get(stream.name)
         if frame is None:
             return NOTHING
-        source = steps_sql(feed.outside, _VIEW, TIME, REJECT)
-        text = _selected(
-            exchange, source, plan, f"CASE WHEN {REJECT} IS NOT NULL THEN {_REJECTED}L ELSE {{}} END"
-        )
+        stamped = ARRIVED in frame.columns
+        source = steps_sql(feed.outside, _VIEW, TIME, REJECT, *([ARRIVED] if stamped else []))
+        bucketed = f"CASE WHEN {REJECT} IS NOT NULL THEN {_REJECTED}L ELSE {{}} END"
+        text = _selected(exchange, source, plan, bucketed, stamped=stamped)
         lowest = _REJECTED + 1 if bound is None else (bound - bucket.offset) // bucket.width
         side = self._shuffled(intake, exchange, sql_over(frame, text), plan, closed=lowest)
         if side.shuffled is None:
             return side
-        latest, first, last = side.shuffled.observed[_METRICS]
+        latest, first, last, *arrived = side.shuffled.observed[_METRICS]
         if first is None or latest is None:
             earliest = None
         else:
             # Rejects hide whether the bucket after them is late; the late output finds out.
             earliest = bucket.start(first) if first > _REJECTED else NEVER
-        intake.seen[stream.name] = StreamSeen(latest, earliest, first == _REJECTED)
+        intake.seen[stream.name] = StreamSeen(latest, earliest, first == _REJECTED, None, *arrived)
         return replace(side, seen=replace(side.seen, rows=last is not None and last >= lowest))
 
     def _shuffled(
@@ -138,7 +140,8 @@ class SparkExchange:
         metrics = intake.watched()
         bucket = exchange.bucket
         if bucket is not None:
-            frame = frame.observe(_METRICS, F.expr(_observed(bucket)).alias("seen"))
+            stamped = _CAME_FIRST in frame.columns
+            frame = frame.observe(_METRICS, F.expr(_observed(bucket, stamped=stamped)).alias("seen"))
             late = "" if closed is None else f" WHERE `{bucket.name}` >= {closed}L"
             frame = sql_over(frame, f"SELECT {', '.join(_names(exchange, plan))} FROM {_VIEW}{late}")
             metrics = [_METRICS, *metrics]
@@ -149,7 +152,7 @@ class SparkExchange:
             return NOTHING
         if bucket is None:
             return MapSide(shuffled, Seen(rows=True))
-        _, _, last = shuffled.observed.get(_METRICS, (None, None, None))
+        last = shuffled.observed.get(_METRICS, (None, None, None))[2]
         newest = None if last == _REJECTED else last
         side = MapSide(shuffled, Seen(newest is not None, newest))
         if not plan.sub_keys:
@@ -248,8 +251,13 @@ def slots(exchanges: Sequence[Exchange]) -> tuple[tuple[int, ...], ...]:
     return tuple(places)
 
 
-def _selected(exchange: Exchange, source: str, plan: StagePlan, bucketed: str = "{}") -> str:
-    """A SELECT of what a port sends, in the plan's form; `bucketed` wraps the number of the bucket."""
+def _selected(
+    exchange: Exchange, source: str, plan: StagePlan, bucketed: str = "{}", *, stamped: bool = False
+) -> str:
+    """A SELECT of what a port sends, in the plan's form; `bucketed` wraps the number of the bucket.
+
+    If the rows are `stamped`, the first and the last arrival come along.
+    """
     bucket = exchange.bucket
     if bucket is None:
         text = f"SELECT {_columns(exchange)} FROM {source}"
@@ -263,20 +271,27 @@ def _selected(exchange: Exchange, source: str, plan: StagePlan, bucketed: str = 
     if plan.form == "combined":
         assert exchange.combine is not None
         aggregates = [f"{sql} AS `{name}`" for name, sql in exchange.combine.columns]
-        return f"SELECT {', '.join([by, *aggregates, f'max({TIME}) AS {_LATEST}'])} FROM {rows} GROUP BY {by}"
+        aggregates += [f"max({TIME}) AS {_LATEST}"]
+        if stamped:
+            aggregates += [f"min({ARRIVED}) AS {_CAME_FIRST}", f"max({ARRIVED}) AS {_CAME_LAST}"]
+        return f"SELECT {', '.join([by, *aggregates])} FROM {rows} GROUP BY {by}"
     values = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name not in exchange.keys]
-    return f"SELECT {', '.join([by, *values, f'{TIME} AS {_LATEST}'])} FROM {rows}"
+    values += [f"{TIME} AS {_LATEST}"]
+    if stamped:
+        values += [f"{ARRIVED} AS {_CAME_FIRST}", f"{ARRIVED} AS {_CAME_LAST}"]
+    return f"SELECT {', '.join([by, *values])} FROM {rows}"
 
 
-def _observed(bucket: Bucket) -> str:
+def _observed(bucket: Bucket, *, stamped: bool) -> str:
     """The observation for every row before the shuffle; it holds only what decides on the epoch.
 
-    It has the latest event time, and the lowest and highest bucket of the rows. Tuples are counted by those
-    who take them or set them aside.
+    It has the latest event time, the lowest and highest bucket of the rows, and the first and last arrival if
+    they are `stamped`. Tuples are counted by those who take them or set them aside.
     """
     name = bucket.name
     latest = f"max(CASE WHEN `{name}` <> {_REJECTED}L THEN `{_LATEST}` END)"
-    return f"struct({latest}, min(`{name}`), max(`{name}`))"
+    stamps = f", min({_CAME_FIRST}), max({_CAME_LAST})" if stamped else ""
+    return f"struct({latest}, min(`{name}`), max(`{name}`){stamps})"
 
 
 def _names(exchange: Exchange, plan: StagePlan) -> list[str]:

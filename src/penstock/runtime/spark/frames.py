@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from penstock.columns import TIME
-from penstock.connect import CORRUPT, REASON
+from penstock.connect import ARRIVED, CORRUPT, REASON
 from penstock.errors import BadExpression
 from penstock.expressions.durations import words
 from penstock.expressions.schema import quoted
@@ -46,6 +46,7 @@ _VIEW = "_ps_rows"
 def marked(frame: DataFrame, stream: Stream, now: int | None = None) -> DataFrame:
     """Every tuple with its time in microseconds and, if it does not fit, the reason, its text and file.
 
+    The time of its arrival stays with it if the source tells it.
     `now` is the time of the epoch in microseconds; tuples further ahead of it than the stream allows do not
     fit.
     """
@@ -68,11 +69,12 @@ def marked(frame: DataFrame, stream: Stream, now: int | None = None) -> DataFram
     text = f"to_json(struct({', '.join(names)}))"
     record = f"coalesce(`{CORRUPT}`, {text})" if corrupt else text
     marks = [f"`{each}`" for each in (CORRUPT, REASON) if each in frame.columns]
-    timed = f"SELECT {', '.join([*names, *marks])}, {_microseconds(stream)} AS {TIME} FROM {_VIEW}"
+    stamps = [ARRIVED] if ARRIVED in frame.columns else []
+    timed = f"SELECT {', '.join([*names, *marks, *stamps])}, {_microseconds(stream)} AS {TIME} FROM {_VIEW}"
     judged = f"SELECT *, {reason} AS {REJECT} FROM ({timed})"
     told = f"CASE WHEN {REJECT} IS NOT NULL THEN {record} END AS {RECORD}"
     file = f"CASE WHEN {REJECT} IS NOT NULL THEN nullif(input_file_name(), '') END AS {FILE}"
-    return sql_over(frame, f"SELECT {', '.join([*names, TIME, REJECT, told, file])} FROM ({judged})")
+    return sql_over(frame, f"SELECT {', '.join([*names, TIME, *stamps, REJECT, told, file])} FROM ({judged})")
 
 
 def _too_far_ahead(stream: Stream, now: int) -> str:

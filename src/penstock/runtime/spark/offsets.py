@@ -45,6 +45,7 @@ class SourceNote:
     `promised` has the event times below which streams promised to have no more tuples, by the values of the
     column `column`, if it has one. `least` is the same for the whole source: the least promise if every
     stream, also of those expected, has made one.
+    `left` is the number of tuples that it had and did not give; the note is the same without it.
     """
 
     waiting: tuple[str, ...] = ()
@@ -52,19 +53,22 @@ class SourceNote:
     promised: Mapping[str, int] = field(default_factory=dict)
     least: int | None = None
     column: str | None = None
+    left: int = field(default=0, compare=False)
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "SourceNote":
         """From the offset of a source."""
         waiting, away = tuple(said.get("waiting", ())), tuple(said.get("away", ()))
+        left = int(said.get("left", 0))
         if "promised" not in said:
-            return cls(waiting, away)
+            return cls(waiting, away, left=left)
         from penstock.ingest.reader import Offsets  # noqa: PLC0415 -- other sources need no Flight
 
         offsets = Offsets.unpacked(said)
         promised = offsets.promises()
         all_have = len(promised) == len(offsets.streams) and promised.keys() >= set(waiting)
-        return cls(waiting, away, promised, min(promised.values()) if all_have else None, said.get("column"))
+        least = min(promised.values()) if all_have else None
+        return cls(waiting, away, promised, least, said.get("column"), left)
 
     def __str__(self) -> str:
         away = f"no answer from gate {', '.join(self.away)}" if self.away else ""
