@@ -50,7 +50,7 @@ class Written:
     def read(self, stream, low, high):
         pieces = self.log.pieces(stream, low, high)
         return [
-            each for piece in pieces for each in self.log.read(piece, SCHEMA).column("number").to_pylist()
+            each for piece in pieces for each in self.log.read(piece, SCHEMA)[1].column("number").to_pylist()
         ]
 
     def _durable(self, entries):

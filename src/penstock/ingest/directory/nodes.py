@@ -17,6 +17,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+from penstock import durable
+from penstock.durable import Purpose
 from penstock.errors import BadAdmission
 from penstock.ingest.wire.flight import GATE_PORT, Address
 
@@ -111,7 +113,8 @@ class LocalNodes:
                 command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
             )
         self._processes[gate] = process
-        (place / _PID).write_text(str(process.pid))
+        with durable.writing(place / _PID, Purpose.CONTROLLER):
+            (place / _PID).write_text(str(process.pid))
         _LOGGER.info("gate %s is being started as process %d", gate, process.pid)
 
     def stop(self, gate: str) -> None:
@@ -162,5 +165,6 @@ def _ports(folder: Path, host: str, port: int, most: int) -> list[int]:
             probe = probes.enter_context(socket.socket())
             probe.bind((host, 0))
             known.append(probe.getsockname()[1])
-    file.write_text("\n".join(map(str, known)))
+    with durable.writing(file, Purpose.CONTROLLER):
+        file.write_text("\n".join(map(str, known)))
     return known[:most]
