@@ -13,6 +13,7 @@ from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair, router_name
 from penstock.routing.join_grid import Copied, copied_sides, join_grid, shaped_grid
 from penstock.routing.join_spread import JoinSpread
+from penstock.routing.k_ordered import DisorderMeter, KOrderedMerge, realised_disorder
 from penstock.routing.longest_first import longest_first
 from penstock.routing.pane_shares import PaneHistory, split_panes
 from penstock.routing.partitionings import PARTITIONINGS, REGISTRY, Partitioning, first_router, next_router
@@ -51,6 +52,7 @@ __all__ = [
     "Copied",
     "Copies",
     "Costs",
+    "DisorderMeter",
     "Exported",
     "Frequencies",
     "Goal",
@@ -60,6 +62,7 @@ __all__ = [
     "HashPair",
     "Hashes",
     "JoinSpread",
+    "KOrderedMerge",
     "Moves",
     "OperatorState",
     "PaneHistory",
@@ -102,6 +105,7 @@ __all__ = [
     "place_by_cost",
     "plan_panes",
     "readjust",
+    "realised_disorder",
     "redistribute",
     "relative_migration",
     "router_name",
