@@ -86,7 +86,7 @@ class Relation(
 
     def start(  # noqa: PLR0913 -- the options of Query.start
         self,
-        sink: Sink,
+        sink: Sink | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         *,
         late: ParquetSink | None = None,
@@ -105,6 +105,7 @@ class Relation(
         control: Mode = "on",
         limits: Limits | None = None,
         qos: QoS | None = None,
+        disorder: float | None = None,
         trigger: str | timedelta | None = None,
         scaling: ScalingName | None = None,
         executors: tuple[int, int] | None = None,
@@ -117,10 +118,11 @@ class Relation(
     ) -> "Run":
         """Deliver the tuples to a sink and return the handle of the run, a ``ps.Run``.
 
+        Without a sink the results are for ``Run.results`` alone, and the run waits until it is called.
         ``Query.start`` explains each option; for several sinks see ``outputs``.
         """
         return Query((self,)).start(
-            sink,
+            *(() if sink is None else (sink,)),
             checkpoint=checkpoint,
             late=late,
             rejects=rejects,
@@ -138,6 +140,7 @@ class Relation(
             control=control,
             limits=limits,
             qos=qos,
+            disorder=disorder,
             trigger=trigger,
             scaling=scaling,
             executors=executors,

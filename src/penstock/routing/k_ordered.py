@@ -6,8 +6,8 @@ before it. With k = 0 results leave in order, without a bound each leaves when i
 A result that is missing, while a greater one has left at position p, has to leave at p + k at the latest. The
 merge may wait as long as it likes, so the only question is whether positions are left: the missing results,
 least first, take the next ones. A result therefore leaves at position q if, with the deadlines of all others
-that have not left (those that it overtakes get q + k), the i-th from 0 is at least q + 1 + i. The condition is
-not only enough but necessary: nothing is withheld that could leave.
+that have not left (those that it overtakes get q + k), the i-th from 0 is at least q + 1 + i. This condition
+is also necessary: nothing is withheld that could leave.
 
 A result costs O(log n + k), the k vectorised; without a bound it costs nothing.
 """
