@@ -106,7 +106,7 @@ def test_results_of_single_tuples_are_in_order_of_time_or_as_channels_finish(fil
 
 def test_what_a_receiver_raises_fails_the_epoch(files):
     class Failing(Taken):
-        def give(self, epoch, rows):
+        def give(self, *_):
             raise OSError("the disk is full")
 
     mergers = EpochMergers({0: merger(files, Failing(0))}, {(4, 1): 0})
@@ -156,7 +156,7 @@ def test_a_run_that_waits_long_for_a_reader_says_so(monkeypatch):
     monkeypatch.setattr(reading, "MOST_HELD", 1)
     monkeypatch.setattr(reading, "_LONG", 0.05)
     said = threading.Event()
-    held = buffer(warn=lambda text: said.set())
+    held = buffer(warn=lambda _: said.set())
     thread = threading.Thread(target=lambda: [held.give(EPOCH, pa.table({"n": [1]})) for _ in range(2)])
     thread.start()
     assert said.wait(10)

@@ -392,3 +392,20 @@ def scaling(
     from penstock_lab.bench.scaling import scaling as measure  # noqa: PLC0415 -- numpy is slow to import
 
     deliver(measure(nab=nab, nasa=nasa, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def order(
+    *,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how a bound on disorder trades order for delay while one channel is slow.
+
+    Example: penstock bench order --quick --json > order.json
+    """
+    from penstock_lab.bench.order import FULL, QUICK  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.order import order as measure  # noqa: PLC0415
+
+    deliver(measure(QUICK if quick else FULL, seed=seed, quick=quick), json=json)

@@ -73,8 +73,10 @@ class KOrderedMerge(Generic[T]):
         if self._most is None:
             self._left[self._place(rank)] -= 1
             return [result]
-        heapq.heappush(self._waiting, (rank, self._arrived, result))
-        return self._leaving()
+        entry = (rank, self._arrived, result)
+        heapq.heappush(self._waiting, entry)
+        # Behind one that could not leave before, it cannot leave either: an arrival changes no deadline.
+        return self._leaving() if self._waiting[0] is entry else []
 
     def close(self, *ranks: int) -> list[T]:
         """Take note that results will not come, such as those of empty windows; those that leave now."""
@@ -114,8 +116,8 @@ class KOrderedMerge(Generic[T]):
         before = bisect_left(self._overtaken, rank)
         if not before:
             return True
-        slack = self._deadlines[:before] - np.arange(before)
-        return bool(slack.min() > self._position)
+        slack = self._deadlines[:before] - np.arange(self._position, self._position + before)
+        return bool(slack.min() > 0)
 
     def _remove(self, rank: int) -> None:
         """Take a result out of those that are missing."""

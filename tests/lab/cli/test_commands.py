@@ -15,6 +15,7 @@ BENCHMARKS = [
     "migration",
     "splits",
     "operators",
+    "order",
     "process",
     "rescale",
     "subkeys",
