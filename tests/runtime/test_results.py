@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.connect import MemorySink
-from penstock.errors import BadOption, RunError
+from penstock.errors import BadMap, BadOption, RunError
 from penstock.routing import realised_disorder
 from penstock.runtime.run import Run
 
@@ -97,10 +97,10 @@ def test_a_sink_that_had_parts_of_an_epoch_has_everything_once_after_the_next_st
     first = query.map(partial(fail, str(sink.flag)), SCHEMA)
     run = first.start(sink, tmp_path / "state", session=spark, channels=2, disorder=math.inf)
     results = run.results()
-    with pytest.raises(RunError, match="the channel is lost"):
+    with pytest.raises(BadMap, match="the channel is lost"):
         run.wait()
     assert 0 < sink.table().num_rows < WINDOWS * KEYS
-    with pytest.raises(RunError, match="the channel is lost"):
+    with pytest.raises(BadMap, match="the channel is lost"):
         list(results)
     again = query.start(sink, tmp_path / "state", session=spark, channels=2, disorder=2)
     again.wait()
@@ -125,13 +125,13 @@ def test_rows_without_windows_come_in_order_of_time_and_several_outputs_have_the
         [{"time": NOON + dt.timedelta(seconds=s), "k": s % 5} for s in epoch] for epoch in [(4, 2, 3), (9, 8)]
     ]
     stream = ps.stream("t", "time timestamp, k bigint", "time", delay="1 minute", source=ps.rows(rows))
-    once = stream.deduplicate("k", within="1 minute")
-    run = ps.outputs(once, stream.where("k > 2")).start(session=spark, channels=2)
+    pairs = stream.join(stream, "k", within="1 minute", suffixes=("_a", "_b"))
+    run = ps.outputs(pairs, stream.where("k > 2")).start(session=spark, channels=2)
     first, second = run.results(), run.results(disorder=math.inf, output=1)
     times = [row["time"] for batch in first for row in batch.rows.to_pylist()]
     assert times == sorted(times)
-    assert len(times) == 4
-    assert sum(each.rows.num_rows for each in second) == 3
+    assert len(times) == 9
+    assert sum(each.rows.num_rows for each in second) == 4
 
 
 def test_a_run_without_a_sink_waits_for_a_reader_and_does_not_wait_for_one_that_left(spark):
