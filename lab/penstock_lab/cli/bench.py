@@ -409,3 +409,27 @@ def order(
     from penstock_lab.bench.order import order as measure  # noqa: PLC0415
 
     deliver(measure(QUICK if quick else FULL, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def nexmark(
+    *,
+    queries: Annotated[
+        str | None, typer.Option(help="Only these, such as q0,q5; all that can be said by default.")
+    ] = None,
+    events: Annotated[int | None, typer.Option(min=1000, help="Persons, auctions and bids together.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare the queries of NEXMark with Spark Structured Streaming.
+
+    Example: penstock bench nexmark --queries q0,q5 --json > nexmark.json
+    """
+    from penstock_lab.bench.nexmark import FULL, QUICK  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.nexmark import nexmark as measure  # noqa: PLC0415
+
+    size = QUICK if quick else FULL
+    chosen = size.queries if queries is None else tuple(each.strip() for each in queries.split(","))
+    size = replace(size, queries=chosen, events=size.events if events is None else events)
+    deliver(measure(size, seed=seed, quick=quick), json=json)

@@ -3,7 +3,7 @@
 The unit of order is what one channel has of one window. How many rows a window has is known only when its
 channel has finished, but which windows an epoch closes is known before, and a channel that has finished
 closes those of its windows that are empty. Each receiver has its own bound, and so its own merge ([004]
-§2.5). Epochs follow each other, so the order across them holds in any case.
+§2.5). Epochs follow each other, so the order of windows across them holds in any case.
 
 Results of single tuples, such as those of a join, have no windows: all of an epoch have the same rank, and a
 channel's are one unit. With a disorder of 0 they leave together, in order of time. An output that several

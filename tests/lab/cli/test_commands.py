@@ -16,6 +16,7 @@ BENCHMARKS = [
     "splits",
     "operators",
     "order",
+    "nexmark",
     "process",
     "rescale",
     "subkeys",
