@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import penstock as ps
-from penstock.aggregates.aggregate import AggregateLike
+from penstock.aggregates.aggregate import Aggregate
 
 __all__ = ["MISSING", "QUERIES", "NexmarkQuery"]
 
@@ -30,9 +30,9 @@ _LOW, _MIDDLE, _HIGH = "price < 10000", "price >= 10000 AND price < 1000000", "p
 _RANKS: Final = {"rank1": _LOW, "rank2": _MIDDLE, "rank3": _HIGH}
 
 
-def _statistics(counted: Mapping[str, str]) -> dict[str, AggregateLike]:
+def _statistics(counted: Mapping[str, str]) -> dict[str, Aggregate]:
     """Numbers of bids, and of distinct values of columns, in all and by the rank of the price."""
-    found: dict[str, AggregateLike] = {"total_bids": ps.count()}
+    found: dict[str, Aggregate] = {"total_bids": ps.count()}
     found |= {f"{rank}_bids": ps.count(f"CASE WHEN {where} THEN 1 END") for rank, where in _RANKS.items()}
     for name, column in counted.items():
         found[f"total_{name}"] = ps.count_distinct(column)
