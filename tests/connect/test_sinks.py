@@ -85,4 +85,4 @@ def test_parts_of_an_epoch_are_printed_called_and_kept_as_they_come(capsys):
         assert sink.takes_parts
     assert calls == [(6, [1]), (6, [2])]
     assert kept.table()["n"].to_pylist() == [1, 2]
-    assert capsys.readouterr().out.count("epoch 3: 1 results") == 2
+    assert capsys.readouterr().out.count("┃ n ┃") == 2
