@@ -34,9 +34,10 @@ _DDL = {"person": PERSON, "auction": AUCTION, "bid": BID}
 
 @dataclass(frozen=True)
 class NexmarkSize:
-    """How much is run: events, files of each stream, files of an epoch, rounds, of which the best counts."""
+    """How much is run: events, so many a second; files of a stream and of an epoch; rounds, the best counts."""
 
     events: int = 2_000_000
+    rate: int = 10_000
     files: int = 20
     files_per_epoch: int = 4
     repeats: int = 2
@@ -44,14 +45,16 @@ class NexmarkSize:
 
 
 FULL = NexmarkSize()
-QUICK = NexmarkSize(events=100_000, files=4, files_per_epoch=2, repeats=1, queries=("q0", "q5", "q8", "q17"))
+QUICK = NexmarkSize(
+    events=100_000, rate=1000, files=4, files_per_epoch=2, repeats=1, queries=("q0", "q5", "q8", "q17")
+)
 
 
 def nexmark(size: NexmarkSize = FULL, *, seed: int = 7, quick: bool = False) -> Report:
     """Run every query in both engines and compare the answers."""
     _check(size.queries)
     spark = measuring_session(quick=quick)
-    house = Nexmark(size.events, seed=seed)
+    house = Nexmark(size.events, size.rate, seed)
     rows: list[dict[str, Value]] = []
     checks: list[Check] = []
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
