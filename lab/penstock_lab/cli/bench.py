@@ -392,3 +392,30 @@ def scaling(
     from penstock_lab.bench.scaling import scaling as measure  # noqa: PLC0415 -- numpy is slow to import
 
     deliver(measure(nab=nab, nasa=nasa, seed=seed, quick=quick), json=json)
+
+
+@bench.command(name="linear-road")
+def linear_road(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    expressways: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Numbers of expressways to measure; else the largest is searched for."),
+    ] = None,
+    seconds: Annotated[
+        int, typer.Option(min=10, help="Length of each number, by the clock, after its warm-up.")
+    ] = 60,
+    windows: Annotated[bool, typer.Option(help="Also measure the windows over the same reports.")] = True,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how many expressways of Linear Road get all answers within five seconds.
+
+    Example: penstock bench linear-road --expressways 4 --expressways 8 --json > linear-road.json
+    """
+    from penstock_lab.bench.linear_road import linear_road_bench as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(
+        expressways=tuple(expressways or ()), seconds=seconds, windows=windows, seed=seed, quick=quick
+    )
+    deliver(report, json=json)
