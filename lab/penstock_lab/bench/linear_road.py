@@ -12,13 +12,13 @@ import math
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -199,7 +199,7 @@ def linear_road_bench(
     return report_here("linear-road", seed, rows, checks)
 
 
-def best_expressways(held: Any, most: int = _TRIALS) -> int:
+def best_expressways(held: Callable[[int], bool], most: int = _TRIALS) -> int:
     """The largest number for which `held` is true, to an eighth: doubled until it fails, then between.
 
     At most `most` numbers are tried.
@@ -207,17 +207,15 @@ def best_expressways(held: Any, most: int = _TRIALS) -> int:
     >>> best_expressways(lambda number: number <= 21)
     20
     """
-    low, high = 0, 1
+    low, high, trial = 0, 0, 1
     for _ in range(most):
-        if high - low <= max(1, low // 8) and low:
-            return low
-        trial = high if high == 1 or high == 2 * low else (low + high) // 2
         if held(trial):
-            low, high = trial, (2 * trial if trial == high else high)
+            low = trial
         else:
             high = trial
-        if high == 1 and not low:
-            return 0
+        if high and high - low <= max(1, low // 8):
+            break
+        trial = (low + high) // 2 if high else 2 * low
     return low
 
 

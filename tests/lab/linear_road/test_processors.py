@@ -23,6 +23,8 @@ STATES = {
         (Expenditures, EXPENDITURE_STATE),
     )
 }
+PLACE = ["xway", "dir", "seg", "lane", "pos"]
+MOVED = ["time", "vid", *PLACE, "turn", "crosses", "goes_on", "cars", "speed"]
 CHANGES = ["kind", "vid", "lane", "crosses", "goes_on", "cars", "speed", "ahead", "turn"]
 
 
@@ -80,21 +82,7 @@ def reports(*rows):
 
 def moves(*rows):
     found, _ = stepped(Vehicles(), reports(*rows), ["vid"])
-    names = [
-        "time",
-        "vid",
-        "xway",
-        "dir",
-        "seg",
-        "lane",
-        "pos",
-        "turn",
-        "crosses",
-        "goes_on",
-        "cars",
-        "speed",
-    ]
-    return [dict(zip(names, row, strict=True)) for row in found]
+    return [dict(zip(MOVED, row, strict=True)) for row in found]
 
 
 def test_a_car_crosses_with_its_first_report_and_where_the_segment_changes():
@@ -122,13 +110,12 @@ def test_a_car_stands_from_its_fourth_report_until_it_moves():
 
 @pytest.fixture(scope="module")
 def driven():
-    table = Traffic(seconds=420, begin=5400, most=60, accidents=400, seed=3).reports
+    table = Traffic(seconds=420, begin=5400, most=40, accidents=500, seed=3).reports
     return table.filter(pa.compute.equal(table["type"], 0)).select(["time", *REPORTED])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_cuts_change_nothing(driven, seed):
-    print("seed", seed)
     rng = np.random.default_rng(seed)
     cuts = np.sort(rng.integers(0, driven.num_rows, 12)).tolist()
     whole, kept = stepped(Vehicles(), driven, ["vid"])
@@ -149,21 +136,7 @@ def changed(found):
     """Rows for segments from the moves of cars, with notices of accidents now and then."""
     driven = [row for row in found if row[7] >= 0]
     columns = list(zip(*sorted(driven), strict=True))
-    names = [
-        "time",
-        "vid",
-        "xway",
-        "dir",
-        "seg",
-        "lane",
-        "pos",
-        "turn",
-        "crosses",
-        "goes_on",
-        "cars",
-        "speed",
-    ]
-    table = dict(zip(names, map(list, columns), strict=True))
+    table = dict(zip(MOVED, map(list, columns), strict=True))
     count = len(driven)
     notice = np.arange(count) % 50 == 0
     table["kind"] = np.where(notice, 0, 1)
