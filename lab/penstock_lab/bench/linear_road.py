@@ -97,9 +97,9 @@ class Answers:
         self.got.append((time.time(), table))
 
     @property
-    def table(self) -> pa.Table | None:
-        """All answers; None if there are none."""
-        return pa.concat_tables([table for _, table in self.got]) if self.got else None
+    def table(self) -> pa.Table:
+        """All answers; without columns if there are none."""
+        return pa.concat_tables([table for _, table in self.got]) if self.got else pa.table({})
 
     def responses(self, first: int, zero: float, factor: float) -> NDArray[np.float64]:
         """Seconds from the arrival to the delivery of answers to reports from second `first` of the run on.
@@ -288,11 +288,7 @@ def _measured(
 def _verdicts(reports: pa.Table, history: pa.Table, until: int, answers: dict[str, Answers]) -> list[Verdict]:
     say("  validation")
     with Truth(reports, history, until) as truth:
-        found = []
-        for name, given in answers.items():
-            table = given.table
-            found.append(truth.verdict(name, truth.nothing(name) if table is None else table))
-        return found
+        return [truth.verdict(name, given.table) for name, given in answers.items()]
 
 
 def _rounded(values: NDArray[np.float64], part: float) -> float | None:

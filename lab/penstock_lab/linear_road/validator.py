@@ -134,12 +134,6 @@ class Truth:
         columns, text = ANSWERS[name]
         return self._engine.sql(f"SELECT t, {columns} FROM ({text}) WHERE {self._until}").to_arrow_table()
 
-    def nothing(self, name: str) -> pa.Table:
-        """An empty table with the columns of an output."""
-        columns, _ = ANSWERS[name]
-        names = ", ".join(f"0 AS {each}" for each in columns.split(", "))
-        return self._engine.sql(f"SELECT TIMESTAMP 'epoch' AS time, {names} WHERE false").to_arrow_table()
-
     def wrong_statistics(self, delivered: pa.Table) -> int:
         """Rows of segment statistics by windows that are missing or wrong."""
         self._engine.register("given", delivered)
@@ -166,9 +160,12 @@ class Truth:
         return self._count("SELECT DISTINCT xway, dir, seg FROM accidents")
 
     def verdict(self, name: str, delivered: pa.Table) -> Verdict:
-        """What was delivered for an output against the truth; rows count as often as they occur."""
+        """What was delivered for an output against the truth; rows count as often as they occur.
+
+        A table without columns, which sinks have that got nothing, has no rows.
+        """
         columns, _ = ANSWERS[name]
-        self._engine.register("given", delivered)
+        self._engine.register("given", delivered if delivered.num_columns else _nothing(columns))
         given = f"SELECT * FROM (SELECT {_TIME}, {columns} FROM given) WHERE {self._until}"
         self._engine.register("expected", self.answer(name))
         expected = f"SELECT t, {columns} FROM expected"
@@ -182,3 +179,8 @@ class Truth:
     def _count(self, text: str) -> int:
         ((found,),) = self._engine.execute(f"SELECT count(*) FROM ({text})").fetchall()
         return int(found)
+
+
+def _nothing(columns: str) -> pa.Table:
+    fields = [("time", pa.timestamp("us", tz="UTC")), *((name, pa.int32()) for name in columns.split(", "))]
+    return pa.schema(fields).empty_table()

@@ -47,3 +47,9 @@ def test_there_are_tolls_free_segments_accidents_and_charges_to_compare(truth):
     assert pc.max(truth.answer("balances")["balance"]).as_py() > 0
     assert pc.max(truth.answer("expenditures")["expenditure"]).as_py() > 0
     assert truth.accidents() > 1
+
+
+def test_nothing_delivered_is_all_missing(truth):
+    verdict = truth.verdict("warnings", pa.table({}))
+    assert (verdict.delivered, verdict.missing) == (0, verdict.expected)
+    assert truth.verdict("warnings", delivered(truth, "warnings")).ok
