@@ -77,13 +77,13 @@ class Size:
     factor: float = 1.0
 
     def traffic(self, expressways: int, seed: int) -> Traffic:
-        """The end of the run, with a few accidents in every minute."""
+        """The end of the run, with an accident a minute on each expressway, more than the benchmark has."""
         whole = self.before + round((self.seconds + self.settling) * self.factor)
         begin = (_RUN_S - whole) // 60 * 60
-        return Traffic(expressways, seconds=whole, begin=begin, run=_RUN_S, accidents=30, seed=seed)
+        return Traffic(expressways, seconds=whole, begin=begin, run=_RUN_S, accidents=60, seed=seed)
 
 
-QUICK = Size(seconds=12, settling=6, before=60, factor=2.0)
+QUICK = Size(seconds=12, settling=6, factor=2.0)
 
 
 @dataclass
@@ -223,7 +223,7 @@ def _measured(
     spark: SparkSession, expressways: int, size: Size, seed: int
 ) -> tuple[dict[str, Value], list[Verdict]]:
     """A number of expressways by the clock: its figures, and its answers against the truth if all came."""
-    say(f"{expressways} expressways: traffic")
+    say(f"L = {expressways}: traffic")
     traffic = size.traffic(expressways, seed)
     reports, history = traffic.reports, traffic.history
     first = traffic.begin + size.before
@@ -268,7 +268,7 @@ def _measured(
     wall = files.seconds - size.settling
     within = done and len(responses) > 0 and float(responses.max()) <= BOUND_S
     return {
-        "case": f"{expressways} expressways",
+        "case": f"L = {expressways}",
         "expressways": expressways,
         "rows_per_s": round(live.as_py() / wall),
         "answers": len(responses),

@@ -58,6 +58,7 @@ _DAY_US = 86_400 * _SECOND_US
 _TIME = pa.timestamp("us", tz="UTC")
 _NONE = -1  # what the benchmark writes in fields that a type does not have
 _BALANCES, _EXPENDITURES = 0.005, 0.001
+_STANDS = 9  # reports, in the mean
 _TRIP_FEET = 10 * _MILE
 
 Wholes = NDArray[np.int64]
@@ -71,7 +72,7 @@ class Traffic:
     `least` and `most` are reports a second on each expressway at the begin and at the end of the run;
     `accidents` are those of an hour on each expressway. A car stands for three to six minutes then, and so do
     as many cars that break down alone. What is generated from the middle of a run begins with the cars that
-    are on the road by then.
+    are on the road by then, some of which stand.
 
     >>> traffic = Traffic(expressways=2, seconds=120, begin=600, seed=1)
     >>> traffic.reports.num_rows > 2 * 120 * 100
@@ -192,7 +193,7 @@ class _Cars:
         there = self._places(number * INTERVAL_S)
         self._enter(there, on_the_way=opening and number > 0)
         speed = self._drive(there, number)
-        self._collide(there, speed)
+        self._collide(there, speed, _STANDS if opening and number > 0 else 1)
         return self._reported(there, speed, number)
 
     def _places(self, second: float) -> int:
@@ -226,12 +227,13 @@ class _Cars:
         way[moves] += speed[moves] * _FEET
         np.minimum(way, self._end[:there], out=way)
         stands[stands > 0] -= 1
-        return speed.astype(np.int64)
+        whole: Wholes = speed.astype(np.int64)
+        return whole
 
-    def _collide(self, there: int, speed: Wholes) -> None:
-        """Stop pairs of neighbours in one place, and as many single cars."""
+    def _collide(self, there: int, speed: Wholes, intervals: int) -> None:
+        """Stop pairs of neighbours in one place, and as many single cars: those of so many intervals."""
         traffic, rng = self._traffic, self._rng
-        count = rng.poisson(traffic.accidents * traffic.expressways * INTERVAL_S / 3600)
+        count = rng.poisson(traffic.accidents * traffic.expressways * intervals * INTERVAL_S / 3600)
         going = (
             (self._age[:there] > 0) & (self._stands[:there] == 0) & (self._way[:there] < self._end[:there])
         )
@@ -245,7 +247,7 @@ class _Cars:
         self._way[behind], self._lane[behind] = self._way[ahead], self._lane[ahead]
         self._end[behind] = np.maximum(self._end[behind], np.minimum(self._way[behind] + _MILE, _LENGTH - 1))
         stopped = np.concatenate([behind, ahead, pairs[count:, 0]])
-        self._stands[stopped] = rng.integers(6, 13, len(stopped))
+        self._stands[stopped] = rng.integers(_STANDS - 3, _STANDS + 4, len(stopped))
         speed[stopped] = 0
 
     def _reported(self, there: int, speed: Wholes, number: int) -> dict[str, Wholes]:
