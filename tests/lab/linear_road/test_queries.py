@@ -26,7 +26,7 @@ def truth():
 
 
 def test_all_answers_are_those_of_batch_sql(spark, truth):
-    road = linear_road(ps.rows(epochs(TRAFFIC.reports, 3)), ps.rows([TRAFFIC.history]))
+    road = linear_road(ps.rows(epochs(TRAFFIC.reports, 2)), ps.rows([TRAFFIC.history]))
     sinks = {name: ps.memory() for name in ANSWERS}
     road.query.start(*sinks.values(), session=spark, channels=2).wait()
     verdicts = [truth.verdict(name, sink.table()) for name, sink in sinks.items()]
