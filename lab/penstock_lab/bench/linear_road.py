@@ -57,10 +57,12 @@ Beyond what a run counts, a report waits for a second until its own second is co
 it; the rest is for epochs that take longer than expected.
 """
 
+TRIALS = 9
+"""How many numbers of expressways are measured at most."""
+
 _SHAPES = (("1 minute", None), ("5 minutes", "1 minute"), ("100 seconds", "1 second"))
 _RUN_S = 10_800
 _GRACE_S = 10.0
-_TRIALS = 9
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Size:
     """
 
     seconds: int = 60
-    settling: int = 15
+    settling: int = 10
     before: int = 120
     factor: float = 1.0
 
@@ -158,9 +160,11 @@ def write(table: pa.Table, folder: Path, name: str) -> None:
     hidden.rename(folder / f"{name}.parquet")
 
 
-def linear_road_bench(
+def linear_road_bench(  # noqa: PLR0913 -- each is one option of the command
     *,
     expressways: Sequence[int] = (),
+    first: int = 1,
+    trials: int = TRIALS,
     seconds: int = 60,
     windows: bool = True,
     seed: int = 7,
@@ -168,6 +172,7 @@ def linear_road_bench(
 ) -> Report:
     """Measure the given numbers of expressways; by default, search for the largest that keeps the bound.
 
+    The search begins with `first` and measures at most `trials` numbers.
     `quick` measures one expressway at twice the speed, for 12 seconds.
     """
     size = QUICK if quick else Size(seconds=seconds)
@@ -189,7 +194,7 @@ def linear_road_bench(
         kept = [number for number in given if held(number)]
         best = max(kept, default=0)
     else:
-        best = best_expressways(held)
+        best = best_expressways(held, trials, first)
     checks = _checks(best, verdicts, quick=quick)
     if windows:
         shapes = (("100 seconds", "1 second"),) if quick else _SHAPES
@@ -199,15 +204,15 @@ def linear_road_bench(
     return report_here("linear-road", seed, rows, checks)
 
 
-def best_expressways(held: Callable[[int], bool], most: int = _TRIALS) -> int:
+def best_expressways(held: Callable[[int], bool], most: int = TRIALS, first: int = 1) -> int:
     """The largest number for which `held` is true, to an eighth: doubled until it fails, then between.
 
-    At most `most` numbers are tried.
+    At most `most` numbers are tried, from `first` on.
 
     >>> best_expressways(lambda number: number <= 21)
     20
     """
-    low, high, trial = 0, 0, 1
+    low, high, trial = 0, 0, first
     for _ in range(most):
         if held(trial):
             low = trial

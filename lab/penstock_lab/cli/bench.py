@@ -401,6 +401,8 @@ def linear_road(  # noqa: PLR0913 -- each is one option of the command
         list[int] | None,
         typer.Option(min=1, help="Numbers of expressways to measure; else the largest is searched for."),
     ] = None,
+    first: Annotated[int, typer.Option(min=1, help="The number that the search begins with.")] = 1,
+    trials: Annotated[int, typer.Option(min=1, help="The most numbers that are measured.")] = 9,
     seconds: Annotated[
         int, typer.Option(min=10, help="Length of each number, by the clock, after its warm-up.")
     ] = 60,
@@ -416,6 +418,12 @@ def linear_road(  # noqa: PLR0913 -- each is one option of the command
     from penstock_lab.bench.linear_road import linear_road_bench as measure  # noqa: PLC0415 -- Spark is slow to import
 
     report = measure(
-        expressways=tuple(expressways or ()), seconds=seconds, windows=windows, seed=seed, quick=quick
+        expressways=tuple(expressways or ()),
+        first=first,
+        trials=trials,
+        seconds=seconds,
+        windows=windows,
+        seed=seed,
+        quick=quick,
     )
     deliver(report, json=json)

@@ -27,6 +27,11 @@ def test_the_search_ends_after_so_many_numbers():
     assert tried == [1, 2, 4, 8]
 
 
+def test_the_search_may_begin_anywhere():
+    assert best_expressways(lambda number: number <= 5, first=8) == 5
+    assert best_expressways(lambda number: number <= 20, first=8) == 20
+
+
 def test_what_is_measured_is_the_end_of_the_run():
     traffic = Size(seconds=60, settling=15, before=120).traffic(2, seed=1)
     assert traffic.begin + traffic.seconds <= 10_800 < traffic.begin + traffic.seconds + 60
