@@ -433,3 +433,38 @@ def nexmark(
     chosen = size.queries if queries is None else tuple(each.strip() for each in queries.split(","))
     size = replace(size, queries=chosen, events=size.events if events is None else events)
     deliver(measure(size, seed=seed, quick=quick), json=json)
+
+
+@bench.command(name="linear-road")
+def linear_road(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    expressways: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Numbers of expressways to measure; else the largest is searched for."),
+    ] = None,
+    first: Annotated[int, typer.Option(min=1, help="The number that the search begins with.")] = 1,
+    trials: Annotated[int, typer.Option(min=1, help="The most numbers that are measured.")] = 9,
+    seconds: Annotated[
+        int, typer.Option(min=10, help="Length of each number, by the clock, after its warm-up.")
+    ] = 60,
+    windows: Annotated[bool, typer.Option(help="Also measure the windows over the same reports.")] = True,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how many expressways of Linear Road get all answers within five seconds.
+
+    Example: penstock bench linear-road --expressways 4 --expressways 8 --json > linear-road.json
+    """
+    from penstock_lab.bench.linear_road import linear_road_bench as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(
+        expressways=tuple(expressways or ()),
+        first=first,
+        trials=trials,
+        seconds=seconds,
+        windows=windows,
+        seed=seed,
+        quick=quick,
+    )
+    deliver(report, json=json)
