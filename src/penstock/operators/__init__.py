@@ -19,6 +19,7 @@ from penstock.operators.operator import (
     lowered,
 )
 from penstock.operators.process import Process, ProcessVerbs
+from penstock.operators.sessions import GroupedSessionVerbs, Sessioned, Sessions, SessionVerbs
 from penstock.operators.steps import Branch, Map, Select, StepVerbs, Union, Where
 from penstock.operators.windows import (
     WINDOW_END,
@@ -41,6 +42,7 @@ __all__ = [
     "Derivable",
     "Duration",
     "Filter",
+    "GroupedSessionVerbs",
     "GroupedVerbs",
     "GroupedWindowVerbs",
     "How",
@@ -56,6 +58,9 @@ __all__ = [
     "Process",
     "ProcessVerbs",
     "Select",
+    "SessionVerbs",
+    "Sessioned",
+    "Sessions",
     "Step",
     "StepVerbs",
     "Union",

@@ -39,6 +39,7 @@ PORT, SLOT = "_ps_port", "_ps_slot{}"
 
 _CHANNEL, _DEALT, _LATEST = "_ps_channel", "_ps_dealt", "_ps_latest"
 _CAME_FIRST, _CAME_LAST = "_ps_came_first", "_ps_came_last"
+_ROW = "_ps_row"
 _METRICS = "penstock"
 _VIEW = "_ps_rows"
 # A bucket that no tuple has; the smallest bigint has no literal in SQL.
@@ -265,16 +266,19 @@ def _selected(
         hashed = f", {_hash(exchange)} AS {HASH}" if exchange.hashed else ""
         return f"SELECT {names}{hashed} FROM ({text}){_where(exchange)}"
     keyed = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name in exchange.keys]
-    placed = ", ".join(["*", *keyed, f"{bucketed.format(bucket.sql)} AS `{bucket.name}`"])
-    rows = f"(SELECT {placed} FROM {source})"
+    placed = ["*", *keyed, f"{bucketed.format(bucket.sql)} AS `{bucket.name}`"]
+    apart = plan.form == "combined" and exchange.combine is not None and exchange.combine.rowwise
+    placed += [f"monotonically_increasing_id() AS {_ROW}"] if apart else []
+    rows = f"(SELECT {', '.join(placed)} FROM {source})"
     by = ", ".join(f"`{name}`" for name in [*exchange.keys, bucket.name])
     if plan.form == "combined":
         assert exchange.combine is not None
+        each = f", {_ROW}" if apart else ""
         aggregates = [f"{sql} AS `{name}`" for name, sql in exchange.combine.columns]
         aggregates += [f"max({TIME}) AS {_LATEST}"]
         if stamped:
             aggregates += [f"min({ARRIVED}) AS {_CAME_FIRST}", f"max({ARRIVED}) AS {_CAME_LAST}"]
-        return f"SELECT {', '.join([by, *aggregates])} FROM {rows} GROUP BY {by}"
+        return f"SELECT {', '.join([by, *aggregates])} FROM {rows} GROUP BY {by}{each}"
     values = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name not in exchange.keys]
     values += [f"{TIME} AS {_LATEST}"]
     if stamped:
