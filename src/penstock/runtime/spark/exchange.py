@@ -103,6 +103,28 @@ class SparkExchange:
             return _grouped(intake, frame, exchange, plan)
         return self._shuffled(intake, exchange, frame, plan, closed=None)
 
+    def judged_late(
+        self, intake: EpochInput, plan: StagePlan, late: Sequence[tuple[int, int]]
+    ) -> DataFrame | None:
+        """The tuples that the channels found to be too late, by hash of key and bucket, read once more.
+
+        The source gives the same tuples again within an epoch, and few epochs have any that are late.
+        """
+        (exchange,) = self.kernel.exchanges
+        bucket, source = exchange.bucket, self.inputs[0].rows(intake, plan.channels)
+        assert bucket is not None
+        if not late or source is None:
+            return None
+        rows = intake.session.sql(f"SELECT * FROM {source}")
+        keyed = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name in exchange.keys]
+        placed = rows.selectExpr("*", *keyed, f"{bucket.sql} AS `{bucket.name}`")
+        by = [bucket.name]
+        if exchange.keys:
+            placed, by = placed.withColumn(HASH, F.expr(_hash(exchange))), [HASH, *by]
+        pairs = intake.session.createDataFrame(list(late), f"`{HASH}` bigint, `{bucket.name}` bigint")
+        found = placed.join(F.broadcast(pairs.select(*by).distinct()), by, "left_semi")
+        return found.select(*(f"`{name}`" for name in rows.columns))
+
     # One port.
 
     def _run_lone(self, intake: EpochInput, feed: Feed, plan: StagePlan, bound: int | None) -> MapSide:
