@@ -115,6 +115,36 @@ def session_windows(gap, keys, *, own=None):
     return Case(relation, (EVENT,), oracle)
 
 
+# Windows of counts.
+
+
+def count_windows(size, slide, keys, *, own=None):
+    grouped = EVENTS.group_by(*keys) if keys else EVENTS
+    windowed = grouped.window(size, slide=slide, rows=True)
+    if own is None:
+        relation = windowed.agg(rows=ps.count(), total=ps.sum("v"), top=ps.max("n"))
+    else:
+        relation = windowed.agg(own=own("n"))
+
+    def oracle(ports, _end):
+        found, groups = [], {}
+        for row in sorted(ports[0], key=content):
+            rows = groups.setdefault(tuple(row[name] for name in keys), [])
+            rows.append(row)
+        for key, rows in groups.items():
+            for end in range(slide, len(rows) + 1, slide):
+                last = rows[max(0, end - size) : end]
+                found.append((last[-1]["time"], last[0]["time"], *key, *aggregated(last, own)))
+        return found
+
+    def content(row):
+        """Time, then what the aggregates read, column by column, nulls last."""
+        value = () if own is not None else (row["v"] is None, row["v"] or 0)
+        return row["time"], *value, row["n"]
+
+    return Case(relation, (EVENT,), oracle)
+
+
 def aggregated(rows, own):
     top = max(row["n"] for row in rows)
     if own is not None:
@@ -291,6 +321,10 @@ CASES = {
     "session windows without a key": session_windows(3, []),
     "session windows of user code": session_windows(6, ["k", "s"], own=Total),
     "session windows of user code, whole keys": session_windows(6, ["s"], own=Whole),
+    "windows of counts": count_windows(4, 2, ["k"]),
+    "windows of counts that do not divide": count_windows(5, 3, []),
+    "windows of counts that leave rows out": count_windows(2, 3, ["k"]),
+    "windows of counts of user code": count_windows(3, 1, ["s"], own=Whole),
     "join": join(within=9),
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),

@@ -4,6 +4,7 @@ Each answers the questions of `Operator`; nothing outside of this package asks w
 """
 
 from penstock.operators.channelled_map import ChannelledMap, MapVerbs
+from penstock.operators.counts import CountWindow, CountWindowed, CountWindows
 from penstock.operators.deduplicate import Deduplicate, DeduplicateVerbs
 from penstock.operators.joins import How, Join, JoinKey, JoinVerbs, common_type, join_of
 from penstock.operators.names import Named, group_keys, shown_keys
@@ -37,6 +38,9 @@ __all__ = [
     "Aggregation",
     "Branch",
     "ChannelledMap",
+    "CountWindow",
+    "CountWindowed",
+    "CountWindows",
     "Deduplicate",
     "DeduplicateVerbs",
     "Derivable",

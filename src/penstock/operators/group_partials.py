@@ -217,9 +217,12 @@ class HeldKeys:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def block(self, fresh: Any, *, raw: bool) -> PaneBlock:
-        """New rows or partials first, then what is kept; `rows.key` of the block are numbers of keys."""
-        given = None if fresh is None else _renumbered(fresh, self.numbers)
+    def block(self, fresh: Any, numbers: Places, *, raw: bool) -> PaneBlock:
+        """New rows or partials, with the numbers of their keys, then what is kept.
+
+        The keys of the block's rows are these numbers, too.
+        """
+        given = None if fresh is None else fresh.append_column(_NUMBER, pa.array(numbers))
         tables = [self.rows]
         if given is not None and not raw:
             tables = [given, *tables]
@@ -251,11 +254,6 @@ class HeldKeys:
         columns = [*self.keys.columns, *marks, *(pa.array(each) for each in own.values()), *lists]
         table = pa.Table.from_arrays(columns, names=self.states.schema.names).cast(self.states.schema)
         return table.filter(pa.array(known | self.found.present))
-
-
-def _renumbered(rows: Any, numbers: Places) -> Any:
-    """The rows with the number of their key in front."""
-    return rows.append_column(_NUMBER, pa.array(numbers))
 
 
 def _with_key(rows: Any, names: Sequence[str]) -> Any:

@@ -153,7 +153,7 @@ class SessionKernel(EventOrderKernel):
 
     def _merged(self, channel: Channel, held: HeldKeys, fresh: Any, before: int, until: int) -> Any:
         """Emit the sessions that are closed; the versions of all keys that were touched."""
-        block = held.block(fresh, raw=channel.form == "rows")
+        block = held.block(fresh, held.numbers, raw=channel.form == "rows")
         found = _Merged.of(self, block, held)
         ends = found.last + self.gap
         late = ~found.known & (ends < before)
