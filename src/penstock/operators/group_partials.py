@@ -1,8 +1,8 @@
 """What channels form of the rows of a key: partials with their first and last event times, and results.
 
-Operators whose windows follow from the rows themselves (sessions, windows of counts) share it: the columns that
-they send, the partials that they merge, and how a result follows from these. Several partials of one key are
-kept as one version, in lists, so that they are found and moved together.
+Operators whose windows follow from the rows themselves (sessions, windows of counts) share it: the columns
+that they send, the partials that they merge, and how a result follows from these. Several partials of one key
+are kept as one version, in lists, so that they are found and moved together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ class GroupPartials:
 
     @property
     def split(self) -> bool:
-        """Whether all code of users allows that rows of one group are formed apart and merged in any order."""
+        """Whether all code of users allows that rows of a group are formed apart and merged in any order."""
         return all(each.accumulated.aggregate.split for each in self.columns if each.accumulated)
 
     def exchange(
@@ -85,9 +85,7 @@ class GroupPartials:
         keys = tuple(
             SqlColumn(name, key.sql, key.type) for name, key in zip(self.sent_keys, self.keys, strict=True)
         )
-        combined = tuple(
-            pair for each in self.columns for pair in zip(each.wire, each.combine, strict=True)
-        )
+        combined = tuple(pair for each in self.columns for pair in zip(each.wire, each.combine, strict=True))
         return Exchange(
             columns=(*keys, *self.inputs),
             keys=self.sent_keys,
@@ -173,7 +171,7 @@ class GroupPartials:
 
     @property
     def fields(self) -> list[tuple[str, Any]]:
-        """The columns of results: the last event time of the window first, then its start, keys, aggregates."""
+        """The columns of results: the end of the window, which is its event time, its start, keys, values."""
         keys = [(key.name, key.type) for key in self.keys]
         values = [(each.name, each.type) for each in self.results]
         return [("window_end", self.time), ("window_start", self.time), *keys, *values, (TIME, pa.int64())]
@@ -237,9 +235,7 @@ class HeldKeys:
         lists = self.found.state.select([PANE, *(name for name, _ in self.groups._fields)]).combine_chunks()
         whole = [_array(column) for column in lists.columns]
         parents = pc.list_parent_indices(whole[0]).cast(pa.int64())
-        return pa.table(
-            [parents, *(each.flatten() for each in whole)], names=[_NUMBER, *lists.column_names]
-        )
+        return pa.table([parents, *(each.flatten() for each in whole)], names=[_NUMBER, *lists.column_names])
 
     def versions(
         self, block: PaneBlock, rows: Any, timers: Places, known: NDArray[np.bool_], **own: Places

@@ -251,7 +251,7 @@ class ChannelTask:
         )
         return receipt, files.onward()
 
-    def _stepped(
+    def _stepped(  # noqa: PLR0913, PLR0917 -- what a channel is given beside its task
         self,
         number: int,
         new: tuple[Any | None, ...],

@@ -1,4 +1,4 @@
-"""Session windows without Spark: random rows, orders, lateness, epochs and moves against sessions formed one by one."""
+"""Session windows without Spark: random orders, lateness, epochs and moves against sessions one by one."""
 
 import random
 import tempfile
@@ -49,7 +49,9 @@ def plain_sessions(epochs, delay, gap, keys=("k",)):
         fresh = {}
         for row in epoch or []:
             fresh.setdefault(tuple(row[name] for name in keys), []).append(row)
-        latest = max([row["time"] for row in epoch or []] + ([] if latest is None else [latest]), default=None)
+        latest = max(
+            [row["time"] for row in epoch or []] + ([] if latest is None else [latest]), default=None
+        )
         after = None if latest is None else latest - delay
         for key in {*opened, *fresh}:
             parts = [(rows, True) for rows in opened.pop(key, [])]

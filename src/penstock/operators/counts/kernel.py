@@ -1,9 +1,9 @@
 """The channels of windows of counts: rows in event order, numbered by key, combined by panes of numbers.
 
 A row waits until the frontier has passed it. Then it gets the next number of its key, and the partial of its
-pane, gcd(size, slide) numbers long, takes it in. A window ends at every `slide`-th row and holds the `size` rows
-up to it, so it is a merge of panes, as over time. Which rows a window holds depends neither on the order of
-arrival nor on how epochs are cut.
+pane, gcd(size, slide) numbers long, takes it in. A window ends at every `slide`-th row and holds the `size`
+rows up to it, so it is a merge of panes, as over time. Which rows a window holds depends neither on the order
+of arrival nor on how epochs are cut.
 
 Where only Spark can form a partial it forms one of every row, and the channel merges these.
 """

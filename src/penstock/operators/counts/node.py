@@ -37,7 +37,8 @@ class CountWindow:
         for name, value in (("size", self.size), ("slide", self.slide)):
             if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MOST:
                 raise BadWindow(
-                    f"window({name}={value!r}, rows=True); give a whole number of rows above 0 and below {_MOST:,}"
+                    f"window({name}={value!r}, rows=True); give a whole number of rows above 0 and "
+                    f"below {_MOST:,}"
                 )
 
     @property
@@ -81,15 +82,16 @@ class CountWindows(GroupOperator):
     def words(self) -> list[str]:
         """The order of rows, panes, and what channels keep."""
         kernel, window = self._kernel(), self.window
-        pane = "1 row" if window.pane == 1 else f"{window.pane} rows"
+        pane = "1 row" if window.pane == 1 else f"{window.pane:,} rows"
+        fewer = "; the first ones hold fewer" if window.slide < window.size else ""
         return [
-            f"windows: the last {window.size} rows, one every {window.slide} rows; the first ones hold fewer",
+            f"windows: the last {window.size} rows, one every {window.slide} rows{fewer}",
             "order: event time, then what the aggregates read; a row waits until the frontier has passed it",
             f"panes: {pane} = gcd(size {window.size}, slide {window.slide}); each row is aggregated once",
             *kernel.forming_words(),
             *(f"  {each.name} := {each.finish}" for each in kernel.groups.results),
             "event time of a window: that of its last row, window_end; window_start is that of its first row",
-            "state: the number of rows of each key so far, and partials of the panes that the next window holds",
+            "state: the number of rows of each key so far, and the partials of the next window's panes",
         ]
 
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "CountKernel":

@@ -59,6 +59,8 @@ def counted_of(
     """
     for name, value in others.items():
         if value is not None:
-            raise BadWindow(f"window(rows=True, {name}={value!r}); {name} is for windows over time, leave it out")
+            raise BadWindow(
+                f"window(rows=True, {name}={value!r}); {name} is for windows over time, leave it out"
+            )
     window = CountWindow(size, size if slide is None else slide)  # type: ignore[arg-type]
     return CountWindowed(relation, keys, window)

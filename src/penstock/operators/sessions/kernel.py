@@ -2,8 +2,8 @@
 
 All rows of a key in one slice of time that is as long as the gap are in one session. So rows are combined by
 such panes, on the map side or in the channel, and a partial brings the times of its first and last row. A
-channel takes the partials of a key and its open sessions, sorts them by time and cuts where the gap is longer:
-O(n log n) in the partials of the keys that the epoch touches, whatever else is open.
+channel takes the partials of a key and its open sessions, sorts them by time and cuts where the gap is
+longer: O(n log n) in the partials of the keys that the epoch touches, whatever else is open.
 
 Open sessions are kept by key, with a timer at the end of the one that closes first.
 """
@@ -93,7 +93,9 @@ class SessionKernel(EventOrderKernel):
             who = dict.fromkeys(each.accumulated.reason for each in columns if each.accumulated)
             where = f"Arrow in the channel: {' and '.join(who)} need the rows themselves"
         else:
-            where = "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them"
+            where = (
+                "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them"
+            )
         keys = [key.name for key in self.groups.keys]
         lines = [f"partials: {where}", f"  GROUP BY {', '.join([*keys, 'pane'])}"]
         if self.waits:
@@ -160,9 +162,7 @@ class SessionKernel(EventOrderKernel):
         if late.any() and channel.late is not None:
             rows = np.flatnonzero(late[found.at] & found.fresh)
             keys = found.rows.key[rows]
-            channel.late(
-                pa.table({HASH: held.hashes[keys].view(np.int64), PANE: found.rows.pane[rows]})
-            )
+            channel.late(pa.table({HASH: held.hashes[keys].view(np.int64), PANE: found.rows.pane[rows]}))
         closed = ~late & (ends <= until)
         if closed.any():
             at = np.flatnonzero(closed)

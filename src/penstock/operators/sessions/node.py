@@ -66,7 +66,7 @@ class Sessions(GroupOperator):
             f"sessions: neighbours at most {gap} apart; from the first tuple to {gap} after the last",
             *kernel.forming_words(),
             "  tuples of one pane are always in one session, so panes of the gap's length lose nothing",
-            "merge (vectorised, in the channel): by key and time, cut where the gap is longer; partials merge",
+            "merge (vectorised, in the channel): by key and time, cut where the gap is longer",
             *(f"  {each.name} := {each.finish}" for each in kernel.groups.results),
             f"closed: when the frontier is more than {gap} past the last tuple; event time is window_end",
             late,

@@ -85,7 +85,7 @@ def sessions_of(relation: Derivable[R, D], keys: Named, gap: Duration, late: str
         raise BadWindow(f"session({gap!r}); give a gap of more than 0 and less than 73,000 years")
     if late not in get_args(Late):
         raise BadWindow(
-            f"late={late!r}; give 'count' (a tuple counts while its session is open) or 'drop' (a tuple below "
-            "the frontier is late)"
+            f"late={late!r}; give 'count' (a tuple counts while its session is open) or 'drop' (a tuple "
+            "below the frontier is late)"
         )
     return Sessioned(relation, keys, length, late)  # type: ignore[arg-type]

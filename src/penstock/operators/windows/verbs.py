@@ -114,9 +114,10 @@ class Windowed(Generic[R, D]):
 
 def window_of(size: Duration | int, slide: Duration | int | None, offset: Duration | None) -> Window:
     """The window that a user's durations describe; the slide defaults to the size."""
-    for each in (size, slide):
-        if isinstance(each, int):
-            raise BadWindow(f"window({each!r}); give a duration such as '1 minute', or rows=True for counts")
+    if isinstance(size, int) or isinstance(slide, int):
+        raise BadWindow(
+            f"window({size!r}, {slide!r}); give durations such as '1 minute', or rows=True for counts"
+        )
     length = microseconds(size)
     return Window(
         size=length,
