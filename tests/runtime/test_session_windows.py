@@ -21,8 +21,8 @@ TYPES = {
     "boolean": [None, True, False],
 }
 COLUMNS = {column_of(type_, argument): type_ for type_ in TYPES for argument in "ab"}
-# Every aggregate with all of its options, each over the first types that it takes.
-ONCE = {each.definition: each for each in reversed(cases()) if set(each.types) <= set(TYPES)}
+# Every aggregate with all of its options, each over the last types that it takes.
+ONCE = {each.definition: each for each in cases() if set(each.types) <= set(TYPES)}
 NAMED = {f"r{place}": each for place, each in enumerate(ONCE.values())}
 
 

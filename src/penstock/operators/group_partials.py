@@ -104,7 +104,7 @@ class GroupPartials:
     def schema(self) -> Any:
         """The columns of partials: keys, pane, partials."""
         keys = [(name, key.type) for name, key in zip(self.sent_keys, self.keys, strict=True)]
-        return pa.schema([*keys, (PANE, pa.int64()), *self._fields])
+        return pa.schema([*keys, (PANE, pa.int64()), *self.partial_fields])
 
     @property
     def raw(self) -> Any:
@@ -143,7 +143,7 @@ class GroupPartials:
         """The columns of a version: keys, their hash, columns of the operator, and partials in lists."""
         types = [key.type for key in self.keys] or [_ONE_KEY]
         keys = list(zip(self.held_keys, types, strict=True))
-        lists = [(name, pa.list_(type_)) for name, type_ in [(PANE, pa.int64()), *self._fields]]
+        lists = [(name, pa.list_(type_)) for name, type_ in [(PANE, pa.int64()), *self.partial_fields]]
         marks = [(HASH, pa.int64()), (TIMER, pa.int64()), (KNOWN, pa.bool_())]
         return pa.schema([*keys, *marks, *own, *lists])
 
@@ -188,7 +188,8 @@ class GroupPartials:
         return pa.Table.from_arrays(arrays, schema=pa.schema(self.fields))
 
     @property
-    def _fields(self) -> list[tuple[str, Any]]:
+    def partial_fields(self) -> list[tuple[str, Any]]:
+        """The names and types of the columns that hold partials."""
         return [pair for each in self.columns for pair in zip(each.columns, each.kind.types, strict=True)]
 
     def lane(self, lanes: Sequence[Lanes], name: str) -> Places:
@@ -232,7 +233,9 @@ class HeldKeys:
     @cached_property
     def rows(self) -> Any:
         """The partials that are kept of the keys, one after another, with the numbers of their keys."""
-        lists = self.found.state.select([PANE, *(name for name, _ in self.groups._fields)]).combine_chunks()
+        lists = self.found.state.select(
+            [PANE, *(name for name, _ in self.groups.partial_fields)]
+        ).combine_chunks()
         whole = [_array(column) for column in lists.columns]
         parents = pc.list_parent_indices(whole[0]).cast(pa.int64())
         return pa.table([parents, *(each.flatten() for each in whole)], names=[_NUMBER, *lists.column_names])
