@@ -8,6 +8,7 @@ import penstock as ps
 from operators.contract import Case
 from operators.deduplicate.case import ROW, build
 from operators.deduplicate.case import oracle as deduplicated
+from operators.group_cases import count_windows, session_windows
 from processes import Running, Sessions, Waiting, visit_session, waiting_oracle
 
 TIMES = st.integers(-20, 100)
@@ -76,9 +77,16 @@ def windows(size, slide, keys, *, offset=0, own=None):
             for window in range(first, last + 1):
                 groups.setdefault((window, *(row[key] for key in keys)), []).append(row)
         return [
-            (window * slide + offset, window * slide + offset + size, *key, *aggregated(rows, own))
+            (window * slide + offset, window * slide + offset + size, *key, *aggregated(rows))
             for (window, *key), rows in groups.items()
         ]
+
+    def aggregated(rows):
+        top = max(row["n"] for row in rows)
+        if own is not None:
+            return [sum(row["n"] for row in rows) * 1000 + top]
+        values = [row["v"] for row in rows if row["v"] is not None]
+        return [len(rows), sum(values) if values else None, top]
 
     def late_below(frontiers, _port):
         """The end of the last window that the frontier has passed."""
@@ -87,70 +95,6 @@ def windows(size, slide, keys, *, offset=0, own=None):
         return (frontiers[0] - size - offset) // slide * slide + size + offset
 
     return Case(relation, (EVENT,), oracle, late_below=late_below)
-
-
-# Sessions.
-
-
-def session_windows(gap, keys, *, own=None):
-    grouped = EVENTS.group_by(*keys) if keys else EVENTS
-    windowed = grouped.session(f"{gap} us", late="drop")
-    if own is None:
-        relation = windowed.agg(rows=ps.count(), total=ps.sum("v"), top=ps.max("n"))
-    else:
-        relation = windowed.agg(own=own("n"))
-
-    def oracle(ports, _end):
-        found, opened = [], {}
-        for row in sorted(ports[0], key=lambda each: each["time"]):
-            key = tuple(row[name] for name in keys)
-            if key not in opened or row["time"] > opened[key][-1]["time"] + gap:
-                opened[key] = []
-                found.append((key, opened[key]))
-            opened[key].append(row)
-        return [
-            (rows[-1]["time"] + gap, rows[0]["time"], *key, *aggregated(rows, own)) for key, rows in found
-        ]
-
-    return Case(relation, (EVENT,), oracle)
-
-
-# Windows of counts.
-
-
-def count_windows(size, slide, keys, *, own=None):
-    grouped = EVENTS.group_by(*keys) if keys else EVENTS
-    windowed = grouped.window(size, slide=slide, rows=True)
-    if own is None:
-        relation = windowed.agg(rows=ps.count(), total=ps.sum("v"), top=ps.max("n"))
-    else:
-        relation = windowed.agg(own=own("n"))
-
-    def oracle(ports, _end):
-        found, groups = [], {}
-        for row in sorted(ports[0], key=content):
-            rows = groups.setdefault(tuple(row[name] for name in keys), [])
-            rows.append(row)
-        for key, rows in groups.items():
-            for end in range(slide, len(rows) + 1, slide):
-                last = rows[max(0, end - size) : end]
-                found.append((last[-1]["time"], last[0]["time"], *key, *aggregated(last, own)))
-        return found
-
-    def content(row):
-        """Time, then what the aggregates read, column by column, nulls last."""
-        value = () if own is not None else (row["v"] is None, row["v"] or 0)
-        return row["time"], *value, row["n"]
-
-    return Case(relation, (EVENT,), oracle)
-
-
-def aggregated(rows, own):
-    top = max(row["n"] for row in rows)
-    if own is not None:
-        return [sum(row["n"] for row in rows) * 1000 + top]
-    values = [row["v"] for row in rows if row["v"] is not None]
-    return [len(rows), sum(values) if values else None, top]
 
 
 # Joins.
@@ -317,14 +261,14 @@ CASES = {
     "windows without a key": windows(10, 5, []),
     "windows of user code": windows(12, 4, ["k"], own=Total),
     "windows of user code, whole keys": windows(12, 4, ["s"], own=Whole),
-    "session windows": session_windows(8, ["k"]),
-    "session windows without a key": session_windows(3, []),
-    "session windows of user code": session_windows(6, ["k", "s"], own=Total),
-    "session windows of user code, whole keys": session_windows(6, ["s"], own=Whole),
-    "windows of counts": count_windows(4, 2, ["k"]),
-    "windows of counts that do not divide": count_windows(5, 3, []),
-    "windows of counts that leave rows out": count_windows(2, 3, ["k"]),
-    "windows of counts of user code": count_windows(3, 1, ["s"], own=Whole),
+    "session windows": session_windows(EVENTS, EVENT, 8, ["k"]),
+    "session windows without a key": session_windows(EVENTS, EVENT, 3, []),
+    "session windows of user code": session_windows(EVENTS, EVENT, 6, ["k", "s"], own=Total),
+    "session windows of user code, whole keys": session_windows(EVENTS, EVENT, 6, ["s"], own=Whole),
+    "windows of counts": count_windows(EVENTS, EVENT, 4, 2, ["k"]),
+    "windows of counts that do not divide": count_windows(EVENTS, EVENT, 5, 3, []),
+    "windows of counts that leave rows out": count_windows(EVENTS, EVENT, 2, 3, ["k"]),
+    "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),
     "join": join(within=9),
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),
