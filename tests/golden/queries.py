@@ -141,6 +141,29 @@ def _hourly():
     return CALLS.group_by("caller").window("1 hour").agg(n=ps.count())
 
 
+def _sessions():
+    talks = CALLS.group_by("caller").session("30 minutes")
+    last = CALLS.group_by("caller").window(100, slide=30, rows=True)
+    return {
+        "session": talks.agg(n=ps.count(), mean=ps.avg("seconds")).where("n > 3").select("caller", "mean"),
+        "session_one_group": CALLS.session("1 minute", late="drop").agg(
+            callees=ps.approx_count_distinct("callee")
+        ),
+        "session_arrow": talks.agg(spread=Spread("x")),
+        "session_arrow_whole": talks.agg(spread=Whole("x")),
+        "window_behind_session": talks.agg(n=ps.count())
+        .group_by("caller")
+        .window("1 day")
+        .agg(talks=ps.count(), longest=ps.max("n")),
+        "counts": last.agg(n=ps.count(), spread=Whole("x")),
+        "counts_one_group": CALLS.window(1000, rows=True).agg(often=ps.top_k("callee", 3)),
+        "window_behind_counts": last.agg(n=ps.count())
+        .group_by("caller")
+        .window("1 day")
+        .agg(windows=ps.count()),
+    }
+
+
 def _joins():
     pairs = CALLS.join(SUSPECTS, "caller", within="1 hour")
     return {
@@ -249,7 +272,7 @@ def _graphs():
 
 
 def _cases():
-    single = _steps() | _windows() | _joins() | _processes() | _deduplications() | _graphs()
+    single = _steps() | _windows() | _sessions() | _joins() | _processes() | _deduplications() | _graphs()
     cases = {name: (relation, {}) for name, relation in single.items()}
     # The other two strategies, and a number of channels, where they make a difference.
     for name in ("select", "map", "window_native", "window_behind_join", "window_shares_channels", "outputs"):

@@ -8,6 +8,7 @@ import penstock as ps
 from operators.contract import Case
 from operators.deduplicate.case import ROW, build
 from operators.deduplicate.case import oracle as deduplicated
+from operators.group_cases import count_windows, session_windows
 from processes import Running, Sessions, Waiting, visit_session, waiting_oracle
 
 TIMES = st.integers(-20, 100)
@@ -274,6 +275,12 @@ CASES = {
     "running sums": running(),
     "timers": timers(),
     "deduplicate": deduplicate(),
+    "session windows": session_windows(EVENTS, EVENT, 8, ["k"]),
+    "session windows without a key": session_windows(EVENTS, EVENT, 3, []),
+    "session windows of user code": session_windows(EVENTS, EVENT, 6, ["k", "s"], own=Total),
+    "windows of counts": count_windows(EVENTS, EVENT, 4, 2, ["k"]),
+    "windows of counts that do not divide": count_windows(EVENTS, EVENT, 5, 3, []),
+    "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),
     "map in channels": channelled_map(channels=True),
     "map by cost": channelled_map(by=["k", "s"]),
 }

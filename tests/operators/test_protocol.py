@@ -43,6 +43,8 @@ RELATIONS = {
     "cross": calls.cross(others, "l.x < r.x", within="1 hour", suffixes=("", "_2")),
     "windows": calls.group_by("phone", m="seconds div 60").window("1 hour", "10 minutes").agg(n=ps.count()),
     "one group": calls.window("1 hour").agg(top=ps.max("x")),
+    "sessions": calls.group_by("phone").session("1 hour").agg(n=ps.count()),
+    "counts": calls.group_by("phone").window(10, slide=2, rows=True).agg(n=ps.count()),
     "deduplicate": calls.deduplicate("phone", within="1 hour"),
     "process": calls.group_by("phone").process(visit, state={"n": "bigint"}, result="n bigint"),
 }

@@ -4,6 +4,7 @@ Each answers the questions of `Operator`; nothing outside of this package asks w
 """
 
 from penstock.operators.channelled_map import ChannelledMap, MapVerbs
+from penstock.operators.counts import CountWindow, CountWindowed, CountWindows
 from penstock.operators.deduplicate import Deduplicate, DeduplicateVerbs
 from penstock.operators.joins import How, Join, JoinKey, JoinVerbs, common_type, join_of
 from penstock.operators.names import Named, group_keys, shown_keys
@@ -19,6 +20,7 @@ from penstock.operators.operator import (
     lowered,
 )
 from penstock.operators.process import Process, ProcessVerbs
+from penstock.operators.sessions import GroupedSessionVerbs, Sessioned, Sessions, SessionVerbs
 from penstock.operators.steps import Branch, Map, Select, StepVerbs, Union, Where
 from penstock.operators.windows import (
     WINDOW_END,
@@ -36,11 +38,15 @@ __all__ = [
     "Aggregation",
     "Branch",
     "ChannelledMap",
+    "CountWindow",
+    "CountWindowed",
+    "CountWindows",
     "Deduplicate",
     "DeduplicateVerbs",
     "Derivable",
     "Duration",
     "Filter",
+    "GroupedSessionVerbs",
     "GroupedVerbs",
     "GroupedWindowVerbs",
     "How",
@@ -56,6 +62,9 @@ __all__ = [
     "Process",
     "ProcessVerbs",
     "Select",
+    "SessionVerbs",
+    "Sessioned",
+    "Sessions",
     "Step",
     "StepVerbs",
     "Union",

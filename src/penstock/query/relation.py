@@ -14,12 +14,14 @@ from penstock.expressions.schema import Schema
 from penstock.operators import (
     DeduplicateVerbs,
     Duration,
+    GroupedSessionVerbs,
     GroupedWindowVerbs,
     JoinVerbs,
     MapVerbs,
     Named,
     Operator,
     ProcessVerbs,
+    SessionVerbs,
     StepVerbs,
     WindowVerbs,
     group_keys,
@@ -54,6 +56,7 @@ class Relation(
     MapVerbs["Relation", "Derived"],
     JoinVerbs["Relation", "Derived"],
     WindowVerbs["Relation", "Derived"],
+    SessionVerbs["Relation", "Derived"],
     DeduplicateVerbs["Relation", "Derived"],
 ):
     """Tuples with a schema and an event time; immutable, so each method returns a new relation.
@@ -239,7 +242,11 @@ def derived(operator: Operator, inputs: Sequence[Relation]) -> Derived:
 
 
 @dataclass(frozen=True)
-class Grouped(GroupedWindowVerbs[Relation, Derived], ProcessVerbs[Relation, Derived]):
+class Grouped(
+    GroupedWindowVerbs[Relation, Derived],
+    GroupedSessionVerbs[Relation, Derived],
+    ProcessVerbs[Relation, Derived],
+):
     """A relation with keys, before its window or its function is given."""
 
     relation: Relation

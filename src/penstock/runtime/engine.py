@@ -162,6 +162,7 @@ class SparkEngine:
             late={each.name: aside.late(each) for each in streams},
             rejects=rejects,
             missed=aside.missed(len(graph.stages)) if options.merging == "best effort" else {},
+            judged=aside.judged([each.number for each in graph.stages if each.kernel.judges]),
             merging=options.merging,
             finished=FinishedChannels(),
             refusals=_refusals(options, rejects, folder),
@@ -248,6 +249,11 @@ class _Aside:
         """Tuples of each stage that a slower input brought too late."""
         late = self._folder("late", self.options.late)
         return {number: self._open(late / f"stage-{number}", "late") for number in range(stages)}
+
+    def judged(self, stages: Iterable[int]) -> dict[int, ParquetFiles]:
+        """Tuples that came too late for each of these stages, which judge by their state."""
+        late = self._folder("late", self.options.late)
+        return {number: self._open(late / f"into-stage-{number}", "late") for number in stages}
 
     def _folder(self, kind: str, given: ParquetSink | None) -> Location:
         return self.root / kind if given is None else given.folder

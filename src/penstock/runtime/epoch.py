@@ -60,6 +60,7 @@ class RunSetup:
     late: Mapping[str, SetAside]
     rejects: Mapping[str | int, SetAside]
     missed: Mapping[int, ParquetFiles]
+    judged: Mapping[int, ParquetFiles]
     merging: Merging
     finished: FinishedChannels
     refusals: RefusalSetup | None = None
@@ -138,13 +139,13 @@ class Epoch:
         """After the commit: delete what only this epoch needed."""
         for delivery, outputs in self.delivered:
             delivery.forget(outputs)
-        for files in (*self.intake.handed.values(), *self.intake.called.values()):
-            for output in files.outputs:
-                files.folder.delete(output.name, Purpose.COLLECT)
+        for handed in (*self.intake.handed.values(), *self.intake.called.values()):
+            for output in handed.outputs:
+                handed.folder.delete(output.name, Purpose.COLLECT)
         for aside in (*self.works.late.values(), *self.works.rejects.values()):
             aside.files.committed()
-        for missed in self.works.missed.values():
-            missed.committed()
+        for files in (*self.works.missed.values(), *self.works.judged.values()):
+            files.committed()
         for side in self.sides:
             side.release()
 
@@ -179,6 +180,10 @@ class Epoch:
         if side.staying is None and not all(each.idle for each in advances.values()):
             tasks = tuple(self._task(member, advances[member.number]) for member in members)
             receipts = self._run_channels(side, tasks)
+        judged = [pair for each in receipts.get(number, []) for pair in each.late]
+        late = runner.exchange.judged_late(self.intake, plan, judged) if judged else None
+        if late is not None:
+            self.intake.judged.append((number, late))
         if receipts:
             self.walls[number] = time.perf_counter() - began
         for member in members:
@@ -397,17 +402,18 @@ class Epoch:
             if seen.rejects:
                 rejects[name] = self._rejected(name, frame, seen)
                 self.aside[name] = self.aside.get(name, 0) + sum(each.rows for each in rejects[name])
-        for stage, rows in self.intake.missed:
+        missed = [(self.works.missed[stage], rows) for stage, rows in self.intake.missed]
+        judged = [(self.works.judged[stage], rows) for stage, rows in self.intake.judged]
+        for files, rows in [*missed, *judged]:
             columns = tuple(f"`{name}`" for name in rows.columns if name != TIME)
-            aside = SetAside(self.works.missed[stage], columns)
-            late += aside.write(self.epoch_id, rows)
+            late += SetAside(files, columns).write(self.epoch_id, rows)
         rejected = sum(each.rows for files in rejects.values() for each in files)
         if self.intake.refused is not None:
             self.warnings += self.intake.refused.warnings()
-            for origin, files in self.intake.refused.files.items():
-                rejects.setdefault(origin, []).extend(files)
-        for origin, files in rejects.items():
-            self.works.rejects[origin].files.deliver(self.epoch_id, files)
+            for origin, refused in self.intake.refused.files.items():
+                rejects.setdefault(origin, []).extend(refused)
+        for origin, outputs in rejects.items():
+            self.works.rejects[origin].files.deliver(self.epoch_id, outputs)
         return Counts(late=late, rejected=rejected)
 
     def _rejected(self, name: str, frame: DataFrame, seen: StreamSeen) -> list[Output]:

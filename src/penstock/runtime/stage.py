@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from penstock.compile import Stage
 from penstock.connect.results import Output
 from penstock.operators.cost_meter import CostMeter
-from penstock.operators.exchange import Exchange, Form
+from penstock.operators.exchange import HASH, Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
 from penstock.operators.poison import Refuse
 from penstock.runtime.epoch_input import PortInput
@@ -94,7 +94,8 @@ class Receipt:
     `received` rows came in; they represent `tuples`. `seconds` is how long the kernel was busy, and
     `cpu_seconds` the processor time of all threads, that of reading the rows included. `keys` counts the
     keys of the input; `formed` is what other channels formed for this one. `refused` are the files of rows
-    that functions of the user could not take. `costs` is what rows cost by their value, as text.
+    that functions of the user could not take. `costs` is what rows cost by their value, as text. `late` are
+    hash of key and bucket of the tuples that its kernel found to be too late.
     """
 
     channel: int
@@ -108,6 +109,7 @@ class Receipt:
     formed: tuple[Formed, ...] = ()
     refused: tuple[Output, ...] = ()
     costs: str = ""
+    late: tuple[tuple[int, int], ...] = ()
 
     @property
     def learnt(self) -> ValueCosts | None:
@@ -132,7 +134,16 @@ class Receipt:
         keys = KeyCounts.from_json(value.pop("keys"))
         formed = tuple(Formed(**each) for each in value.pop("formed"))
         refused = tuple(Output(**each) for each in value.pop("refused"))
-        return cls(segments=segments, outputs=outputs, keys=keys, formed=formed, refused=refused, **value)
+        late = tuple((key, bucket) for key, bucket in value.pop("late"))
+        return cls(
+            segments=segments,
+            outputs=outputs,
+            keys=keys,
+            formed=formed,
+            refused=refused,
+            late=late,
+            **value,
+        )
 
 
 def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
@@ -217,9 +228,10 @@ class ChannelTask:
         if self.form == "partials" and rows is not None:
             rows, formed = merged(self.kernel, rows)
         new = _by_port(self.kernel.exchanges, rows)
+        late: list[Any] = []
         with Occupied() as occupied:
             meter = CostMeter(occupied, time.process_time) if self.kernel.exchanges[0].value else None
-            segments = self._stepped(number, new, files, refuse, meter)
+            segments = self._stepped(number, new, files, refuse, meter, late)
         costs = None if meter is None else meter.costs()
         weights = self._weights(rows)
         receipt = Receipt(
@@ -235,16 +247,18 @@ class ChannelTask:
             formed=formed,
             refused=() if refused is None else refused.close(),
             costs="" if costs is None else base64.b85encode(costs.to_bytes()).decode(),
+            late=_pairs(late, self.kernel.exchanges[0]),
         )
         return receipt, files.onward()
 
-    def _stepped(
+    def _stepped(  # noqa: PLR0913, PLR0917 -- what a channel is given beside its task
         self,
         number: int,
         new: tuple[Any | None, ...],
         files: OpenStageOutputs,
         refuse: Refuse | None,
         meter: CostMeter | None,
+        late: list[Any],
     ) -> tuple[Segment, ...]:
         """Let the kernel take the new rows; the segments of its state afterwards."""
         return self.kernel.step(
@@ -260,6 +274,7 @@ class ChannelTask:
                 refuse=refuse,
                 channels=len(self.state),
                 meter=meter,
+                late=late.append,
             )
         )
 
@@ -286,6 +301,15 @@ class ChannelTask:
         together = keyed[0] if len(keyed) == 1 else pa.concat_tables(keyed)
         ports = [0 if table is None else table.num_rows for table in new] if len(new) > 1 else []
         return count_keys(together.columns, together.num_rows, weights, ports=ports, thorough=self.thorough)
+
+
+def _pairs(late: Sequence[Any], exchange: Exchange) -> tuple[tuple[int, int], ...]:
+    """Hash of key and bucket of late tuples, each pair once."""
+    if not late or exchange.bucket is None:
+        return ()
+    together = pa.concat_tables(late)
+    pairs = zip(together[HASH].to_pylist(), together[exchange.bucket.name].to_pylist(), strict=True)
+    return tuple(sorted(set(pairs)))
 
 
 def _by_port(exchanges: Sequence[Exchange], rows: Any) -> tuple[Any | None, ...]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, cast
+from typing import TYPE_CHECKING, Generic, Literal, cast, overload
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
-from penstock.errors import BadAggregate, BadName
+from penstock.errors import BadAggregate, BadName, BadWindow
 from penstock.expressions.durations import microseconds, signed_microseconds
 from penstock.expressions.scalar import column, scalar
 from penstock.operators.names import Named, check_names, group_keys, shown_keys
@@ -14,26 +14,73 @@ from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, In
 from penstock.operators.steps import Select
 from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Window
 
+if TYPE_CHECKING:
+    from penstock.operators.counts import CountWindowed
+
 __all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "window_of"]
 
 
 class WindowVerbs(Derivable[R, D]):
     """The verb of a relation that puts windows over its tuples."""
 
+    @overload
     def window(
         self, size: Duration, slide: Duration | None = None, offset: Duration | None = None
-    ) -> "Windowed[R, D]":
-        """Aggregate over windows of this size, one every slide; without a slide they do not overlap."""
+    ) -> "Windowed[R, D]": ...
+
+    @overload
+    def window(
+        self, size: int, slide: int | None = None, offset: None = None, *, rows: Literal[True]
+    ) -> "CountWindowed[R, D]": ...
+
+    def window(
+        self,
+        size: Duration | int,
+        slide: Duration | int | None = None,
+        offset: Duration | None = None,
+        *,
+        rows: bool = False,
+    ) -> "Windowed[R, D] | CountWindowed[R, D]":
+        """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
+
+        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
+        """
+        if rows:
+            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
+
+            return counted_of(self, (), size, slide, offset=offset)
         return Windowed(self, (), window_of(size, slide, offset))
 
 
 class GroupedWindowVerbs(GroupedVerbs[R, D]):
     """The verb of a relation with keys that puts windows over the tuples of each key."""
 
+    @overload
     def window(
         self, size: Duration, slide: Duration | None = None, offset: Duration | None = None
-    ) -> "Windowed[R, D]":
-        """Aggregate over windows of this size, one every slide; without a slide they do not overlap."""
+    ) -> "Windowed[R, D]": ...
+
+    @overload
+    def window(
+        self, size: int, slide: int | None = None, offset: None = None, *, rows: Literal[True]
+    ) -> "CountWindowed[R, D]": ...
+
+    def window(
+        self,
+        size: Duration | int,
+        slide: Duration | int | None = None,
+        offset: Duration | None = None,
+        *,
+        rows: bool = False,
+    ) -> "Windowed[R, D] | CountWindowed[R, D]":
+        """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
+
+        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
+        """
+        if rows:
+            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
+
+            return counted_of(self.relation, self.keys, size, slide, offset=offset)
         return Windowed(self.relation, self.keys, window_of(size, slide, offset))
 
 
@@ -65,8 +112,12 @@ class Windowed(Generic[R, D]):
         return f"{self.relation!r}{shown_keys(self.keys)}.window({self.window})"
 
 
-def window_of(size: Duration, slide: Duration | None, offset: Duration | None) -> Window:
+def window_of(size: Duration | int, slide: Duration | int | None, offset: Duration | None) -> Window:
     """The window that a user's durations describe; the slide defaults to the size."""
+    if isinstance(size, int) or isinstance(slide, int):
+        raise BadWindow(
+            f"window({size!r}, {slide!r}); give durations such as '1 minute', or rows=True for counts"
+        )
     length = microseconds(size)
     return Window(
         size=length,
