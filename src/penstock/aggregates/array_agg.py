@@ -15,7 +15,7 @@ from penstock.aggregates.partials import Accumulated, Lowered, PaneColumns, arro
 from penstock.aggregates.pools import States
 from penstock.expressions.scalar import Expression
 
-__all__ = ["array_agg"]
+__all__ = ["ArrayAggDefinition", "array_agg"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class ArrayAggDefinition(Definition):
     """
 
     name = "array_agg"
-    sql_names = ("array_agg", "collect_list")
-    numbers = {"array_agg": (0, 1)}  # noqa: RUF012 -- a ClassVar of the base
+    sql_names: ClassVar[tuple[str, ...]] = ("array_agg",)
+    numbers: ClassVar[Mapping[str, tuple[int, int]]] = {"array_agg": (0, 1)}
     gives = "an array of the argument's type"
     agreement = Agreement.CHOSEN
     keeps_values = True
@@ -47,7 +47,7 @@ class ArrayAggDefinition(Definition):
         """Rows go to the channel as they are: a combine on the map side would not make them fewer."""
         (value,) = arguments
         lists = EarliestValues(value.sql, arrow_of(value), self.limit)
-        lift = Accumulated(lists, (pane.event_time(), pane.input(value)), "array_agg()")
+        lift = Accumulated(lists, (pane.event_time(), pane.input(value)), f"{self.name}()")
         rows = f"collect_list(struct({pane.time} AS t, {value.sql} AS v))"
         partial = pane.partial(States(lists, lists.state_schema()), (rows,), lift)
         return Values(partial.columns[1]), pa.list_(arrow_of(value))

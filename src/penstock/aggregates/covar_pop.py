@@ -1,0 +1,64 @@
+"""The population covariance of two numbers, from the same partial as their correlation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
+from penstock.aggregates.corr import joint_moments
+from penstock.aggregates.partials import Lowered, PaneColumns
+from penstock.expressions.scalar import Expression
+
+__all__ = ["CovarPopDefinition", "covar_pop"]
+
+
+@dataclass(frozen=True, slots=True)
+class CovarPopDefinition(Definition):
+    """Products of deviations over the count; pairs with a null are skipped."""
+
+    name = "covar_pop"
+    sql_names: ClassVar[tuple[str, ...]] = ("covar_pop",)
+    takes = (NUMBER, NUMBER)
+    gives = "double"
+    agreement = Agreement.ROUNDED
+    least: ClassVar[int] = 1
+
+    def result_type(self, _given: Sequence[str | None]) -> str:
+        """A double over every number."""
+        return "double"
+
+    def lower(self, arguments: Sequence[Expression], pane: PaneColumns) -> Lowered:
+        """From the joint moments."""
+        columns = joint_moments(arguments, pane)
+        return Covariance(columns[0], columns[5], self.least), pa.float64()
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Products of deviations over the degrees of freedom; null for fewer than `least` pairs."""
+
+    count: str
+    products: str
+    least: int
+
+    def __call__(self, columns: Mapping[str, Any]) -> Any:
+        """From the joint moments."""
+        count, products = (
+            columns[each].to_numpy(zero_copy_only=False) for each in (self.count, self.products)
+        )
+        known = count >= self.least
+        value = np.divide(products, count - self.least + 1, out=np.zeros(len(count)), where=known)
+        return pa.array(value, mask=~known)
+
+
+@defined_by(CovarPopDefinition)
+def covar_pop(expression: str, other: str) -> Aggregate:
+    """The population covariance as a double; pairs with a null are skipped. Null where there is no pair.
+
+    >>> str(covar_pop("speed", "length"))
+    'covar_pop(speed, length)'
+    """
+    return Aggregate(CovarPopDefinition(), (expression, other))
