@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, check_whole, defined_by
 from penstock.aggregates.kinds import dense_rank
 from penstock.aggregates.merges import Array
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Accumulated, Lowered, PaneColumns, arrow_of
 from penstock.aggregates.pools import States
 from penstock.expressions.scalar import Expression
@@ -120,7 +121,9 @@ class Values:
 
 
 @defined_by(ArrayAggDefinition)
-def array_agg(expression: str, limit: int = 10_000) -> Aggregate:
+def array_agg(
+    expression: str, limit: int = 10_000, *, where: str | None = None, distinct: bool = False
+) -> Aggregate:
     """The values in event-time order, equal times by value; nulls are skipped.
 
     Holds at most ``limit`` values of a group, the earliest. Empty where there is no value.
@@ -129,4 +132,4 @@ def array_agg(expression: str, limit: int = 10_000) -> Aggregate:
     'array_agg(vehicle, limit=100)'
     """
     check_whole("array_agg", "limit", limit, 1, 1_000_000)
-    return Aggregate(ArrayAggDefinition(limit), (expression,))
+    return modified(Aggregate(ArrayAggDefinition(limit), (expression,)), where, distinct)

@@ -61,7 +61,7 @@ class _BagPool:
         self._lengths, self._starts = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def gathered(self, bags: Array) -> tuple[Array, Array, Array]:
-        """For each member of each of the given bags: the place of its bag, the member, how often it is there."""
+        """For each member of each of the given bags: the place of its bag, the member, its count."""
         lengths = self._lengths[bags]
         owners = np.repeat(np.arange(len(bags), dtype=np.int64), lengths)
         shift = self._starts[bags] - (np.cumsum(lengths) - lengths)
@@ -193,6 +193,6 @@ def _lists(lengths: Array, absent: Array, values: Any, counts: Any) -> Any:
 
 
 def _numbered(column: Any) -> tuple[Array, Any]:
-    """A number for each value and the distinct values by number; to Spark all NaNs are one, and both zeros."""
+    """A number for each value and the distinct values by number; all NaNs are one, and both zeros."""
     encoded = one_spelling(column).dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary

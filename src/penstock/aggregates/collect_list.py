@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from penstock.aggregates.aggregate import Aggregate, check_whole, defined_by
 from penstock.aggregates.array_agg import ArrayAggDefinition
+from penstock.aggregates.modifiers import modified
 
 __all__ = ["collect_list"]
 
@@ -18,7 +19,9 @@ class CollectListDefinition(ArrayAggDefinition):
 
 
 @defined_by(CollectListDefinition)
-def collect_list(expression: str, limit: int = 10_000) -> Aggregate:
+def collect_list(
+    expression: str, limit: int = 10_000, *, where: str | None = None, distinct: bool = False
+) -> Aggregate:
     """The values in event-time order, equal times by value, as ``array_agg``; Spark leaves the order open.
 
     Holds at most ``limit`` values of a group, the earliest. Nulls are skipped; empty where there is no value.
@@ -27,4 +30,4 @@ def collect_list(expression: str, limit: int = 10_000) -> Aggregate:
     'collect_list(vehicle, limit=100)'
     """
     check_whole("collect_list", "limit", limit, 1, 1_000_000)
-    return Aggregate(CollectListDefinition(limit), (expression,))
+    return modified(Aggregate(CollectListDefinition(limit), (expression,)), where, distinct)

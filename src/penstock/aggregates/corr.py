@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import Loaded
 from penstock.aggregates.merges import Array, Lanes, Merge, scattered_sum, weighted_mean
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lift, Lowered, PaneColumns, cast_as_spark
 from penstock.expressions.scalar import Expression
 
@@ -147,7 +148,7 @@ class _OfOnePair(Lift):
 
 
 @defined_by(CorrDefinition)
-def corr(expression: str, other: str) -> Aggregate:
+def corr(expression: str, other: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """Pearson's correlation as a double; pairs with a null are skipped.
 
     Null for fewer than two pairs, and where one of the numbers never changes.
@@ -155,4 +156,4 @@ def corr(expression: str, other: str) -> Aggregate:
     >>> str(corr("speed", "length"))
     'corr(speed, length)'
     """
-    return Aggregate(CorrDefinition(), (expression, other))
+    return modified(Aggregate(CorrDefinition(), (expression, other)), where, distinct)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite, isinf, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.corr import joint_moments
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns
 from penstock.expressions.scalar import Expression
 
@@ -35,6 +37,20 @@ class CovarPopDefinition(Definition):
         columns = joint_moments(arguments, pane)
         return Covariance(columns[0], columns[5], self.least), pa.float64()
 
+    def estimates(self, columns: Sequence[Sequence[Any]]) -> bool:
+        """Where products leave the range of a double, Spark gives NaN or infinity by the order of rows."""
+        pairs = [pair for pair in zip(*columns, strict=True) if None not in pair]
+        reach = prod(
+            max((abs(float(each)) for each in side), default=0.0) for side in zip(*pairs, strict=True)
+        )
+        return isinf(reach * len(pairs) * 4)
+
+    def measured_error(self, found: Any, columns: Sequence[Sequence[Any]]) -> float:
+        """None, as long as it shows."""
+        pairs = [pair for pair in zip(*columns, strict=True) if None not in pair]
+        shows = found is None if len(pairs) < self.least else not isfinite(found)
+        return 0.0 if shows else inf
+
 
 @dataclass(frozen=True)
 class Covariance:
@@ -55,10 +71,10 @@ class Covariance:
 
 
 @defined_by(CovarPopDefinition)
-def covar_pop(expression: str, other: str) -> Aggregate:
+def covar_pop(expression: str, other: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The population covariance as a double; pairs with a null are skipped. Null where there is no pair.
 
     >>> str(covar_pop("speed", "length"))
     'covar_pop(speed, length)'
     """
-    return Aggregate(CovarPopDefinition(), (expression, other))
+    return modified(Aggregate(CovarPopDefinition(), (expression, other)), where, distinct)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from penstock.aggregates.aggregate import Aggregate, defined_by
 from penstock.aggregates.covar_pop import CovarPopDefinition
+from penstock.aggregates.modifiers import modified
 
 __all__ = ["covar_samp"]
 
@@ -18,10 +19,10 @@ class CovarSampDefinition(CovarPopDefinition):
 
 
 @defined_by(CovarSampDefinition)
-def covar_samp(expression: str, other: str) -> Aggregate:
+def covar_samp(expression: str, other: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The sample covariance as a double; pairs with a null are skipped. Null for fewer than two pairs.
 
     >>> str(covar_samp("speed", "length"))
     'covar_samp(speed, length)'
     """
-    return Aggregate(CovarSampDefinition(), (expression, other))
+    return modified(Aggregate(CovarSampDefinition(), (expression, other)), where, distinct)

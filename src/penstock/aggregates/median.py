@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.bags import bag_of
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns
 from penstock.aggregates.percentile import Interpolated
 from penstock.expressions.scalar import Expression
@@ -35,7 +36,7 @@ class MedianDefinition(Definition):
 
 
 @defined_by(MedianDefinition)
-def median(expression: str) -> Aggregate:
+def median(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The value in the middle of the sorted values, of two the mean, as a double; null where there is none.
 
     State holds each value of a pane once; if that is too much, see ``quantile``.
@@ -43,4 +44,4 @@ def median(expression: str) -> Aggregate:
     >>> str(median("speed"))
     'median(speed)'
     """
-    return Aggregate(MedianDefinition(), (expression,))
+    return modified(Aggregate(MedianDefinition(), (expression,)), where, distinct)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.bags import bag_of, members
 from penstock.aggregates.kinds import dense_rank
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, arrow_of
 from penstock.expressions.scalar import Expression
 
@@ -20,8 +21,8 @@ __all__ = ["mode"]
 class ModeDefinition(Definition):
     """Keeps each value of a pane and key once, with its count; nulls are skipped.
 
-    Spark's mode(x) picks any of several values that are equally frequent; mode() WITHIN GROUP (ORDER BY x)
-    picks the least, and so does this.
+    Spark's mode(x) picks any of several values that are equally frequent; mode(x, true) picks the least, and
+    so does this.
     """
 
     name = "mode"
@@ -41,7 +42,11 @@ class ModeDefinition(Definition):
 
     def spark_sql(self, arguments: Sequence[str], _time: str) -> str:
         """The form in which Spark says which of several it takes."""
-        return f"mode() WITHIN GROUP (ORDER BY {arguments[0]})"
+        return f"mode({arguments[0]}, true)"
+
+    def distinct_sql(self, arguments: Sequence[str]) -> str:
+        """Of values that are there once each the least; Spark refuses this form."""
+        return f"min({arguments[0]})"
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class MostFrequent:
 
 
 @defined_by(ModeDefinition)
-def mode(expression: str) -> Aggregate:
+def mode(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The most frequent value, of several the least; nulls are skipped; null where there is no value.
 
     State holds each value of a pane once; if that is too much, see ``top_k``.
@@ -75,4 +80,4 @@ def mode(expression: str) -> Aggregate:
     >>> str(mode("kind"))
     'mode(kind)'
     """
-    return Aggregate(ModeDefinition(), (expression,))
+    return modified(Aggregate(ModeDefinition(), (expression,)), where, distinct)

@@ -11,6 +11,7 @@ from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definiti
 from penstock.aggregates.bags import bag_of, members
 from penstock.aggregates.kinds import dense_rank
 from penstock.aggregates.merges import Array
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, cast_as_spark
 from penstock.errors import BadAggregate
 from penstock.expressions.scalar import Expression
@@ -87,7 +88,7 @@ def _doubles(values: Any) -> Array:
 
 
 @defined_by(PercentileDefinition)
-def percentile(expression: str, p: float) -> Aggregate:
+def percentile(expression: str, p: float, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The value at the fraction p of the sorted values, exactly, as a double; null where there is none.
 
     Where the position falls between two values it is interpolated, as in Spark. NaN is the largest value.
@@ -98,4 +99,4 @@ def percentile(expression: str, p: float) -> Aggregate:
     """
     if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
         raise BadAggregate(f"percentile() got p={p!r}; give one number from 0 to 1")
-    return Aggregate(PercentileDefinition(float(p)), (expression,))
+    return modified(Aggregate(PercentileDefinition(float(p)), (expression,)), where, distinct)
