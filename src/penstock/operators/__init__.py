@@ -19,7 +19,7 @@ from penstock.operators.operator import (
     lowered,
 )
 from penstock.operators.process import Process, ProcessVerbs
-from penstock.operators.steps import Branch, Map, Select, StepVerbs, Union, Where
+from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
 from penstock.operators.windows import (
     WINDOW_END,
     WINDOW_START,
@@ -40,6 +40,7 @@ __all__ = [
     "DeduplicateVerbs",
     "Derivable",
     "Duration",
+    "Explode",
     "Filter",
     "GroupedVerbs",
     "GroupedWindowVerbs",

@@ -1,7 +1,7 @@
 """Windowed aggregation: the operator, its verbs, and what its channels do."""
 
 from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Window
-from penstock.operators.windows.verbs import GroupedWindowVerbs, Windowed, WindowVerbs, window_of
+from penstock.operators.windows.verbs import GroupedWindowVerbs, Windowed, WindowVerbs, window, window_of
 
 __all__ = [
     "WINDOW_END",
@@ -11,5 +11,6 @@ __all__ = [
     "Window",
     "WindowVerbs",
     "Windowed",
+    "window",
     "window_of",
 ]

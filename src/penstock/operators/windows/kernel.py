@@ -339,4 +339,7 @@ def _typed(operator: Aggregation, describe: Describe) -> Aggregation:
         replace(each, arguments=tuple(settle(value) for value in each.arguments))
         for each in operator.aggregates
     )
+    for each in aggregates:
+        # What the query could not infer is checked before a worker meets it.
+        each.definition.check(each.arguments, [value.sql for value in each.arguments])
     return replace(operator, keys=keys, aggregates=aggregates)

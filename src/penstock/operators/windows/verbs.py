@@ -14,7 +14,7 @@ from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, In
 from penstock.operators.steps import Select
 from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Window
 
-__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "window_of"]
+__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "window", "window_of"]
 
 
 class WindowVerbs(Derivable[R, D]):
@@ -63,6 +63,15 @@ class Windowed(Generic[R, D]):
 
     def __repr__(self) -> str:
         return f"{self.relation!r}{shown_keys(self.keys)}.window({self.window})"
+
+
+def window(size: Duration, slide: Duration | None = None, offset: Duration | None = None) -> Window:
+    """A window as a value: of this size, one every slide; without a slide they do not overlap.
+
+    >>> str(window("10 minutes", slide="1 minute"))
+    '10 minutes slide 1 minute'
+    """
+    return window_of(size, slide, offset)
 
 
 def window_of(size: Duration, slide: Duration | None, offset: Duration | None) -> Window:
