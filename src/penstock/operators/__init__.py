@@ -19,6 +19,7 @@ from penstock.operators.operator import (
     lowered,
 )
 from penstock.operators.process import Process, ProcessVerbs
+from penstock.operators.regroup import ByWindow, ByWindowVerbs, Rebound
 from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
 from penstock.operators.windows import (
     WINDOW_END,
@@ -35,6 +36,8 @@ __all__ = [
     "WINDOW_START",
     "Aggregation",
     "Branch",
+    "ByWindow",
+    "ByWindowVerbs",
     "ChannelledMap",
     "Deduplicate",
     "DeduplicateVerbs",
@@ -56,6 +59,7 @@ __all__ = [
     "Operator",
     "Process",
     "ProcessVerbs",
+    "Rebound",
     "Select",
     "Step",
     "StepVerbs",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, cast
+from typing import cast
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
@@ -13,6 +13,7 @@ from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, In
 from penstock.operators.steps import Select
 from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Late, shown_windows
 from penstock.operators.windows.shapes import WindowValue, cumulation_of, window_of
+from penstock.operators.windows.top import TopVerbs
 
 __all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed"]
 
@@ -76,7 +77,7 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
 
 
 @dataclass(frozen=True)
-class Windowed(Generic[R, D]):
+class Windowed(TopVerbs[R, D]):
     """A relation with windows, waiting for its aggregates."""
 
     relation: Derivable[R, D]
