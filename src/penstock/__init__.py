@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
     from penstock.operators.process import NO_TIMER, Block, Outcome, Processor, Visit
+    from penstock.operators.windows import window
     from penstock.query.qos import QoS
     from penstock.query.query import Query, outputs
     from penstock.query.relation import Relation
@@ -102,12 +103,14 @@ __all__ = [
     "rows",
     "sql",
     "stream",
+    "window",
 ]
 
 _ROOMS = {
     "penstock.connect": "Sink Source console dataframe delivered delta each files gates memory parquet rows",
     "penstock.ingest": "TLS AsyncClient Client Connection Directory",
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
+    "penstock.operators.windows": "window",
     "penstock.query": "QoS Query Relation Stream outputs sql stream",
     "penstock.runtime": (
         "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources "

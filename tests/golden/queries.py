@@ -82,6 +82,14 @@ def _steps():
         .group_by("caller")
         .window("1 hour")
         .agg(n=ps.count()),
+        "explode": CALLS.explode(part="split(callee, '-')")
+        .where("seconds > 3 and part <> ''")
+        .select("part"),
+        "explode_behind_window": CALLS.group_by("caller")
+        .window("1 hour")
+        .agg(callees=ps.array_agg("callee"))
+        .explode(callee="callees", outer=True)
+        .select("caller", "callee"),
         "split": ps.outputs(short, middle.select("caller"), rest),
         "union": ends,
         "union_window": ends.group_by("number").window("1 hour").agg(n=ps.count()),
@@ -175,6 +183,26 @@ def _joins():
         "join_last": CALLS.join(SUSPECTS, "caller", last=3, condition="l.seconds > 60"),
         "join_left": CALLS.join(SUSPECTS, "caller", within="1 hour", how="left", condition="l.x > 3"),
         "join_full": CALLS.join(SUSPECTS, "caller", within="1 hour", how="full"),
+        "join_semi": CALLS.join(SUSPECTS, "caller", within="1 hour", how="semi", condition="l.x > 3").where(
+            "seconds > 60 and caller <> 'x'"
+        ),
+        "join_anti_behind_window": _hourly().join(
+            _hourly().where("n > 9"), "caller", within="0 s", how="anti"
+        ),
+        "join_window": CALLS.join(SUSPECTS, "caller", window=ps.window("10 minutes"), suffixes=("", "_2")),
+        "join_window_full": CALLS.join(
+            SUSPECTS,
+            "caller",
+            window=ps.window("10 minutes", slide="5 minutes"),
+            how="full",
+            condition="l.x > 3 and r.reason <> 'x'",
+            suffixes=("", "_2"),
+        ).select("reason"),
+        "join_keep": CALLS.join(SUSPECTS, "caller", keep=("1 hour", "1 day"), how="left", time="left"),
+        "window_behind_join_keep": CALLS.join(SUSPECTS, "caller", keep="forever")
+        .group_by("reason")
+        .window("1 hour")
+        .agg(n=ps.count()),
         "join_right_last": CALLS.join(SUSPECTS, "caller", last=1, how="right"),
         "join_filtered": pairs.where("seconds > 60 and reason = 'theft' and x > length(reason)").select(
             "caller", "reason"

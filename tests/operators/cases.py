@@ -61,9 +61,28 @@ class Whole(Total):
     split = False
 
 
-def windows(size, slide, keys, *, offset=0, own=None):
-    grouped = EVENTS.group_by(*keys) if keys else EVENTS
-    windowed = grouped.window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us")
+def sliding(size, slide, offset=0):
+    """The windows of a time, as bounds."""
+
+    def windows(time):
+        last = (time - offset) // slide
+        first = -((size - 1 - time + offset) // slide)
+        return [(n * slide + offset, n * slide + offset + size) for n in range(first, last + 1)]
+
+    return windows
+
+
+def cumulating(size, step, offset=0):
+    """The windows of a time, as bounds."""
+
+    def windows(time):
+        start = (time - offset) // size * size + offset
+        return [(start, end) for end in range(start + step, start + size + 1, step) if end > time]
+
+    return windows
+
+
+def windows(windowed, shapes, keys, *, own=None, late="count"):
     if own is None:
         relation = windowed.agg(rows=ps.count(), total=ps.sum("v"), top=ps.max("n"))
     else:
@@ -72,14 +91,11 @@ def windows(size, slide, keys, *, offset=0, own=None):
     def oracle(ports, _end):
         groups = {}
         for row in ports[0]:
-            last = (row["time"] - offset) // slide
-            first = -((size - 1 - row["time"] + offset) // slide)
-            for window in range(first, last + 1):
-                groups.setdefault((window, *(row[key] for key in keys)), []).append(row)
-        return [
-            (window * slide + offset, window * slide + offset + size, *key, *aggregated(rows))
-            for (window, *key), rows in groups.items()
-        ]
+            closed = row.get("closed")
+            for bounds in (each for shape in shapes for each in shape(row["time"])):
+                if late == "drop" or closed is None or bounds[1] > closed:
+                    groups.setdefault((*bounds, *(row[key] for key in keys)), []).append(row)
+        return [(*group, *aggregated(rows)) for group, rows in groups.items()]
 
     def aggregated(rows):
         top = max(row["n"] for row in rows)
@@ -89,12 +105,41 @@ def windows(size, slide, keys, *, offset=0, own=None):
         return [len(rows), sum(values) if values else None, top]
 
     def late_below(frontiers, _port):
-        """The end of the last window that the frontier has passed."""
         if not frontiers or frontiers[0] is None:
             return None
-        return (frontiers[0] - size - offset) // slide * slide + size + offset
+        floors = [lowest(shape, frontiers[0], late) for shape in shapes]
+        return max(floors) if late == "drop" else min(floors)
 
-    return Case(relation, (EVENT,), oracle, late_below=late_below)
+    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
+
+
+def lowest(shape, closed, late):
+    """The lowest time that has a window left, or is not below the last end of a closed one; by looking."""
+    around = range(closed - 400, closed + 400)
+    passed = max(end for time in around for _, end in shape(time) if end <= closed)
+    held = [time for time in around if any(end > closed for _, end in shape(time))]
+    return passed if late == "drop" else min(passed, *held)
+
+
+def grouped(*keys):
+    return EVENTS.group_by(*keys) if keys else EVENTS
+
+
+def slid(size, slide, keys, *, offset=0, own=None, late="count"):
+    windowed = grouped(*keys).window(f"{size} us", f"{slide} us", f"{offset} us", late=late)
+    return windows(windowed, [sliding(size, slide, offset)], keys, own=own, late=late)
+
+
+def cumulated(size, step, keys, *, offset=0):
+    windowed = grouped(*keys).cumulate(f"{size} us", f"{step} us", f"{offset} us")
+    return windows(windowed, [cumulating(size, step, offset)], keys)
+
+
+def several(*given, keys, own=None, late="count"):
+    """Windows of many shapes at once: (size, slide, offset)."""
+    made = [ps.window(*(f"{each} us" for each in shape)) for shape in given]
+    windowed = grouped(*keys).windows(*made, late=late)
+    return windows(windowed, [sliding(*each) for each in given], keys, own=own, late=late)
 
 
 # Joins.
@@ -104,16 +149,31 @@ RIGHT = ps.stream("r", "time timestamp, k bigint, w bigint", time="time")
 PAIR = (drawn(k=KEY, v=st.integers(0, 9)), drawn(k=KEY, w=st.integers(0, 9)))
 
 
-def join(how="inner", *, within=None, last=None, condition=None):
-    bound = {"last": last} if within is None else {"within": f"{within} us"}
-    relation = LEFT.join(RIGHT, "k", condition=condition, how=how, suffixes=("", "_2"), **bound)
+TIMES = {"earliest": min, "latest": max, "left": lambda one, _: one, "right": lambda _, other: other}
+CONDITIONS = {
+    None: lambda _one, _other: True,
+    "l.v < r.w": lambda one, other: one["v"] < other["w"],
+    "l.v < r.w AND l.v > 2": lambda one, other: 2 < one["v"] < other["w"],
+}
+
+
+def join(how="inner", *, within=None, last=None, keep=None, time=None, condition=None):
+    bound = {"last": last} if last else {"within": f"{within} us"}
+    if keep:
+        bound = {"keep": tuple(each if each == "forever" else f"{each} us" for each in keep)}
+    relation = LEFT.join(RIGHT, "k", condition=condition, how=how, time=time, suffixes=("", "_2"), **bound)
+    apart = tuple(10**9 if each == "forever" else each for each in keep or (within, within))
+    settle = TIMES[time or ("latest" if within is None else "earliest")]
 
     def oracle(ports, _end):
         left, right = ports
-        pairs = near(left, right, within) if last is None else last_rows(left, right, last)
-        pairs = [(i, j) for i, j in pairs if condition is None or left[i]["v"] < right[j]["w"]]
-        found = [joined(left[i], right[j], max if within is None else min) for i, j in pairs]
+        pairs = near(left, right, *apart) if last is None else last_rows(left, right, last)
+        pairs = [(i, j) for i, j in pairs if CONDITIONS[condition](left[i], right[j])]
         matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        if how in {"semi", "anti"}:
+            chosen = [row for place, row in enumerate(left) if (place in matched[0]) == (how == "semi")]
+            return [(row["time"], row["k"], row["v"]) for row in chosen]
+        found = [joined(left[i], right[j], settle) for i, j in pairs]
         if how in {"left", "full"}:
             lone = [row for place, row in enumerate(left) if place not in matched[0]]
             found += [(row["time"], row["k"], row["v"], None) for row in lone]
@@ -125,13 +185,44 @@ def join(how="inner", *, within=None, last=None, condition=None):
     return Case(relation, PAIR, oracle, distinct=last is not None)
 
 
-def near(left, right, within):
+def near(left, right, within, back):
     return [
         (i, j)
         for i, one in enumerate(left)
         for j, other in enumerate(right)
-        if one["k"] is not None and one["k"] == other["k"] and abs(one["time"] - other["time"]) <= within
+        if one["k"] is not None and one["k"] == other["k"] and -back <= other["time"] - one["time"] <= within
     ]
+
+
+def join_by_window(how, size):
+    """Windows that do not overlap: a row that is late for its window is in none."""
+    window = ps.window(f"{size} us")
+    relation = LEFT.select("k", "v").join(RIGHT.select("k", "w"), "k", window=window, how=how)
+
+    def oracle(ports, _end):
+        left, right = ([row | {"time": row["time"] // size * size} for row in rows] for rows in ports)
+        pairs = near(left, right, 0, 0)
+        matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        lone = [row for place, row in enumerate(left) if place not in matched[0]]
+        if how == "anti":
+            return [(row["time"], row["time"] + size, row["k"], row["v"]) for row in lone]
+        if how == "semi":
+            return [(left[i]["time"], left[i]["time"] + size, left[i]["k"], left[i]["v"]) for i in matched[0]]
+        found = [(*bounds(left[i]), left[i]["k"], left[i]["v"], right[j]["w"]) for i, j in pairs]
+        if how == "full":
+            found += [(*bounds(row), row["k"], row["v"], None) for row in lone]
+            lone = [row for place, row in enumerate(right) if place not in matched[1]]
+            found += [(*bounds(row), row["k"], None, row["w"]) for row in lone]
+        return found
+
+    def bounds(row):
+        return row["time"], row["time"] + size
+
+    def late_below(frontiers, _port):
+        """The end of the last window that both frontiers have passed."""
+        return None if not frontiers or None in frontiers else min(frontiers) // size * size
+
+    return Case(relation, PAIR, oracle, late_below=late_below)
 
 
 def last_rows(left, right, count):
@@ -255,16 +346,34 @@ def channelled_map(**given):
 
 
 CASES = {
-    "tumbling windows": windows(7, 7, ["k"]),
-    "sliding windows": windows(20, 6, ["k", "s"], offset=2),
-    "long windows": windows(90, 1, ["k"]),
-    "windows without a key": windows(10, 5, []),
-    "windows of user code": windows(12, 4, ["k"], own=Total),
-    "windows of user code, whole keys": windows(12, 4, ["s"], own=Whole),
+    "tumbling windows": slid(7, 7, ["k"]),
+    "sliding windows": slid(20, 6, ["k", "s"], offset=2),
+    "sliding windows, all or none": slid(20, 6, ["k", "s"], offset=2, late="drop"),
+    "long windows": slid(90, 1, ["k"]),
+    "windows without a key": slid(10, 5, []),
+    "windows of user code": slid(12, 4, ["k"], own=Total),
+    "windows of user code, whole keys": slid(12, 4, ["s"], own=Whole),
+    "long windows of user code, whole keys": slid(60, 1, ["s"], own=Whole),
+    "windows apart": slid(5, 12, ["k"], offset=3),
+    "cumulating windows": cumulated(24, 4, ["k"], offset=5),
+    "long cumulating windows": cumulated(80, 1, ["k"]),
+    "several windows": several((8, 8, 0), (60, 2, 1), (6, 18, 4), keys=["k"]),
+    "several windows, all or none": several((8, 8, 0), (60, 2, 1), keys=["k"], late="drop"),
     "join": join(within=9),
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),
     "full join": join("full", within=15),
+    "semi join": join("semi", within=9),
+    "anti join on a condition": join("anti", within=9, condition="l.v < r.w AND l.v > 2"),
+    "left join with a condition on one side": join("left", within=9, condition="l.v < r.w AND l.v > 2"),
+    "join at the time of the right side": join("left", within=9, time="right"),
+    "join that keeps rows for a time": join("left", keep=(12, 3)),
+    "join that keeps all rows": join("inner", keep=("forever", 5)),
+    "full join that keeps all rows": join("full", keep=("forever", "forever")),
+    "join by window": join_by_window("inner", 8),
+    "semi join by window": join_by_window("semi", 8),
+    "anti join by window": join_by_window("anti", 8),
+    "full join by window": join_by_window("full", 8),
     "join with the last rows": join(last=2),
     "full join with the last row": join("full", last=1),
     "product": cross(6),

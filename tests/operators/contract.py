@@ -59,6 +59,7 @@ class Case:
       ended: tuples of the columns of the result, times in microseconds.
     - `distinct`: the oracle has no order for rows of one time in one port, so it is not asked about such.
     - `late_below`: says apart from the kernel which rows are late, by the frontiers before the epoch.
+    - `dated`: rows of the oracle say in `closed` how far the frontier of their port was before their epoch.
     """
 
     relation: object
@@ -66,6 +67,7 @@ class Case:
     oracle: Callable
     distinct: bool = False
     late_below: Callable = frontier_of_port
+    dated: bool = False
 
 
 @dataclass

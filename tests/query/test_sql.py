@@ -84,7 +84,12 @@ BY_VEHICLE = REPORTS.group_by("vehicle").window("5 minutes")
         ("corr(speed, speed * 2)", ps.corr("speed", "speed * 2")),
         ("array_agg(kind)", ps.array_agg("kind")),
         ("array_agg(kind, 7)", ps.array_agg("kind", limit=7)),
-        ("collect_list(kind)", ps.array_agg("kind")),
+        ("collect_list(kind)", ps.collect_list("kind")),
+        ("median(speed)", ps.median("speed")),
+        ("percentile(speed, 0.95)", ps.percentile("speed", 0.95)),
+        ("mode(kind)", ps.mode("kind")),
+        ("covar_pop(speed, lon)", ps.covar_pop("speed", "lon")),
+        ("covar_samp(speed, lon)", ps.covar_samp("speed", "lon")),
         ("min(CASE WHEN kind = 'a' THEN speed END)", ps.min("CASE WHEN kind = 'a' THEN speed END")),
     ],
 )

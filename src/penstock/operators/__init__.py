@@ -21,7 +21,8 @@ from penstock.operators.operator import (
 )
 from penstock.operators.process import Process, ProcessVerbs
 from penstock.operators.sessions import GroupedSessionVerbs, Sessioned, Sessions, SessionVerbs
-from penstock.operators.steps import Branch, Map, Select, StepVerbs, Union, Where
+from penstock.operators.regroup import ByWindow, ByWindowVerbs, Rebound
+from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
 from penstock.operators.windows import (
     WINDOW_END,
     WINDOW_START,
@@ -37,6 +38,8 @@ __all__ = [
     "WINDOW_START",
     "Aggregation",
     "Branch",
+    "ByWindow",
+    "ByWindowVerbs",
     "ChannelledMap",
     "CountWindow",
     "CountWindowed",
@@ -45,6 +48,7 @@ __all__ = [
     "DeduplicateVerbs",
     "Derivable",
     "Duration",
+    "Explode",
     "Filter",
     "GroupedSessionVerbs",
     "GroupedVerbs",
@@ -61,6 +65,7 @@ __all__ = [
     "Operator",
     "Process",
     "ProcessVerbs",
+    "Rebound",
     "Select",
     "SessionVerbs",
     "Sessioned",

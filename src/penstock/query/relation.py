@@ -12,6 +12,7 @@ from penstock.control.controller import Mode
 from penstock.control.limits import Limits
 from penstock.expressions.schema import Schema
 from penstock.operators import (
+    ByWindowVerbs,
     DeduplicateVerbs,
     Duration,
     GroupedSessionVerbs,
@@ -57,6 +58,7 @@ class Relation(
     JoinVerbs["Relation", "Derived"],
     WindowVerbs["Relation", "Derived"],
     SessionVerbs["Relation", "Derived"],
+    ByWindowVerbs["Relation", "Derived"],
     DeduplicateVerbs["Relation", "Derived"],
 ):
     """Tuples with a schema and an event time; immutable, so each method returns a new relation.

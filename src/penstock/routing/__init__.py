@@ -16,6 +16,7 @@ from penstock.routing.join_spread import JoinSpread
 from penstock.routing.k_ordered import DisorderMeter, KOrderedMerge, realised_disorder
 from penstock.routing.longest_first import longest_first
 from penstock.routing.pane_shares import PaneHistory, split_panes
+from penstock.routing.pane_windows import CumulatingPanes, PaneGrid, PaneWindows, SlidingPanes
 from penstock.routing.partitionings import PARTITIONINGS, REGISTRY, Partitioning, first_router, next_router
 from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
 from penstock.routing.readjust import readjust
@@ -53,6 +54,7 @@ __all__ = [
     "Copies",
     "Costs",
     "DisorderMeter",
+    "CumulatingPanes",
     "Exported",
     "Frequencies",
     "Goal",
@@ -65,7 +67,9 @@ __all__ = [
     "KOrderedMerge",
     "Moves",
     "OperatorState",
+    "PaneGrid",
     "PaneHistory",
+    "PaneWindows",
     "Partitioning",
     "PlainPanes",
     "RatePanes",
@@ -77,6 +81,7 @@ __all__ = [
     "Schedule",
     "SchedulerState",
     "ShuffleSettings",
+    "SlidingPanes",
     "Spread",
     "SubKeys",
     "TupleCosts",

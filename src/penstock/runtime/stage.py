@@ -318,7 +318,11 @@ def _by_port(exchanges: Sequence[Exchange], rows: Any) -> tuple[Any | None, ...]
         return (rows,) if len(exchanges) == 1 else (None,) * len(exchanges)
     found: list[Any | None] = []
     for port, (exchange, places) in enumerate(zip(exchanges, slots(exchanges), strict=True)):
-        sent = rows.select([SLOT.format(slot) for slot in places])
-        own = sent.filter(pc.equal(rows[PORT], port)).combine_chunks()
-        found.append(pa.Table.from_arrays(own.columns, schema=exchange.schema) if own.num_rows else None)
+        mine = pc.equal(rows[PORT], port)
+        if not pc.any(mine).as_py():
+            # In place, the slots of a port without rows may not be there.
+            found.append(None)
+            continue
+        own = rows.select([SLOT.format(slot) for slot in places]).filter(mine).combine_chunks()
+        found.append(pa.Table.from_arrays(own.columns, schema=exchange.schema))
     return tuple(found)

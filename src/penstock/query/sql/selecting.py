@@ -58,8 +58,9 @@ def _item_name(item: Tree, definitions: Mapping[str, UserAggregate]) -> str:
     if isinstance(item, exp.Column):
         return str(item.name)
     if is_aggregate(item, definitions):
+        call = item.this if isinstance(item, (exp.Filter, exp.WithinGroup)) else item
         read = [each.name for each in item.find_all(exp.Column)]
-        return "_".join([call_name(item) or "", *dict.fromkeys(read)])
+        return "_".join([call_name(call) or "", *dict.fromkeys(read)])
     raise BadName(f"{render(item)} needs a name; write {render(item)} AS name")
 
 

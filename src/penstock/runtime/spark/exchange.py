@@ -252,7 +252,10 @@ class SparkExchange:
         bucketed = self.kernel.exchanges[0].bucket is not None
         if not bucketed or not isinstance(feeds[0].origin, Stream):
             return None
-        return None if any(step.as_filter() or step.calls for step in feeds[0].outside) else feeds[0]
+        steps = feeds[0].outside
+        # A tuple that is late or rejected is counted as it came, once.
+        changed = any(step.as_filter() or step.calls or step.multiplies for step in steps)
+        return None if changed else feeds[0]
 
 
 def slots(exchanges: Sequence[Exchange]) -> tuple[tuple[int, ...], ...]:
