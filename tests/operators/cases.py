@@ -96,6 +96,64 @@ def windows(size, slide, keys, *, offset=0, own=None):
     return Case(relation, (EVENT,), oracle, late_below=late_below)
 
 
+# Functions over whole windows.
+
+
+def listed(rows):
+    """What a sum would not tell: the order of times, and each of the rows."""
+    times = rows["time"].cast(pa.int64()).to_pylist()
+    return {
+        "n": [rows.num_rows],
+        "text": [f"{times} {sorted(zip(times, rows['n'].to_pylist(), strict=True))}"],
+    }
+
+
+def tops(window, rows):
+    """A row for each of the two greatest values, with what it is told of the window."""
+    found = sorted(rows["n"].to_pylist())[-2:]
+    length = (window.end - window.start).microseconds
+    return pa.table({"n": found, "text": [f"{length} {window.keys}"] * len(found)})
+
+
+def whole_windows(size, slide, keys, *, offset=0, function=listed, **given):
+    grouped = EVENTS.group_by(*keys) if keys else EVENTS
+    windowed = grouped.window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us")
+    relation = windowed.apply(function, "n bigint, text string", **given)
+
+    def oracle(ports, _end):
+        groups = {}
+        for row in ports[0]:
+            for window in windows_of(row, size, slide, offset):
+                # A late row counts in the windows that were open when it came.
+                if window * slide + offset >= row.get("floor", -1000):
+                    groups.setdefault((window, *(row[key] for key in keys)), []).append(row)
+        return [
+            (window * slide + offset, window * slide + offset + size, *key, *values)
+            for (window, *key), rows in groups.items()
+            for values in called(key, rows)
+        ]
+
+    def called(key, rows):
+        if function is tops:
+            named = dict(zip(keys, key, strict=True))
+            return [(n, f"{size} {named}") for n in sorted(row["n"] for row in rows)[-2:]]
+        ordered = sorted((row["time"], row["n"]) for row in rows)
+        return [(len(rows), f"{[time for time, _ in ordered]} {ordered}")]
+
+    def late_below(frontiers, _port):
+        """The start of the first window that the frontier has not passed."""
+        if not frontiers or frontiers[0] is None:
+            return None
+        return ((frontiers[0] - size - offset) // slide + 1) * slide + offset
+
+    return Case(relation, (EVENT,), oracle, late_below=late_below, partly_late=True)
+
+
+def windows_of(row, size, slide, offset):
+    last = (row["time"] - offset) // slide
+    return range(-((size - 1 - row["time"] + offset) // slide), last + 1)
+
+
 # Joins.
 
 LEFT = ps.stream("l", "time timestamp, k bigint, v bigint", time="time")
@@ -260,6 +318,12 @@ CASES = {
     "windows without a key": windows(10, 5, []),
     "windows of user code": windows(12, 4, ["k"], own=Total),
     "windows of user code, whole keys": windows(12, 4, ["s"], own=Whole),
+    "whole windows": whole_windows(20, 6, ["k", "s"], offset=2),
+    "whole windows without a key": whole_windows(12, 4, []),
+    "whole windows in long batches": whole_windows(30, 1, [], function=tops),
+    "whole windows that do not overlap": whole_windows(7, 7, [], offset=3),
+    "whole windows of keys, by windows": whole_windows(10, 3, ["k"], function=tops, partitioning="windows"),
+    "whole windows of keys, by fixed batches": whole_windows(10, 3, ["k"], batch=3),
     "join": join(within=9),
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),

@@ -20,6 +20,7 @@ from penstock.operators.operator import (
 )
 from penstock.operators.process import Process, ProcessVerbs
 from penstock.operators.steps import Branch, Map, Select, StepVerbs, Union, Where
+from penstock.operators.whole_windows import WholeWindows, WindowInfo
 from penstock.operators.windows import (
     WINDOW_END,
     WINDOW_START,
@@ -60,7 +61,9 @@ __all__ = [
     "StepVerbs",
     "Union",
     "Where",
+    "WholeWindows",
     "Window",
+    "WindowInfo",
     "WindowVerbs",
     "Windowed",
     "common_type",

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import Exchange, Form
 from penstock.operators.poison import Refuse
+from penstock.routing import WindowChannels
 from penstock.state.segments import ChannelStore, Segment
 from penstock.state.table import Table
 
@@ -83,7 +84,8 @@ class Channel:
     It is one of `channels`. `new` are the rows of each port, None where there are none, in the given `form`.
     `store` is its state. `before` and `after` say how far the stage had come and comes now. `refuse` takes
     rows for which a function of the user raises; without it, what it raises is raised. `meter` takes what
-    rows cost, where that is asked for.
+    rows cost, where that is asked for. `windows` says which channel computes each window, where rows go to
+    the channels of their windows.
     """
 
     number: int
@@ -97,6 +99,7 @@ class Channel:
     refuse: Refuse | None = None
     channels: int = 1
     meter: CostMeter | None = None
+    windows: WindowChannels | None = None
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from penstock.routing.spread_hot_keys import joint_rates, spread_hot_keys
 from penstock.routing.stepwise import cost_shares, step_toward
 from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
+from penstock.routing.window_channels import Batches, WindowChannels
 from penstock.routing.window_ids import count_marks, time_marks
 from penstock.routing.window_shape import WindowShape
 from penstock.routing.window_split import copies, deliveries
@@ -47,6 +48,7 @@ __all__ = [
     "REGISTRY",
     "Balance",
     "BatchModel",
+    "Batches",
     "Channels",
     "Copied",
     "Copies",
@@ -77,6 +79,7 @@ __all__ = [
     "Spread",
     "SubKeys",
     "TupleCosts",
+    "WindowChannels",
     "WindowShape",
     "allot",
     "balance",

@@ -1,8 +1,8 @@
 """The verbs window, group_by and agg: what a user gives, checked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, cast
+from typing import Any, Generic, cast
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
@@ -60,6 +60,47 @@ class Windowed(Generic[R, D]):
         parts, finishes = taken_apart(aggregates)
         results = self.relation.derive(_aggregation_of(self.relation, self.keys, self.window, parts))
         return _finished(results, self.keys, list(aggregates), finishes) if finishes else results
+
+    def apply(
+        self,
+        function: Callable[..., Any],
+        schema: Any,
+        *,
+        partitioning: str = "auto",
+        batch: int | None = None,
+    ) -> D:
+        """Call a function with the rows of each key in each window.
+
+        It takes a pyarrow.Table of all columns in sight, in the order of event time, and returns a table or a
+        dict of columns with those of ``schema``, in any number of rows. A function of two arguments gets a
+        ``ps.WindowInfo`` in front: the bounds of the window and the values of the keys. The results:
+        window_start, window_end, the keys, then what the function makes.
+
+        Without a key, windows are shared out over channels: single ones, or ``"batches"`` of neighbours
+        where they overlap. ``partitioning`` forces ``"keys"``, ``"windows"`` or ``"batches"``, and ``batch`` the
+        number of windows in a batch, which otherwise follows from what windows and rows cost.
+
+        >>> from penstock.query import stream
+        >>> def spread(rows):
+        ...     speeds = rows["speed"].to_numpy()
+        ...     return {"spread": [speeds.max() - speeds.min()]}
+        >>> reports = stream("reports", "time timestamp, speed double", time="time")
+        >>> reports.window("10 minutes", slide="1 minute").apply(spread, "spread double")
+        reports.window(10 minutes slide 1 minute).apply(spread)
+        """
+        from penstock.operators.whole_windows import applied  # noqa: PLC0415 -- it needs windows
+
+        return self.relation.derive(
+            applied(
+                self.relation,
+                self.keys,
+                self.window,
+                function,
+                schema,
+                partitioning=partitioning,
+                batch=batch,
+            )
+        )
 
     def __repr__(self) -> str:
         return f"{self.relation!r}{shown_keys(self.keys)}.window({self.window})"
