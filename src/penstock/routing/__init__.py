@@ -4,7 +4,7 @@ from penstock.routing.allotment import allot
 from penstock.routing.arrays import Exported, RouteArrays
 from penstock.routing.balance import Balance, balance, loads
 from penstock.routing.balanced import balanced
-from penstock.routing.batch_size import BatchModel, TupleCosts, choose_batch
+from penstock.routing.batch_size import BatchModel, TupleCosts, busy_limit, channel_copies, choose_batch
 from penstock.routing.batch_windows import batch_shape, pane_shape
 from penstock.routing.cost_placing import GROUPINGS, Grouping, place_by_cost
 from penstock.routing.frequencies import Frequencies
@@ -85,6 +85,8 @@ __all__ = [
     "balance",
     "balanced",
     "batch_shape",
+    "busy_limit",
+    "channel_copies",
     "choose_batch",
     "copied_sides",
     "copies",

@@ -1,9 +1,9 @@
 """Each window is computed on one channel, and every tuple reaches all channels of its windows ([004] §2.3).
 
 Window j is computed on channel ⌊j / B⌋ mod N, in batches of B neighbours; with B = 1 that is window
-partitioning ([004] §2.2). The size of batches may change at the boundary of a batch: windows before it stay in batches of
-the earlier size, and those from it on are counted in batches of the new one. So no window changes its channel
-while tuples of it are on their way, and no state has to move.
+partitioning ([004] §2.2). The size of batches may change at the boundary of a batch: windows before it stay
+in batches of the earlier size, and those from it on are counted in batches of the new one. So no window
+changes its channel while tuples of it are on their way, and no state has to move.
 """
 
 from dataclasses import dataclass

@@ -100,7 +100,7 @@ class WholeWindowKernel(Kernel):
 
     @property
     def schema(self) -> Any:
-        """The bounds of the window, the keys, what the function makes; its event time is the window's start."""
+        """The bounds of the window, the keys, what the function makes; TIME is the window's start."""
         fields = [("window_start", self.time), ("window_end", self.time)]
         fields += [(name, key.type) for name, key in zip(self.operator.key_names, self.keys, strict=True)]
         made = [(each.name, each.type) for each in self.operator.made.arrow()]
@@ -213,7 +213,7 @@ class WholeWindowKernel(Kernel):
             return
         _, wall, cpu = channel.meter.timed(partial(caller.run, calls, channel))
         if calls:
-            channel.meter.note(_ALL, len(calls), wall, cpu)
+            channel.meter.note(_ALL, len({each.window for each in calls}), wall, cpu)
 
     def results(self, calls: Sequence[Call], made: Sequence[Any], keys: Sequence[Sequence[Any]]) -> Any:
         """What the function made for each call, with the bounds of its window and its keys."""

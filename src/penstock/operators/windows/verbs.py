@@ -77,8 +77,8 @@ class Windowed(Generic[R, D]):
         window_start, window_end, the keys, then what the function makes.
 
         Without a key, windows are shared out over channels: single ones, or ``"batches"`` of neighbours
-        where they overlap. ``partitioning`` forces ``"keys"``, ``"windows"`` or ``"batches"``, and ``batch`` the
-        number of windows in a batch, which otherwise follows from what windows and rows cost.
+        where they overlap. ``partitioning`` forces ``"keys"``, ``"windows"`` or ``"batches"``. ``batch`` is
+        the number of windows in a batch; without it, it follows from what windows and rows cost.
 
         >>> from penstock.query import stream
         >>> def spread(rows):
