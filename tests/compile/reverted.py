@@ -48,7 +48,7 @@ def _operator(operator):
 
 
 def _windowed(operator):
-    window = operator.window
+    (window,) = operator.windows
     aggregates = tuple(
         (each.name, each.definition.name, each.arguments[0].sql if each.arguments else None)
         for each in operator.aggregates

@@ -60,9 +60,28 @@ class Whole(Total):
     split = False
 
 
-def windows(size, slide, keys, *, offset=0, own=None):
-    grouped = EVENTS.group_by(*keys) if keys else EVENTS
-    windowed = grouped.window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us")
+def sliding(size, slide, offset=0):
+    """The windows of a time, as bounds."""
+
+    def windows(time):
+        last = (time - offset) // slide
+        first = -((size - 1 - time + offset) // slide)
+        return [(n * slide + offset, n * slide + offset + size) for n in range(first, last + 1)]
+
+    return windows
+
+
+def cumulating(size, step, offset=0):
+    """The windows of a time, as bounds."""
+
+    def windows(time):
+        start = (time - offset) // size * size + offset
+        return [(start, end) for end in range(start + step, start + size + 1, step) if end > time]
+
+    return windows
+
+
+def windows(windowed, shapes, keys, *, own=None, late="count"):
     if own is None:
         relation = windowed.agg(rows=ps.count(), total=ps.sum("v"), top=ps.max("n"))
     else:
@@ -71,14 +90,11 @@ def windows(size, slide, keys, *, offset=0, own=None):
     def oracle(ports, _end):
         groups = {}
         for row in ports[0]:
-            last = (row["time"] - offset) // slide
-            first = -((size - 1 - row["time"] + offset) // slide)
-            for window in range(first, last + 1):
-                groups.setdefault((window, *(row[key] for key in keys)), []).append(row)
-        return [
-            (window * slide + offset, window * slide + offset + size, *key, *aggregated(rows))
-            for (window, *key), rows in groups.items()
-        ]
+            closed = row.get("closed")
+            for bounds in (each for shape in shapes for each in shape(row["time"])):
+                if late == "drop" or closed is None or bounds[1] > closed:
+                    groups.setdefault((*bounds, *(row[key] for key in keys)), []).append(row)
+        return [(*group, *aggregated(rows)) for group, rows in groups.items()]
 
     def aggregated(rows):
         top = max(row["n"] for row in rows)
@@ -88,12 +104,41 @@ def windows(size, slide, keys, *, offset=0, own=None):
         return [len(rows), sum(values) if values else None, top]
 
     def late_below(frontiers, _port):
-        """The end of the last window that the frontier has passed."""
         if not frontiers or frontiers[0] is None:
             return None
-        return (frontiers[0] - size - offset) // slide * slide + size + offset
+        floors = [lowest(shape, frontiers[0], late) for shape in shapes]
+        return max(floors) if late == "drop" else min(floors)
 
-    return Case(relation, (EVENT,), oracle, late_below=late_below)
+    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
+
+
+def lowest(shape, closed, late):
+    """The lowest time that has a window left, or is not below the last end of a closed one; by looking."""
+    around = range(closed - 400, closed + 400)
+    passed = max(end for time in around for _, end in shape(time) if end <= closed)
+    held = [time for time in around if any(end > closed for _, end in shape(time))]
+    return passed if late == "drop" else min(passed, *held)
+
+
+def grouped(*keys):
+    return EVENTS.group_by(*keys) if keys else EVENTS
+
+
+def slid(size, slide, keys, *, offset=0, own=None, late="count"):
+    windowed = grouped(*keys).window(f"{size} us", f"{slide} us", f"{offset} us", late=late)
+    return windows(windowed, [sliding(size, slide, offset)], keys, own=own, late=late)
+
+
+def cumulated(size, step, keys, *, offset=0):
+    windowed = grouped(*keys).cumulate(f"{size} us", f"{step} us", f"{offset} us")
+    return windows(windowed, [cumulating(size, step, offset)], keys)
+
+
+def several(*given, keys, own=None, late="count"):
+    """Windows of many shapes at once: (size, slide, offset)."""
+    made = [ps.window(*(f"{each} us" for each in shape)) for shape in given]
+    windowed = grouped(*keys).windows(*made, late=late)
+    return windows(windowed, [sliding(*each) for each in given], keys, own=own, late=late)
 
 
 # Functions over whole windows.
@@ -115,21 +160,21 @@ def tops(window, rows):
     return pa.table({"n": found, "text": [f"{length} {window.keys}"] * len(found)})
 
 
-def whole_windows(size, slide, keys, *, offset=0, function=listed, **given):
-    grouped = EVENTS.group_by(*keys) if keys else EVENTS
-    windowed = grouped.window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us")
+def whole_windows(size, slide, keys, *, offset=0, function=listed, late="count", **given):
+    windowed = grouped(*keys).window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us", late=late)
     relation = windowed.apply(function, "n bigint, text string", **given)
+    shape = sliding(size, slide, offset)
 
     def oracle(ports, _end):
         groups = {}
         for row in ports[0]:
-            for window in windows_of(row, size, slide, offset):
-                # A late row counts in the windows that were open when it came.
-                if window * slide + offset >= row.get("floor", -1000):
-                    groups.setdefault((window, *(row[key] for key in keys)), []).append(row)
+            closed = row.get("closed")
+            for start, end in shape(row["time"]):
+                if closed is None or end > closed:
+                    groups.setdefault((start, end, *(row[key] for key in keys)), []).append(row)
         return [
-            (window * slide + offset, window * slide + offset + size, *key, *values)
-            for (window, *key), rows in groups.items()
+            (start, end, *key, *values)
+            for (start, end, *key), rows in groups.items()
             for values in called(key, rows)
         ]
 
@@ -141,17 +186,9 @@ def whole_windows(size, slide, keys, *, offset=0, function=listed, **given):
         return [(len(rows), f"{[time for time, _ in ordered]} {ordered}")]
 
     def late_below(frontiers, _port):
-        """The start of the first window that the frontier has not passed."""
-        if not frontiers or frontiers[0] is None:
-            return None
-        return ((frontiers[0] - size - offset) // slide + 1) * slide + offset
+        return None if not frontiers or frontiers[0] is None else lowest(shape, frontiers[0], late)
 
-    return Case(relation, (EVENT,), oracle, late_below=late_below, partly_late=True)
-
-
-def windows_of(row, size, slide, offset):
-    last = (row["time"] - offset) // slide
-    return range(-((size - 1 - row["time"] + offset) // slide), last + 1)
+    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
 
 
 # Joins.
@@ -312,16 +349,23 @@ def channelled_map(**given):
 
 
 CASES = {
-    "tumbling windows": windows(7, 7, ["k"]),
-    "sliding windows": windows(20, 6, ["k", "s"], offset=2),
-    "long windows": windows(90, 1, ["k"]),
-    "windows without a key": windows(10, 5, []),
-    "windows of user code": windows(12, 4, ["k"], own=Total),
-    "windows of user code, whole keys": windows(12, 4, ["s"], own=Whole),
+    "tumbling windows": slid(7, 7, ["k"]),
+    "sliding windows": slid(20, 6, ["k", "s"], offset=2),
+    "sliding windows, all or none": slid(20, 6, ["k", "s"], offset=2, late="drop"),
+    "long windows": slid(90, 1, ["k"]),
+    "windows without a key": slid(10, 5, []),
+    "windows of user code": slid(12, 4, ["k"], own=Total),
+    "windows of user code, whole keys": slid(12, 4, ["s"], own=Whole),
+    "long windows of user code, whole keys": slid(60, 1, ["s"], own=Whole),
+    "windows apart": slid(5, 12, ["k"], offset=3),
+    "cumulating windows": cumulated(24, 4, ["k"], offset=5),
+    "long cumulating windows": cumulated(80, 1, ["k"]),
+    "several windows": several((8, 8, 0), (60, 2, 1), (6, 18, 4), keys=["k"]),
+    "several windows, all or none": several((8, 8, 0), (60, 2, 1), keys=["k"], late="drop"),
     "whole windows": whole_windows(20, 6, ["k", "s"], offset=2),
     "whole windows without a key": whole_windows(12, 4, []),
     "whole windows in long batches": whole_windows(30, 1, [], function=tops),
-    "whole windows that do not overlap": whole_windows(7, 7, [], offset=3),
+    "whole windows apart, all or none": whole_windows(5, 9, [], offset=3, late="drop"),
     "whole windows of keys, by windows": whole_windows(10, 3, ["k"], function=tops, partitioning="windows"),
     "whole windows of keys, by fixed batches": whole_windows(10, 3, ["k"], batch=3),
     "join": join(within=9),

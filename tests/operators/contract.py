@@ -61,8 +61,7 @@ class Case:
       ended: tuples of the columns of the result, times in microseconds.
     - `distinct`: the oracle has no order for rows of one time in one port, so it is not asked about such.
     - `late_below`: says apart from the kernel which rows are late, by the frontiers before the epoch.
-    - `partly_late`: a row may come too late for some of its results; the oracle is told of each row what was
-      late when it came (`floor`).
+    - `dated`: rows of the oracle say in `closed` how far the frontier of their port was before their epoch.
     """
 
     relation: object
@@ -70,7 +69,7 @@ class Case:
     oracle: Callable
     distinct: bool = False
     late_below: Callable = frontier_of_port
-    partly_late: bool = False
+    dated: bool = False
 
 
 @dataclass

@@ -11,7 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.routing import PARTITIONINGS, Frequencies, Goal, Growth, first_router, next_router, step_toward
+from penstock.operators.windows.sliding import extents
+from penstock.routing import (
+    PARTITIONINGS,
+    Frequencies,
+    Goal,
+    Growth,
+    SlidingPanes,
+    first_router,
+    next_router,
+    step_toward,
+)
 from penstock.routing.spark_hash import spark_hash
 from penstock.state import (
     HASH,
@@ -30,6 +40,7 @@ from penstock.state import (
     VersionTable,
     gathered,
 )
+from penstock.state.pane_nodes import Extent
 
 KEYS = ("_ps_key0", "_ps_key1")
 
@@ -239,75 +250,88 @@ class Sums:
 
 
 class Panes:
-    """Sums by pane, and the windows that they make."""
+    """Sums by pane, and the windows that they make; late rows count in windows that are open."""
 
-    table = PaneTable("panes", KEYS, labels={"n": "sum(n)"}, span=3, stride=2, pane=1_000_000)
+    windows = SlidingPanes(span=3, stride=2)
+    table = PaneTable("panes", KEYS, labels={"n": "sum(n)"}, span=3, pane=1_000_000)
     frontiers = ()
 
     def __init__(self):
         self.model, self.opened, self.opens, self.end = Counter(), None, None, 0
 
+    @property
+    def kept(self):
+        return None if self.opens is None else self.windows.start(self.opens)
+
     def draw(self, rng, _epoch):
-        table, count = self.table, int(rng.integers(0, 40))
-        self.opened = self.opens
-        low = 0 if self.opened is None else max(0, table.closed_below(self.opened))
+        windows, count = self.windows, int(rng.integers(0, 40))
+        self.opened, self.before = self.opens, self.kept
+        low = 0 if self.opened is None else max(0, windows.start(self.opened))
         # Old partials are dropped by what the epochs before this one have closed.
         panes = rng.integers(low, max(low, self.end) + 8, count)
         rows = pa.table({**keys_of(rng, count), PANE: panes, "n": rng.integers(1, 9, count)})
         for each in rows.to_pylist():
             self.model[each["_ps_key0"], each["_ps_key1"], each[PANE]] += each["n"]
         self.end += int(rng.integers(0, 5))
-        opens = table.first_window_with(self.end)
+        opens = windows.first_with(self.end)
         self.opens = opens if self.opened is None else max(opens, self.opened)
-        self.windows = Counter()
+        self.found = Counter()
         return rows
 
     def step(self, store, rows, _epoch):
-        opened = self.table.open(store, Sums(), self.opened)
+        windows, opened = self.windows, self.table.open(store, Sums(), self.before)
         first = [each for each in (opened.first, pc.min(rows[PANE]).as_py()) if each is not None]
-        start = self.table.first_window_with(min(first)) if first else self.opens
+        start = windows.first_with(min(first)) if first else self.opens
         closing = range(start if self.opened is None else max(start, self.opened), self.opens)
-        held = [each.select(rows.column_names) for each in opened.held_by(closing)]
-        for each in pa.concat_tables([rows, *held]).to_pylist():
+        held = opened.held(opened.pieces(*extents(windows, closing))) if closing else []
+        tables = [rows, *(each.select(rows.column_names) for _, each in held)]
+        for each in pa.concat_tables(tables).to_pylist():
             for window in closing:
-                begin = window * self.table.stride
-                if begin <= each[PANE] < begin + self.table.span:
-                    self.windows[window, each["_ps_key0"], each["_ps_key1"]] += each["n"]
-        return opened.close(rows if rows.num_rows else None, closing, self.opens)
+                if windows.start(window) <= each[PANE] < windows.end(window):
+                    self.found[window, each["_ps_key0"], each["_ps_key1"]] += each["n"]
+        complete = Extent(*(windows.end(each - 1) for each in (closing.start, closing.stop)))
+        return opened.close(rows if rows.num_rows else None, self.kept, complete if closing else None)
 
     def idle(self, store, _schema):
-        return self.table.open(store, Sums(), self.opens).close(None, range(0), self.opens)
+        return self.table.open(store, Sums(), self.kept).close(None, self.kept)
 
     def stepped(self):
         expected = Counter()
         for (one, other, pane), n in self.model.items():
-            earliest = self.table.first_window_with(pane)
+            earliest = self.windows.first_with(pane)
             first = earliest if self.opened is None else max(earliest, self.opened)
-            for window in range(first, min(self.opens, pane // self.table.stride + 1)):
+            for window in range(first, min(self.opens, self.windows.last_with(pane) + 1)):
                 expected[window, one, other] += n
-        assert self.windows == expected
+        assert self.found == expected
 
     def shown(self, tables):
         found = Counter()
-        kept = self.table.kept_from(self.opens)
         for rows in tables:
             for each in rows.to_pylist():
-                if each["_panes"] == 1 and each[PANE] >= kept:
+                if each["_panes"] == 1 and each[PANE] >= self.kept:
                     found[each["_ps_key0"], each["_ps_key1"], each[PANE]] += each["n"]
         return found
 
     def expected(self):
-        kept = self.table.kept_from(self.opens)
-        return Counter({cell: n for cell, n in self.model.items() if cell[2] >= kept})
+        return Counter({cell: n for cell, n in self.model.items() if cell[2] >= self.kept})
 
 
 class LongPanes(Panes):
     """Windows of so many panes that nodes are formed."""
 
-    table = PaneTable("panes", KEYS, span=150, stride=1)
+    windows = SlidingPanes(span=150, stride=1)
+    table = PaneTable("panes", KEYS, span=150)
 
 
-CASES = {each.__name__.lower(): each for each in (Waiting, Side, Marked, States, Panes, LongPanes)}
+class OrderedPanes(LongPanes):
+    """The same for partials that must be merged in the order of panes."""
+
+    table = PaneTable("panes", KEYS, span=150, ordered=True)
+
+
+CASES = {
+    each.__name__.lower(): each for each in (Waiting, Side, Marked, States, Panes, LongPanes, OrderedPanes)
+}
 
 
 class Running:

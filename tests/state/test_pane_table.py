@@ -1,30 +1,38 @@
 import pyarrow as pa
 
+from penstock.operators.windows.sliding import extents
+from penstock.routing import SlidingPanes
 from penstock.state import PANE, ChannelStore, Location, PaneTable, Segment, panes_between
+from penstock.state.pane_nodes import Extent
 from state.kinds import KEYS, Sums
 
 
 class Channel:
     """One channel of windows, epoch after epoch, every epoch closing what it can."""
 
-    def __init__(self, table, tmp_path):
-        self.table, self.folder = table, Location(str(tmp_path))
+    def __init__(self, span, tmp_path):
+        self.windows, self.folder = SlidingPanes(span, 1), Location(str(tmp_path))
+        self.table = PaneTable("panes", KEYS, span=span)
         self.segments, self.opened = [], None
 
     def step(self, cells, opens):
+        windows = self.windows
         columns = {KEYS[0]: [key for _, key in cells], KEYS[1]: ["k"] * len(cells)}
         rows = pa.table({**columns, PANE: [pane for pane, _ in cells], "n": [1] * len(cells)})
-        opened = self.table.open(ChannelStore(self.folder, "e", tuple(self.segments)), Sums(), self.opened)
-        first = [each for each in (opened.first, min(pane for pane, _ in cells)) if each is not None]
-        start = self.table.first_window_with(min(first))
+        kept = None if self.opened is None else windows.start(self.opened)
+        opened = self.table.open(ChannelStore(self.folder, "e", tuple(self.segments)), Sums(), kept)
+        first = [each for each in (opened.first, *(pane for pane, _ in cells)) if each is not None]
+        start = windows.first_with(min(first))
         closing = range(start if self.opened is None else max(start, self.opened), opens)
-        held = opened.held_by(closing)
-        self.segments, self.opened = opened.close(rows, closing, opens), opens
+        held = [table for _, table in opened.held(opened.pieces(*extents(windows, closing)))]
+        complete = Extent(*(windows.end(each - 1) for each in (closing.start, closing.stop)))
+        self.segments = opened.close(rows if cells else None, windows.start(opens), complete)
+        self.opened = opens
         return closing, pa.concat_tables([rows, *(each.select(rows.column_names) for each in held)])
 
 
 def test_long_windows_are_read_from_coarser_nodes(tmp_path):
-    channel = Channel(PaneTable("panes", KEYS, span=150), tmp_path)
+    channel = Channel(150, tmp_path)
     for pane in range(300):
         closing, rows = channel.step([(pane, key) for key in range(5)], pane - 148)
     assert {each.level for each in channel.segments} == {0, 8, 64}
@@ -34,7 +42,7 @@ def test_long_windows_are_read_from_coarser_nodes(tmp_path):
 
 
 def test_state_does_not_grow_once_windows_close(tmp_path):
-    channel, sizes = Channel(PaneTable("panes", KEYS, span=20), tmp_path), []
+    channel, sizes = Channel(20, tmp_path), []
     for pane in range(200):
         channel.step([(pane, key) for key in range(5)], pane - 18)
         sizes.append(sum(each.rows for each in channel.segments))
@@ -43,11 +51,10 @@ def test_state_does_not_grow_once_windows_close(tmp_path):
 
 def test_nodes_around_panes_without_nodes_are_not_taken_to_cover_them(tmp_path):
     # Keys of the panes 24 to 31 come once each, so no nodes are worth keeping there; all around they are.
-    table = PaneTable("panes", KEYS, span=200)
-    channel = Channel(table, tmp_path)
+    channel = Channel(200, tmp_path)
     for epoch in range(34):
         cells = [(pane, pane if epoch == 3 else 0) for pane in range(8 * epoch, 8 * epoch + 8)]
-        closing, rows = channel.step(cells, table.first_window_with(8 * epoch + 8))
+        closing, rows = channel.step(cells, channel.windows.first_with(8 * epoch + 8))
         panes, n = rows[PANE].to_numpy(), rows["n"].to_numpy()
         for window in closing:
             wanted = min(200, window + 200) if window < 0 else 200
@@ -68,6 +75,14 @@ def test_panes_are_cut_without_a_copy_where_they_lie_together():
     assert panes_between(rows, 1, 2)[PANE].to_pylist() == [1, 1]
 
 
-def test_windows_are_where_their_geometry_says():
-    table = PaneTable("panes", span=3, stride=2)
-    assert (table.kept_from(4), table.closed_below(4), table.first_window_with(8)) == (8, 9, 3)
+def test_a_late_row_is_read_once_from_panes_and_from_nodes(tmp_path):
+    channel = Channel(150, tmp_path)
+    for pane in range(300):
+        # Every epoch one row for each key of the newest pane, and one for a pane that nodes cover by now.
+        late = [(pane - 100, 0)] if pane >= 100 else []
+        _, rows = channel.step([*((pane, key) for key in range(5)), *late], pane - 148)
+    assert {each.level for each in channel.segments} == {0, 8, 64}
+    # The late rows of the last 51 panes are still to come.
+    assert sum(rows["n"].to_pylist()) == 150 * 5 + 50
+    assert rows.num_rows < 60 * 5
+    assert len(channel.segments) < 40

@@ -18,7 +18,7 @@ from penstock.aggregates.merges import Elementwise, Lanes, group
 from penstock.operators.joins.spec import Condition, Frontiers, JoinSpec, Pair, Side, Within
 from penstock.operators.joins.step import HeldSide, step
 from penstock.operators.windows.sliding import Partials, close_windows
-from penstock.routing import WindowShape
+from penstock.routing import SlidingPanes
 from penstock_lab.simulate.handover import Clock, Handover, best_seconds, measure_handover
 from penstock_lab.simulate.records import call_records, integers
 
@@ -104,7 +104,7 @@ def _filter(rows: Any, column: str, below: int) -> Any:
 def _aggregate(keys: NDArray[np.int64], repeats: int, clock: Clock) -> float:
     """Ten seconds of tuples become a pane of counts and sums, and one window of a minute closes."""
     values = (np.ones(len(keys)), keys.astype(np.float64))
-    shape = WindowShape(_MINUTE, 10 * _SECOND)
+    windows = SlidingPanes(span=6, stride=1)
 
     def pane() -> tuple[NDArray[np.int64], tuple[Lanes, ...]]:
         distinct, place = group(keys)
@@ -117,7 +117,7 @@ def _aggregate(keys: NDArray[np.int64], repeats: int, clock: Clock) -> float:
             (np.concatenate([*[old[0]] * 5, new[0]]),) for old, new in zip(before, lanes, strict=True)
         )
         rows = Partials(numbers, np.concatenate([*[known] * 5, distinct]), whole)
-        for _ in close_windows(shape, 0, 1, rows, (_SUM, _SUM)):
+        for _ in close_windows(windows, 0, 1, rows, (_SUM, _SUM)):
             pass
 
     known, before = pane()

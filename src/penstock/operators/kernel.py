@@ -104,10 +104,10 @@ class Channel:
 
 @dataclass(frozen=True)
 class WindowEnds:
-    """The event times at which the windows that an epoch closes end, and how long each of them is."""
+    """The event times at which the windows that an epoch closes end, and how long they are, all or each."""
 
     times: Sequence[int]
-    size: int
+    size: int | Sequence[int]
 
 
 Ends = WindowEnds | None

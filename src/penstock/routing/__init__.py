@@ -15,6 +15,7 @@ from penstock.routing.join_grid import Copied, copied_sides, join_grid, shaped_g
 from penstock.routing.join_spread import JoinSpread
 from penstock.routing.longest_first import longest_first
 from penstock.routing.pane_shares import PaneHistory, split_panes
+from penstock.routing.pane_windows import CumulatingPanes, PaneGrid, PaneWindows, SlidingPanes
 from penstock.routing.partitionings import PARTITIONINGS, REGISTRY, Partitioning, first_router, next_router
 from penstock.routing.rate_panes import PlainPanes, RatePanes, plan_panes
 from penstock.routing.readjust import readjust
@@ -53,6 +54,7 @@ __all__ = [
     "Copied",
     "Copies",
     "Costs",
+    "CumulatingPanes",
     "Exported",
     "Frequencies",
     "Goal",
@@ -64,7 +66,9 @@ __all__ = [
     "JoinSpread",
     "Moves",
     "OperatorState",
+    "PaneGrid",
     "PaneHistory",
+    "PaneWindows",
     "Partitioning",
     "PlainPanes",
     "RatePanes",
@@ -76,6 +80,7 @@ __all__ = [
     "Schedule",
     "SchedulerState",
     "ShuffleSettings",
+    "SlidingPanes",
     "Spread",
     "SubKeys",
     "TupleCosts",

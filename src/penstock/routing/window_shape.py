@@ -27,7 +27,8 @@ class WindowShape:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        assert 0 < self.slide <= self.size
+        assert self.size > 0
+        assert self.slide > 0
 
     @property
     def pane(self) -> int:
@@ -72,14 +73,3 @@ class WindowShape:
     def first_open(self, frontier: int) -> int:
         """The earliest window that a frontier leaves open: those before it end at or below it."""
         return (self.pane_of(frontier) - self.span) // self.stride + 1
-
-    def closed_below(self, first_open: int) -> int:
-        """The pane below which every tuple is late once the windows before `first_open` are closed.
-
-        It is where the last closed window ends: a tuple below it belongs to a closed window.
-        """
-        return (first_open - 1) * self.stride + self.span
-
-    def kept_from(self, first_open: int) -> int:
-        """The pane from which partials are still needed: where the first open window starts."""
-        return first_open * self.stride

@@ -149,7 +149,8 @@ class LatencyMeter:
         return ResultLatency(len(latencies), p50, p99, most, within)
 
     def _of_windows(self, streams: Collection[str], ends: WindowEnds, delivered: float) -> list[float]:
-        times, size = np.array(ends.times[-MOST_LATENCIES:], np.int64), ends.size
+        times = np.array(ends.times[-MOST_LATENCIES:], np.int64)
+        size = np.broadcast_to(np.array(ends.size, np.int64), len(ends.times))[-MOST_LATENCIES:]
         known = [self.lines[each].before(times) for each in sorted(streams)]
         if not len(times) or not known:
             return []

@@ -2,12 +2,14 @@
 
 Level l holds nodes of 8^l panes, built once when the last of their panes is complete. At most about
 14·log8(length) nodes then cover a range of panes, instead of `length` panes. Finer rows are kept as
-long as an open window may start among them, so nodes add at most a seventh per level.
+long as an open window may start among them, so nodes add at most a seventh per level. A late row adds its
+share to every node that is there already (see `pane_table`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["FANOUT", "Extent", "completed", "cover", "lengths"]
+__all__ = ["FANOUT", "Extent", "completed", "cover", "joined", "lengths"]
 
 FANOUT = 8
 
@@ -54,7 +56,7 @@ def cover(wanted: Extent, coarser: list[tuple[int, list[Extent]]]) -> list[tuple
         unfilled = []
         for gap in rest:
             at = gap.start
-            for extent in _joined(extents):
+            for extent in joined(extents):
                 start = max(_up(at, length), extent.start)
                 end = min(gap.end, extent.end) // length * length
                 if start < end:
@@ -71,11 +73,16 @@ def _up(pane: int, length: int) -> int:
     return -(-pane // length) * length
 
 
-def _joined(extents: list[Extent]) -> list[Extent]:
-    joined: list[Extent] = []
-    for extent in sorted(extents):
-        if joined and extent.start <= joined[-1].end:
-            joined[-1] = Extent(joined[-1].start, max(joined[-1].end, extent.end))
+def joined(extents: Iterable[Extent]) -> list[Extent]:
+    """The same panes in as few extents as possible, ascending.
+
+    >>> joined([Extent(4, 6), Extent(0, 4), Extent(5, 7), Extent(9, 9)])
+    [Extent(start=0, end=7)]
+    """
+    found: list[Extent] = []
+    for extent in sorted(each for each in extents if each):
+        if found and extent.start <= found[-1].end:
+            found[-1] = Extent(found[-1].start, max(found[-1].end, extent.end))
         else:
-            joined.append(extent)
-    return joined
+            found.append(extent)
+    return found

@@ -1,9 +1,10 @@
 """Partials by pane and key, and coarser nodes over them (see `pane_nodes`), for windows over panes.
 
-Window w holds `span` panes from pane w · `stride` on. Base rows, level 0, cover one pane each; rows of a
-higher level are nodes, each of which covers that number of panes. Panes are kept while an open window may
-hold them. Nodes only make reads faster: they never move, and a channel drops its own when keys arrive,
-since the panes of those keys have no nodes yet.
+Base rows, level 0, cover one pane each; rows of a higher level are nodes, each of which covers that number of
+panes. Panes are kept as long as the operator asks for. Nodes only make reads faster: they never move, and a
+channel drops its own when keys arrive, since the panes of those keys have no nodes yet. Rows of a pane that
+a node covers already are also stored as nodes of their own beside it: whatever is read of a pane, as itself
+or as part of a node, is all of it, once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,12 +18,15 @@ import pyarrow.compute as pc
 
 from penstock.columns import PANE
 from penstock.state.compaction import hollow, to_merge
-from penstock.state.pane_nodes import Extent, completed, cover, lengths
+from penstock.state.pane_nodes import Extent, completed, cover, joined, lengths
 from penstock.state.segments import ChannelStore, Segment, read
 from penstock.state.storage import Location
 from penstock.state.table import HASH, Table, instants
 
-__all__ = ["PANE", "PANES", "Combiner", "OpenPaneTable", "PaneTable", "panes_between"]
+__all__ = ["PANE", "PANES", "Combiner", "OpenPaneTable", "PaneTable", "Piece", "panes_between"]
+
+Piece = tuple[int, Extent]
+"""Rows that cover so many panes each, in an extent."""
 
 PANES = "_panes"
 """A shown column: the number of panes that a row covers."""
@@ -46,33 +50,22 @@ class Combiner(Protocol):
 class PaneTable(Table):
     """Partials with key columns, `PANE` and the columns of every partial.
 
-    `pane` and `offset` are microseconds: pane number n begins at n · `pane` + `offset`. `pane` is None if
-    panes are not times.
+    `span` is the number of panes in the longest window, by which nodes pay off. `pane` and `offset` are
+    microseconds: pane number n begins at n · `pane` + `offset`. `pane` is None if panes are not times. If it
+    is `ordered`, partials of different panes must be merged in the order of the panes.
     """
 
     span: int = 1
-    stride: int = 1
     pane: int | None = None
     offset: int = 0
+    ordered: bool = False
 
     kind: ClassVar[str] = "pane"
     usual_labels: ClassVar[dict[str, str]] = {HASH: "", PANE: "_pane"}
 
-    def open(self, store: ChannelStore, combiner: Combiner, opened: int | None) -> "OpenPaneTable":
-        """The partials of a channel; windows before `opened` are closed, None if none is closed yet."""
-        return OpenPaneTable(self, store, combiner, opened)
-
-    def kept_from(self, first_open: int) -> int:
-        """The first pane whose partials are needed: where the first open window begins."""
-        return first_open * self.stride
-
-    def closed_below(self, first_open: int) -> int:
-        """The pane below which all panes are complete: where the last closed window ends."""
-        return (first_open - 1) * self.stride + self.span
-
-    def first_window_with(self, pane: int) -> int:
-        """The earliest window that holds a pane."""
-        return (pane - self.span) // self.stride + 1
+    def open(self, store: ChannelStore, combiner: Combiner, kept: int | None) -> "OpenPaneTable":
+        """The partials of a channel from pane `kept` on, None for all of them."""
+        return OpenPaneTable(self, store, combiner, kept)
 
     def bounds(self, rows: Any, level: int) -> tuple[int, int]:
         """The panes that rows cover."""
@@ -117,66 +110,85 @@ class OpenPaneTable:
     table: PaneTable
     store: ChannelStore
     combiner: Combiner
-    opened: int | None
+    kept: int | None
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments that an open window may need."""
+        """The segments with panes that are kept."""
         own = self.store.of(self.table.name)
-        if self.opened is None:
-            return own
-        kept = self.table.kept_from(self.opened)
-        return tuple(each for each in own if each.end > kept)
+        return own if self.kept is None else tuple(each for each in own if each.end > self.kept)
 
     @property
     def first(self) -> int | None:
         """The earliest pane in them, None if there is none."""
         return min((each.first for each in self.segments), default=None)
 
-    def held_by(self, windows: range) -> list[Any]:
-        """The partials of these windows; panes that all windows share come from the coarsest nodes."""
-        if not windows:
-            return []
-        start, last = self.table.kept_from(windows.start), self.table.kept_from(windows.stop - 1)
-        whole = Extent(start, last + self.table.span)
-        if last > start + self.table.span:
-            return self._pieces([(1, whole)], self.segments)
-        shared = Extent(last, start + self.table.span)
-        fringes = [(1, Extent(start, last)), (1, Extent(shared.end, whole.end))]
-        return self._pieces([*fringes, *_covered(shared, self.segments)], self.segments)
+    def pieces(self, whole: Extent, shared: Extent) -> list[Piece]:
+        """What to read of some panes: those that are `shared`, a part of them, from the coarsest nodes."""
+        if not shared:
+            return [(1, whole)]
+        fringes = [(1, Extent(whole.start, shared.start)), (1, Extent(shared.end, whole.end))]
+        return [each for each in [*fringes, *_covered(shared, self.segments)] if each[1]]
 
-    def close(self, fresh: Any, closing: range, opens: int | None) -> list[Segment]:
-        """The segments after an epoch that adds `fresh` partials and has closed the windows `closing`.
+    def held(self, pieces: Sequence[Piece]) -> list[tuple[int, Any]]:
+        """The rows of these pieces, each once, with the number of panes that a row covers."""
+        return self._read(pieces, self.segments)
 
-        Windows from `opens` on stay open; what only earlier ones hold is dropped. None: no window is closed.
+    def close(self, fresh: Any, kept: int | None, complete: Extent | None = None) -> list[Segment]:
+        """The segments after an epoch that adds `fresh` partials.
+
+        Panes from `kept` on are still needed, None for all. `complete` are panes for which no more rows are
+        expected from now on; nodes are formed if these are few.
         """
-        kept = None if opens is None else self.table.kept_from(opens)
         segments = list(self.segments)
         if fresh is not None:
             fresh = fresh if kept is None else panes_between(fresh, kept)
-            segments += [self._stored(fresh, 0)] if fresh.num_rows else []
+        if fresh is not None and fresh.num_rows:
+            segments = [*segments, self._stored(fresh, 0), *self._late_nodes(fresh)]
+            segments = [each for each in segments if not self._outdated(each, fresh)]
         if kept is not None:
             segments = [each for each in segments if each.end > kept]
-        return self._compacted([*segments, *self._nodes(closing, segments)], kept)
+        if complete:
+            segments += self._nodes(complete, kept, segments)
+        return self._compacted(segments, kept)
 
-    def _nodes(self, closing: range, segments: list[Segment]) -> list[Segment]:
-        """Coarser nodes whose last pane is now complete, if few windows close at a time."""
-        table = self.table
-        if not closing or len(closing) * table.stride * 4 > table.span:
+    def _late_nodes(self, fresh: Any) -> list[Segment]:
+        """The rows of panes that nodes cover, as nodes of their own, at every level.
+
+        They stay within the extents of those nodes, so that they do not claim a pane that none covers.
+        """
+        if self.table.ordered:
+            return []
+        found = []
+        for length, extents in _coarser(self.segments).items():
+            for extent in joined(extents):
+                late = panes_between(fresh, extent.start, extent.end)
+                if late.num_rows:
+                    found.append(self._stored(self.combiner.combined([late], length), length))
+        return found
+
+    def _outdated(self, segment: Segment, fresh: Any) -> bool:
+        """Whether nodes lack rows that came after them and that they cannot get in the order of panes."""
+        if not self.table.ordered or segment.level == 0:
+            return False
+        return bool(panes_between(fresh, segment.first, segment.end).num_rows)
+
+    def _nodes(self, complete: Extent, kept: int | None, segments: list[Segment]) -> list[Segment]:
+        """Coarser nodes whose last pane is now complete, if few panes become so at a time."""
+        if (complete.end - complete.start) * 4 > self.table.span:
             return []
         built: list[Segment] = []
-        before, now = table.closed_below(closing.start), table.closed_below(closing.stop)
-        kept = table.kept_from(closing.stop)
-        for length in lengths(table.span):
-            extent = completed(length, before, now)
-            extent = Extent(max(extent.start, -(-kept // length) * length), extent.end)
+        for length in lengths(self.table.span):
+            extent = completed(length, complete.start, complete.end)
+            if kept is not None:
+                extent = Extent(max(extent.start, -(-kept // length) * length), extent.end)
             if extent:
                 built += self._node(length, extent, [*segments, *built])
         return built
 
     def _node(self, length: int, extent: Extent, segments: list[Segment]) -> list[Segment]:
         finer = [each for each in segments if each.level < length]
-        tables = self._pieces(_covered(extent, finer), finer)
+        tables = [rows for _, rows in self._read(_covered(extent, finer), finer)]
         if not tables:
             return []
         combined = self.combiner.combined(tables, length)
@@ -189,7 +201,8 @@ class OpenPaneTable:
         remaining = segments
         for level in sorted({each.level for each in segments}):
             length = max(1, level)
-            for merging in _mergeable([each for each in segments if each.level == level]):
+            alike = [each for each in segments if each.level == level]
+            for merging in _mergeable(alike, ordered=self.table.ordered):
                 tables = [self.store.read(each) for each in merging]
                 if kept is not None:
                     tables = [panes_between(rows, kept - length + 1) for rows in tables]
@@ -198,59 +211,50 @@ class OpenPaneTable:
                 remaining += [self._stored(combined, level)] if combined.num_rows else []
         return remaining
 
-    def _pieces(self, pieces: list[tuple[int, Extent]], segments: Sequence[Segment]) -> list[Any]:
-        """The rows of nodes of these lengths in these extents."""
+    def _read(self, pieces: Sequence[Piece], segments: Sequence[Segment]) -> list[tuple[int, Any]]:
         tables = []
         for segment in segments:
             length = max(1, segment.level)
             wanted = [extent for each, extent in pieces if each == length and _touch(extent, segment)]
             if wanted:
                 rows = self.store.read(segment)
-                tables += [panes_between(rows, extent.start, extent.end) for extent in _joined(wanted)]
-        return [rows for rows in tables if rows.num_rows]
+                tables += [
+                    (length, panes_between(rows, extent.start, extent.end)) for extent in joined(wanted)
+                ]
+        return [(length, rows) for length, rows in tables if rows.num_rows]
 
     def _stored(self, rows: Any, level: int) -> Segment:
         first, end = self.table.bounds(rows, level)
         return self.store.store(rows, table=self.table.name, first=first, end=end, level=level)
 
 
-def _covered(extent: Extent, segments: Sequence[Segment]) -> list[tuple[int, Extent]]:
-    coarser: dict[int, list[Extent]] = {}
+def _coarser(segments: Sequence[Segment]) -> dict[int, list[Extent]]:
+    found: dict[int, list[Extent]] = {}
     for each in segments:
         if each.level > 0:
-            coarser.setdefault(each.level, []).append(Extent(each.first, each.end))
-    return cover(extent, list(coarser.items()))
+            found.setdefault(each.level, []).append(Extent(each.first, each.end))
+    return found
 
 
-def _mergeable(alike: list[Segment]) -> list[list[Segment]]:
+def _covered(extent: Extent, segments: Sequence[Segment]) -> list[Piece]:
+    return cover(extent, list(_coarser(segments).items()))
+
+
+def _mergeable(alike: list[Segment], *, ordered: bool) -> list[list[Segment]]:
     """Groups of segments of one level that are worth merging.
 
     A segment of nodes claims all panes between its first and its last one, so nodes with a gap between them
-    stay separate: perhaps no nodes were formed in the gap.
+    stay separate, if perhaps no nodes were formed in the gap: others of the level may cover it, but those of
+    an ordered table may be dropped any time.
     """
     chosen = list(to_merge(alike))
     if alike[0].level == 0:
         chosen += [each for each in alike if hollow(each) and each not in chosen]
         return [chosen] if chosen else []
-    runs: list[list[Segment]] = []
-    for each in sorted(chosen, key=lambda segment: segment.first):
-        if runs and each.first <= max(segment.end for segment in runs[-1]):
-            runs[-1].append(each)
-        else:
-            runs.append([each])
+    claimed = joined(Extent(each.first, each.end) for each in (chosen if ordered else alike))
+    runs = [[each for each in chosen if extent.start <= each.first < extent.end] for extent in claimed]
     return [run for run in runs if len(run) > 1]
 
 
 def _touch(extent: Extent, segment: Segment) -> bool:
     return extent.start < segment.end and segment.first < extent.end
-
-
-def _joined(extents: list[Extent]) -> list[Extent]:
-    """Adjacent extents joined, so that a table is sliced as rarely as possible."""
-    joined: list[Extent] = []
-    for extent in sorted(each for each in extents if each):
-        if joined and joined[-1].end == extent.start:
-            joined[-1] = Extent(joined[-1].start, extent.end)
-        else:
-            joined.append(extent)
-    return joined

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.aggregates.kinds import Count, Fold
 from penstock.aggregates.var import Moments
 from penstock.operators.windows.sliding import Partials, close_windows
-from penstock.routing import WindowShape
+from penstock.routing import CumulatingPanes, SlidingPanes
 
 KINDS = {
     "sum of bigint": (Fold("sum", pa.int64()), sum),
@@ -38,19 +38,20 @@ def values(kind, draw):
 
 @st.composite
 def cases(draw, kind):
-    span = draw(st.integers(1, 12))
-    stride = draw(st.integers(1, span))
-    while np.gcd(span, stride) != 1:
-        stride -= 1
+    phase = draw(st.integers(-3, 3))
+    if draw(st.booleans()):
+        windows = SlidingPanes(draw(st.integers(1, 12)), draw(st.integers(1, 15)), phase)
+    else:
+        windows = CumulatingPanes(draw(st.integers(1, 3)), draw(st.integers(1, 5)), phase)
     rows = draw(st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 3)), max_size=25))
-    return WindowShape(span, stride), rows, [values(kind, draw) for _ in rows]
+    return windows, rows, [values(kind, draw) for _ in rows]
 
 
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data())
 def test_every_window_equals_its_recalculation(name, data):
     kind, fold = KINDS[name]
-    shape, rows, column = data.draw(cases(kind))
+    windows, rows, column = data.draw(cases(kind))
     pane = np.array([row[0] for row in rows], np.int64)
     key = np.array([row[1] for row in rows], np.int64)
     count = Count().load([pa.array(np.ones(len(rows), np.int64))])
@@ -58,7 +59,7 @@ def test_every_window_equals_its_recalculation(name, data):
     held = Partials(pane, key, (count.lanes, loaded.lanes))
 
     found = {}
-    for closed in close_windows(shape, -100, 100, held, (count.merge, loaded.merge)):
+    for closed in close_windows(windows, -100, 100, held, (count.merge, loaded.merge)):
         results = loaded.store(closed.lanes[1])[0].to_pylist()
         for window, each, value in zip(closed.window.tolist(), closed.key.tolist(), results, strict=True):
             assert (window, each) not in found
@@ -66,7 +67,7 @@ def test_every_window_equals_its_recalculation(name, data):
 
     expected = {}
     for window in range(-100, 100):
-        inside = range(window * shape.stride, window * shape.stride + shape.span)
+        inside = range(windows.start(window), windows.end(window))
         for each in set(key.tolist()):
             members = [v for (p, k), v in zip(rows, column, strict=True) if p in inside and k == each]
             if members:
@@ -86,7 +87,7 @@ def test_variance_agrees_with_numpy(rows):
     columns = [pa.array(valid.astype(float)), pa.array(np.nan_to_num(value)), pa.array(np.zeros(len(rows)))]
     loaded, count = Moments().load(columns), Count().load([pa.array(np.ones(len(rows), np.int64))])
     held = Partials(pane, np.zeros(len(rows), np.int64), (count.lanes, loaded.lanes))
-    for closed in close_windows(WindowShape(3, 1), -10, 10, held, (count.merge, loaded.merge)):
+    for closed in close_windows(SlidingPanes(3, 1), -10, 10, held, (count.merge, loaded.merge)):
         for window, n, _, squares in zip(closed.window, *closed.lanes[1], strict=True):
             inside = value[(pane >= window) & (pane < window + 3) & valid]
             assert n == len(inside)

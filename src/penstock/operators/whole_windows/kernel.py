@@ -134,9 +134,9 @@ class WholeWindowKernel(Kernel):
         first_open = WholeWindowProgress.of(position).first_open
         if first_open is None:
             return None
-        if self.operator.late == "drop":
-            return self.shape.start_of(first_open - 1) + self.shape.size
-        return self.shape.start_of(first_open)
+        ended = self.shape.start_of(first_open - 1) + self.shape.size
+        # Between windows that lie apart a row is in none, and not late.
+        return ended if self.operator.late == "drop" else min(self.shape.start_of(first_open), ended)
 
     def advance(
         self, before: StagePosition, frontiers: tuple[int | None, ...], seen: Seen, drained: int | None

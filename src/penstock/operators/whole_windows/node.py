@@ -11,15 +11,13 @@ from penstock.expressions.schema import Column, Schema
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import NATIVE, Inputs, Operator
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Window
+from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Late
+from penstock.operators.windows.shapes import Window
 
 if TYPE_CHECKING:
     from penstock.operators.whole_windows.kernel import WholeWindowKernel
 
 __all__ = ["WholeWindows", "WindowInfo", "WindowPartitioning"]
-
-LateRule = Literal["count", "drop"]
-"""A late row counts in those of its windows that are open, or in all of its windows or none."""
 
 WindowPartitioning = Literal["keys", "windows", "batches"]
 """What tells channels apart: the keys of rows, single windows, or batches of neighbouring windows."""
@@ -53,7 +51,7 @@ class WholeWindows(Operator):
     time: str
     partitioning: WindowPartitioning
     batch: int | None = None
-    late: LateRule = "count"
+    late: Late = "count"
 
     @property
     def name(self) -> str:
@@ -62,7 +60,7 @@ class WholeWindows(Operator):
 
     def __str__(self) -> str:
         keys = f"{shown_keys(self.keys).lstrip('.')}." if self.keys else ""
-        return f"{keys}window({self.window}).apply({self.name})"
+        return f"{keys}{self.window.verb}.apply({self.name})"
 
     @property
     def kind(self) -> str:
@@ -81,9 +79,8 @@ class WholeWindows(Operator):
             (name, stable_text(value)) for name, value in getattr(function, "__dict__", {}).items()
         )
         columns = [[[each.name, each.type] for each in schema.columns] for schema in (self.given, self.made)]
-        window = [self.window.size, self.window.slide, self.window.offset]
         by = "keys" if self.partitioning == "keys" else "windows"
-        return ["apply", keys, window, self.late, named, settings, columns, by]
+        return ["apply", keys, self.window.meaning(), self.late, named, settings, columns, by]
 
     def schema(self, inputs: Inputs) -> Schema:
         """The bounds of the window, the keys, what the function makes."""

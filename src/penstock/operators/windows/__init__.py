@@ -1,15 +1,19 @@
 """Windowed aggregation: the operator, its verbs, and what its channels do."""
 
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Window
-from penstock.operators.windows.verbs import GroupedWindowVerbs, Windowed, WindowVerbs, window_of
+from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation
+from penstock.operators.windows.shapes import Cumulation, Window, WindowValue, window, window_of
+from penstock.operators.windows.verbs import GroupedWindowVerbs, Windowed, WindowVerbs
 
 __all__ = [
     "WINDOW_END",
     "WINDOW_START",
     "Aggregation",
+    "Cumulation",
     "GroupedWindowVerbs",
     "Window",
+    "WindowValue",
     "WindowVerbs",
     "Windowed",
+    "window",
     "window_of",
 ]

@@ -48,10 +48,15 @@ class PaneBlock:
         self.merges = tuple(each.merge for each in self._loaded)
         pane = np.concatenate(panes) if panes else np.empty(0, np.int64)
         self.fresh = len(pane) - sum(table.num_rows for table in tables)
+        self._counts = [self.fresh, *(table.num_rows for table in tables)]
         self.rows = Partials(pane, numbers, tuple(each.lanes for each in self._loaded))
 
     def __len__(self) -> int:
         return len(self.rows.pane)
+
+    def marked(self, fresh: Any, tables: Sequence[Any]) -> NDArray[Any]:
+        """A value for every row: that of rows formed here, or that of its table."""
+        return np.repeat(np.array([fresh, *tables]), self._counts)
 
     def combined(self, length: int) -> Any:
         """A segment table with one row per node of `length` panes and key, ascending by pane."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.aggregates.aggregate import ResolvedAggregate
 from penstock.aggregates.partials import ROWS, Finish, PaneColumns, Partial
@@ -27,10 +28,12 @@ from penstock.operators.kernel import (
     WindowEnds,
 )
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.node import Aggregation
-from penstock.operators.windows.sliding import Closed, close_windows
-from penstock.routing import WindowShape
-from penstock.state.pane_table import PANE, PaneTable
+from penstock.operators.windows.node import Aggregation, Late
+from penstock.operators.windows.shapes import paned
+from penstock.operators.windows.sliding import Closed, Partials, close_windows, extents
+from penstock.routing import PaneGrid, PaneWindows
+from penstock.state.pane_nodes import Extent
+from penstock.state.pane_table import PANE, PaneTable, Piece
 from penstock.state.segments import Segment
 
 __all__ = ["WindowKernel", "WindowProgress", "WindowResult", "compile_windows"]
@@ -50,9 +53,12 @@ class WindowResult:
 
 @dataclass(frozen=True)
 class WindowProgress:
-    """The first window that is not closed, and the last pane that holds a tuple; None before the first."""
+    """How far windows have come, in panes: windows that end at or below `closed` are closed.
 
-    first_open: int | None = None
+    `closed` is the end of a window. `newest` is the last pane that holds a tuple. None before the first.
+    """
+
+    closed: int | None = None
     newest: int | None = None
 
     @classmethod
@@ -70,16 +76,19 @@ class WindowKernel(Kernel):
     """A windowed aggregation in channels.
 
     `keys` are named as in the result; `inputs` are the columns of raw rows that partials are formed from.
-    `bound_type` is the type of window_start and window_end. `parted` are the places of the keys that the
-    router hashes, None for all; with `in_place` the rows come from a stage in the same channels.
+    `bound_type` is the type of window_start and window_end. With `late` "count" a tuple counts in those of
+    its windows that are open, with "drop" in all of them or in none. `parted` are the places of the keys that
+    the router hashes, None for all; with `in_place` the rows come from a stage in the same channels.
     """
 
-    shape: WindowShape
+    grid: PaneGrid
+    windows: tuple[PaneWindows, ...]
     keys: tuple[SqlColumn, ...]
     inputs: tuple[SqlColumn, ...]
     partial_columns: tuple[Partial, ...]
     results: tuple[WindowResult, ...]
     bound_type: Any
+    late: Late = "count"
     parted: tuple[int, ...] | None = None
 
     # What it sends, keeps and gives.
@@ -121,7 +130,7 @@ class WindowKernel(Kernel):
             Exchange(
                 columns=(*keys, *self.inputs),
                 keys=tuple(self._names),
-                bucket=Bucket(PANE, self.shape.offset, self.shape.pane),
+                bucket=Bucket(PANE, self.grid.offset, self.grid.pane),
                 combine=Combine(combined, weight=ROWS),
                 forms=self.forms,
                 parts=bool(self.keys and self.splits),
@@ -141,10 +150,12 @@ class WindowKernel(Kernel):
                 "panes",
                 keys=tuple(parted),
                 labels=labels,
-                span=self.shape.span,
-                stride=self.shape.stride,
-                pane=self.shape.pane,
-                offset=self.shape.offset,
+                span=max(each.longest for each in self.windows),
+                pane=self.grid.pane,
+                offset=self.grid.offset,
+                ordered=any(
+                    each.accumulated and not each.accumulated.aggregate.split for each in self.partial_columns
+                ),
             ),
         )
 
@@ -156,68 +167,99 @@ class WindowKernel(Kernel):
     # How far it comes.
 
     def bound(self, position: StagePosition, port: int) -> int | None:
-        """Where the last closed window ends."""
+        """Where the first window that is open begins; or the last one that is closed ends."""
         del port
-        first_open = WindowProgress.of(position).first_open
-        return None if first_open is None else self.shape.pane_start(self.shape.closed_below(first_open))
+        closed = WindowProgress.of(position).closed
+        if closed is None:
+            return None
+        opens = [(each, each.first_with(closed)) for each in self.windows]
+        if self.late == "drop":
+            return int(self.grid.start_of(max(each.end(first - 1) for each, first in opens)))
+        return int(self.grid.start_of(min(each.late_below(first) for each, first in opens)))
 
     def advance(
         self, before: StagePosition, frontiers: tuple[int | None, ...], seen: Seen, drained: int | None
     ) -> Advance:
-        """A window closes when the frontier has passed its end; the first open one never goes back."""
+        """A window closes when the frontier has passed its end; what is closed stays closed."""
         progress = WindowProgress.of(before)
         panes = [each for each in (progress.newest, seen.bucket) if each is not None]
         newest = max(panes, default=None)
-        first_open = self._first_open(progress.first_open, newest, frontiers[0], drained)
-        promise = None if first_open is None else self.shape.start_of(first_open)
+        closed = self._closed(progress.closed, newest, frontiers[0], drained)
+        kept = self._kept_from(closed)
+        promise = None if kept is None else int(self.grid.start_of(kept))
         if drained is not None:
             promise = drained if promise is None else max(drained, promise)
-        after = WindowProgress(first_open, newest)
-        idle = not seen.rows and first_open == progress.first_open
+        after = WindowProgress(closed, newest)
+        idle = not seen.rows and closed == progress.closed
         return Advance(StagePosition(frontiers, promise, after.to_json()), idle=idle)
 
-    def _first_open(
+    def _closed(
         self, before: int | None, newest: int | None, frontier: int | None, drained: int | None
     ) -> int | None:
+        """The latest end of a window that has been passed."""
         if drained is not None:
             # What comes from a stage in the same channels is not known here; nothing is later than the end.
-            last = newest if self.parted is None else self.shape.pane_of(drained)
+            last = newest if self.parted is None else self.grid.pane_of(drained)
             if last is None:
                 return before
-            opens = self.shape.last_window_with(last) + 1
+            passed = max(each.end(each.last_with(last)) for each in self.windows)
         elif frontier is None:
             return before
         else:
-            opens = self.shape.first_open(frontier)
-        return opens if before is None else max(opens, before)
+            pane = self.grid.pane_of(frontier)
+            passed = max(each.end(each.first_with(pane) - 1) for each in self.windows)
+        return passed if before is None else max(passed, before)
+
+    def _kept_from(self, closed: int | None) -> int | None:
+        """The first pane that a window which is still open may need."""
+        return (
+            None if closed is None else int(min(each.start(each.first_with(closed)) for each in self.windows))
+        )
 
     def ends(self, before: StagePosition, after: StagePosition) -> WindowEnds:
-        """The windows between the first that was open and the first that is."""
-        opened, opens = (WindowProgress.of(each).first_open for each in (before, after))
-        shape = self.shape
-        if opens is None:
-            return WindowEnds((), shape.size)
-        first = opens - _MOST_ENDS if opened is None else max(opened, opens - _MOST_ENDS)
-        return WindowEnds([shape.start_of(each) + shape.size for each in range(first, opens)], shape.size)
+        """The windows that end after the last one that was closed, up to the last one that is."""
+        opened, closed = (WindowProgress.of(each).closed for each in (before, after))
+        times: list[int] = []
+        sizes: list[int] = []
+        for each in self.windows if closed is not None else ():
+            until = each.first_with(closed)
+            first = until - _MOST_ENDS if opened is None else max(each.first_with(opened), until - _MOST_ENDS)
+            numbers = np.arange(first, until)
+            times += self.grid.start_of(each.end(numbers)).tolist()
+            sizes += ((each.end(numbers) - each.start(numbers)) * self.grid.pane).tolist()
+        return WindowEnds(times, sizes)
 
     # What a channel does.
 
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Close the windows that the frontier has passed, and keep the partials of the others."""
         (rows,) = channel.new
-        opened, opens = (WindowProgress.of(each).first_open for each in (channel.before, channel.after))
-        state = self.tables[0].open(channel.store, self, opened)
-        closing = self._closing(rows, state.first, opened, opens)
+        opened, closed = (WindowProgress.of(each).closed for each in (channel.before, channel.after))
+        state = self.tables[0].open(channel.store, self, self._kept_from(opened))
+        kept = self._kept_from(closed)
+        first = self._first(rows, state.first)
+        closing = [self._closing(each, first, opened, closed) for each in self.windows]
         raw, tables = (rows, []) if channel.form == "rows" else (None, self._received(rows, channel.form))
         fresh = tables[0] if tables else None
-        if closing or raw is not None:
-            block = self._block(tables + state.held_by(closing), raw)
-            closed = close_windows(self.shape, closing.start, closing.stop, block.rows, block.merges)
-            for each in closed:
-                channel.emit(self._finished(block, each))
+        if any(closing) or raw is not None:
+            pieces = [
+                state.pieces(*extents(*each)) if each[1] else []
+                for each in zip(self.windows, closing, strict=True)
+            ]
+            held = state.held([piece for each in pieces for piece in each])
+            block = self._block([*tables, *(table for _, table in held)], raw)
+            lengths = block.marked(0, [*(0 for _ in tables), *(length for length, _ in held)])
+            for windows, numbers, own in zip(self.windows, closing, pieces, strict=True):
+                chosen = block.rows if len(self.windows) == 1 else _chosen(block.rows, lengths, own)
+                for each in close_windows(windows, numbers.start, numbers.stop, chosen, block.merges):
+                    channel.emit(self._finished(block, windows, each))
             if raw is not None:
-                fresh = self._formed(block, opens)
-        return tuple(state.close(fresh, closing, opens))
+                fresh = self._formed(block, kept)
+        if opened is None or closed is None:
+            complete = None if closed is None or first is None else Extent(first, closed)
+        else:
+            complete = Extent(opened, closed)
+        return tuple(state.close(fresh, kept, complete))
 
     def combined(self, tables: list[Any], length: int) -> Any:
         """One row for each key and node of `length` panes."""
@@ -243,15 +285,20 @@ class WindowKernel(Kernel):
         """One partial for each pane and key."""
         return self.combined([partials], 1)
 
-    def _closing(self, rows: Any, held: int | None, opened: int | None, opens: int | None) -> range:
-        """The windows that this channel has to close now."""
+    def _first(self, rows: Any, held: int | None) -> int | None:
+        """The first pane that this channel has."""
         first = [] if held is None else [held]
         if rows is not None:
             first.append(int(rows[PANE].to_numpy().min()))
-        if opens is None or not first:
+        return min(first, default=None)
+
+    @staticmethod
+    def _closing(windows: PaneWindows, first: int | None, opened: int | None, closed: int | None) -> range:
+        """The windows that this channel has to close now."""
+        if closed is None or first is None:
             return range(0)
-        start = self.shape.first_window_with(min(first))
-        return range(start if opened is None else max(start, opened), opens)
+        start = windows.first_with(first if opened is None else max(first, opened))
+        return range(start, windows.first_with(closed))
 
     def _received(self, rows: Any, form: Form) -> list[Any]:
         """What others have combined, with the lists of rows that Spark collected accumulated."""
@@ -267,20 +314,22 @@ class WindowKernel(Kernel):
         known = {field.name: field for field in self.partials}
         return [rows.cast(pa.schema([known.get(field.name, field) for field in rows.schema]))]
 
-    def _formed(self, block: PaneBlock, opens: int | None) -> Any:
+    def _formed(self, block: PaneBlock, kept: int | None) -> Any:
         """The partials that were formed in this channel, of panes that an open window still needs."""
         chosen = block.rows.at(slice(0, block.fresh))
-        if opens is not None:
-            chosen = chosen.at(np.flatnonzero(chosen.pane >= self.shape.kept_from(opens)))
+        if kept is not None:
+            chosen = chosen.at(np.flatnonzero(chosen.pane >= kept))
         return block.table(chosen)
 
-    def _finished(self, block: PaneBlock, closed: Closed) -> Any:
+    def _finished(self, block: PaneBlock, windows: PaneWindows, closed: Closed) -> Any:
         """Closed windows as rows of the result."""
         columns: dict[str, Any] = {}
         for partial, stored in zip(self.partial_columns, block.stored(closed.lanes), strict=True):
             columns.update(zip(partial.columns, stored, strict=True))
-        start = closed.window * self.shape.slide + self.shape.offset
-        bounds = [pa.array(each).cast(self.bound_type) for each in (start, start + self.shape.size)]
+        start, end = (
+            self.grid.start_of(each) for each in (windows.start(closed.window), windows.end(closed.window))
+        )
+        bounds = [pa.array(each).cast(self.bound_type) for each in (start, end)]
         values = [result.finish(columns) for result in self.results]
         arrays = [*bounds, *block.key_columns(closed.key), *values, pa.array(start)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
@@ -293,6 +342,16 @@ class WindowKernel(Kernel):
         return [KEY.format(place) for place in range(len(self.keys))]
 
 
+def _chosen(rows: Partials, lengths: NDArray[Any], pieces: list[Piece]) -> Partials:
+    """New rows, which have no length, and those of the pieces that one shape of windows reads."""
+    if not (lengths > 1).any():
+        return rows
+    inside = lengths == 0
+    for length, extent in pieces:
+        inside |= (lengths == length) & (rows.pane >= extent.start) & (rows.pane < extent.end)
+    return rows.at(np.flatnonzero(inside))
+
+
 def compile_windows(operator: Aggregation, time_type: str, describe: Describe | None = None) -> WindowKernel:
     """The kernel of an aggregation.
 
@@ -302,9 +361,10 @@ def compile_windows(operator: Aggregation, time_type: str, describe: Describe | 
         operator = _typed(operator, describe)
     panes = PaneColumns(f"`{TIME}`", None if describe is None else _types_by(describe))
     results = tuple(_result(each, panes) for each in operator.aggregates)
-    window = operator.window
+    grid, windows = paned(operator.windows)
     return WindowKernel(
-        shape=WindowShape(window.size, window.slide, window.offset),
+        grid=grid,
+        windows=windows,
         keys=tuple(
             SqlColumn(name, key.sql, pa.null() if key.type is None else arrow_type(key.type))
             for name, key in operator.keys
@@ -313,6 +373,7 @@ def compile_windows(operator: Aggregation, time_type: str, describe: Describe | 
         partial_columns=tuple(panes.partials.values()),
         results=results,
         bound_type=arrow_type(time_type),
+        late=operator.late,
     )
 
 

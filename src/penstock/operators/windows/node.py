@@ -1,28 +1,27 @@
-"""Windowed aggregation: keys, a window, and the aggregates of each of its groups.
-
-Windows are [start, end), one every slide, aligned to 1970-01-01 00:00 UTC plus offset.
-"""
+"""Windowed aggregation: keys, windows, and the aggregates of each of their groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from penstock.aggregates.aggregate import ResolvedAggregate, stable_text
-from penstock.errors import BadWindow, WrongType
-from penstock.expressions.durations import words
+from penstock.errors import WrongType
 from penstock.expressions.schema import Column, Schema
 from penstock.functions import SqlSetting
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import Inputs, Operator, lowered
+from penstock.operators.windows.shapes import WindowValue
 from penstock.routing.resources import CCC, LLL, Resources
 
 if TYPE_CHECKING:
     from penstock.operators.windows.kernel import WindowKernel
 
-__all__ = ["WINDOW_END", "WINDOW_START", "Aggregation", "Window"]
+__all__ = ["WINDOW_END", "WINDOW_START", "Aggregation", "Late", "shown_windows"]
+
+Late = Literal["count", "drop"]
+"""What happens to a tuple of which some windows are closed: it counts in the others, or in none."""
 
 WINDOW_START: Final = "window_start"
 WINDOW_END: Final = "window_end"
@@ -30,42 +29,8 @@ _PARTIALS_OF_ROWS: Final = Resources.of("CLL")
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A window in microseconds; each tuple lies in ceil(size / slide) or one fewer of its windows.
-
-    >>> Window(3_600_000_000, 60_000_000, 0).pane
-    60000000
-    """
-
-    size: int
-    slide: int
-    offset: int
-
-    def __post_init__(self) -> None:
-        if self.size <= 0:
-            raise BadWindow(f"window of {words(self.size)}; the size has to be above zero")
-        if self.slide <= 0:
-            raise BadWindow(f"slide of {words(self.slide)}; the slide has to be above zero")
-        if self.slide > self.size:
-            raise BadWindow(
-                f"slide of {words(self.slide)} is longer than the window of {words(self.size)}: tuples "
-                "between windows would be lost; make the slide shorter, or leave tuples out with where()"
-            )
-        object.__setattr__(self, "offset", self.offset % self.slide)
-
-    @property
-    def pane(self) -> int:
-        """The longest slice of time that no window's edge cuts."""
-        return gcd(self.size, self.slide)
-
-    def __str__(self) -> str:
-        offset = f" offset {words(self.offset)}" if self.offset else ""
-        return f"{words(self.size)} slide {words(self.slide)}{offset}"
-
-
-@dataclass(frozen=True, slots=True)
 class Aggregation(Operator):
-    """Aggregates over the tuples of each key in each window.
+    """Aggregates over the tuples of each key in each window of each shape.
 
     A frequent key has a tuple in every pane, so it keeps as many partials as any other frequent key.
     """
@@ -73,19 +38,20 @@ class Aggregation(Operator):
     stateful: ClassVar[bool] = True
 
     keys: Named
-    window: Window
+    windows: tuple[WindowValue, ...]
     aggregates: tuple[ResolvedAggregate, ...]
+    late: Late = "count"
 
     def __str__(self) -> str:
         keys = f"{shown_keys(self.keys).lstrip('.')}." if self.keys else ""
         aggregates = ", ".join(f"{each.name}={each}" for each in self.aggregates)
-        return f"{keys}window({self.window}).agg({aggregates})"
+        return f"{keys}{shown_windows(self.windows)}.agg({aggregates})"
 
     def meaning(self) -> list[object]:
         """Keys, window and aggregates."""
         keys: list[object] = [[name, each.sql] for name, each in self.keys]
-        window = [self.window.size, self.window.slide, self.window.offset]
-        return ["aggregation", keys, window, [_meaning(each) for each in self.aggregates]]
+        windows = [each.meaning() for each in self.windows]
+        return ["aggregation", keys, windows, self.late, [_meaning(each) for each in self.aggregates]]
 
     def schema(self, inputs: Inputs) -> Schema:
         """The columns of the results: the bounds of the window, the keys, the aggregates."""
@@ -152,7 +118,7 @@ class Aggregation(Operator):
         """Panes, the two sub-queries, and why they are formed where they are."""
         from penstock.operators.windows.words import window_words  # noqa: PLC0415 -- words need the kernel
 
-        return window_words(self._kernel())
+        return window_words(self._kernel(), self.windows)
 
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "WindowKernel":
         """Partials of panes, closed into windows."""
@@ -163,6 +129,11 @@ class Aggregation(Operator):
         from penstock.operators.windows.kernel import compile_windows  # noqa: PLC0415 -- it needs this class
 
         return compile_windows(self, time_type, describe)
+
+
+def shown_windows(windows: Sequence[WindowValue]) -> str:
+    """The windows as a user would write them."""
+    return windows[0].verb if len(windows) == 1 else f"windows({', '.join(map(str, windows))})"
 
 
 def _result_column(aggregate: ResolvedAggregate) -> Column:

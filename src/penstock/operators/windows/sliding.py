@@ -6,8 +6,9 @@ right fringe that enters it. With the fringes cut into strides,
     window i  =  suffix of the left fringe from i  ⊕  core  ⊕  prefix of the right fringe up to i
 
 so n windows over k keys cost about 3·n·k merges whatever the overlap, nothing is subtracted, and
-only order and associativity are asked of the merge (panes: 004 §2.4). A run holds only keys that
-appear in it, and a key that appears is in at least one of its windows, so sparse keys stay cheap.
+only order and associativity are asked of the merge (panes: 004 §2.4). Cumulating windows of one round
+have a core and a right fringe alone. Windows that do not overlap need one grouping. A run holds only
+keys that appear in it, and a key that appears is in at least one of its windows, so sparse keys stay cheap.
 """
 
 from collections.abc import Iterator
@@ -18,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.aggregates.merges import Lanes, Merge, group, take
-from penstock.routing.window_shape import WindowShape
+from penstock.routing.pane_windows import CumulatingPanes, PaneWindows, SlidingPanes
+from penstock.state.pane_nodes import Extent
 
-__all__ = ["Closed", "Partials", "close_windows"]
+__all__ = ["Closed", "Partials", "close_windows", "extents"]
 
 Array = NDArray[Any]
 
@@ -54,40 +56,62 @@ class Closed:
     lanes: tuple[Lanes, ...]
 
 
+def extents(windows: PaneWindows, closing: range) -> tuple[Extent, Extent]:
+    """The panes of the windows that close, and those that all of them share."""
+    if not closing:
+        return Extent(0, 0), Extent(0, 0)
+    first, last = closing.start, closing.stop - 1
+    whole = Extent(windows.start(first), windows.end(last))
+    return whole, Extent(windows.start(last), windows.end(first))
+
+
 def close_windows(
-    shape: WindowShape, first: int, end: int, rows: Partials, merges: tuple[Merge, ...]
+    windows: PaneWindows, first: int, end: int, rows: Partials, merges: tuple[Merge, ...]
 ) -> Iterator[Closed]:
     """Results of the windows from `first` up to but not including `end` that hold a tuple.
 
     `rows` may hold panes outside these windows; they are ignored. Coarser rows (nodes of several
-    panes) may stand in for panes that all of the windows hold, as long as `first` … `end` is one run.
+    panes) may stand in for panes that all of the windows hold.
     """
     if not len(rows.pane):
         return
-    if shape.tumbling:
-        yield from _tumble(first, end, rows, merges)
+    if not windows.overlapping:
+        yield from _apart(windows, first, end, rows, merges)
         return
     present = np.unique(rows.pane)
-    longest = shape.span // shape.stride + 1
     window = first
     while window < end:
-        place = int(np.searchsorted(present, shape.kept_from(window)))
+        place = int(np.searchsorted(present, windows.start(window)))
         if place == len(present):
             return
-        window = max(window, shape.first_window_with(int(present[place])))
-        count = min(longest, end - window)
+        window = max(window, windows.first_with(int(present[place])))
+        count = min(_run(windows, window), end - window)
         if count > 0:
-            yield from _close_run(shape, window, count, rows, merges)
+            yield from _close_run(windows, window, count, rows, merges)
         window += count
 
 
-def _tumble(first: int, end: int, rows: Partials, merges: tuple[Merge, ...]) -> Iterator[Closed]:
-    """Windows that do not overlap are panes: one grouping and no fringes."""
-    mine = np.flatnonzero((rows.pane >= first) & (rows.pane < end))
+def _run(windows: PaneWindows, first: int) -> int:
+    """The number of windows from `first` on that have a core in common."""
+    if isinstance(windows, CumulatingPanes):
+        return windows.steps - first % windows.steps
+    assert isinstance(windows, SlidingPanes)
+    return windows.span // windows.stride + 1
+
+
+def _apart(
+    windows: PaneWindows, first: int, end: int, rows: Partials, merges: tuple[Merge, ...]
+) -> Iterator[Closed]:
+    """Windows that do not overlap: one grouping and no fringes."""
+    window = windows.last_with(rows.pane)
+    inside = (window >= first) & (window < end)
+    if windows.gaps:
+        inside &= rows.pane < windows.end(window)
+    mine = np.flatnonzero(inside)
     if not len(mine):
         return
     keys = int(rows.key[mine].max()) + 1
-    cells, at = group((rows.pane[mine] - first) * keys + rows.key[mine])
+    cells, at = group((window[mine] - first) * keys + rows.key[mine])
     lanes = tuple(
         merge.scatter(len(cells), at, take(row, mine)) for merge, row in zip(merges, rows.lanes, strict=True)
     )
@@ -95,12 +119,9 @@ def _tumble(first: int, end: int, rows: Partials, merges: tuple[Merge, ...]) -> 
 
 
 def _close_run(
-    shape: WindowShape, first: int, count: int, rows: Partials, merges: tuple[Merge, ...]
+    windows: PaneWindows, first: int, count: int, rows: Partials, merges: tuple[Merge, ...]
 ) -> Iterator[Closed]:
-    start = shape.kept_from(first)
-    mine = np.flatnonzero(
-        (rows.pane >= start) & (rows.pane < start + (count - 1) * shape.stride + shape.span)
-    )
+    mine = np.flatnonzero((rows.pane >= windows.start(first)) & (rows.pane < windows.end(first + count - 1)))
     if not len(mine):
         return
     keys, at = group(rows.key[mine])
@@ -111,11 +132,11 @@ def _close_run(
         else:
             here = (at >= low) & (at < low + tile)
             chosen, local = mine[here], at[here] - low
-        yield _close_tile(shape, first, count, rows.at(chosen), local, keys[low : low + tile], merges)
+        yield _close_tile(windows, first, count, rows.at(chosen), local, keys[low : low + tile], merges)
 
 
 def _close_tile(  # noqa: PLR0913, PLR0917 - the seven are one run's coordinates
-    shape: WindowShape,
+    windows: PaneWindows,
     first: int,
     count: int,
     rows: Partials,
@@ -125,14 +146,14 @@ def _close_tile(  # noqa: PLR0913, PLR0917 - the seven are one run's coordinates
 ) -> Closed:
     """Close `count` windows for the given keys; `local` is each row's place among them."""
     width = len(keys)
-    start = shape.kept_from(first)
-    core_from, core_to = start + (count - 1) * shape.stride, start + shape.span
+    core_from, core_to = windows.start(first + count - 1), windows.end(first)
     left, right = rows.pane < core_from, rows.pane >= core_to
-    # Strides of the left fringe, then the core, then strides of the right fringe.
+    # Strides of the left fringe, then the core, then strides of the right fringe. A pane of the left fringe
+    # belongs to the last window that holds it, one of the right fringe to the first.
     block = np.where(
         left,
-        (rows.pane - start) // shape.stride,
-        np.where(right, count + (rows.pane - core_to) // shape.stride, count - 1),
+        windows.last_with(rows.pane) - first,
+        np.where(right, count - 1 + windows.first_with(rows.pane) - first, count - 1),
     )
     at = block * width + local
     lanes = tuple(

@@ -1,64 +1,106 @@
-"""The verbs window, group_by and agg: what a user gives, checked."""
+"""The verbs window, cumulate, windows, group_by and agg: what a user gives, checked."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, cast
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
-from penstock.errors import BadAggregate, BadName
-from penstock.expressions.durations import microseconds, signed_microseconds
+from penstock.errors import BadName, BadWindow
 from penstock.expressions.scalar import column, scalar
 from penstock.operators.names import Named, check_names, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, InputRelation, R
 from penstock.operators.steps import Select
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Window
+from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Late, shown_windows
+from penstock.operators.windows.shapes import WindowValue, cumulation_of, window_of
 
-__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "window_of"]
+__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed"]
 
 
 class WindowVerbs(Derivable[R, D]):
-    """The verb of a relation that puts windows over its tuples."""
+    """The verbs of a relation that put windows over its tuples."""
 
     def window(
-        self, size: Duration, slide: Duration | None = None, offset: Duration | None = None
+        self,
+        size: Duration,
+        slide: Duration | None = None,
+        offset: Duration | None = None,
+        *,
+        late: Late = "count",
     ) -> "Windowed[R, D]":
-        """Aggregate over windows of this size, one every slide; without a slide they do not overlap."""
-        return Windowed(self, (), window_of(size, slide, offset))
+        """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
+
+        A tuple that comes when some of its windows are closed counts in the others; with late="drop" it
+        counts in none.
+        """
+        return Windowed(self, (), (window_of(size, slide, offset),), _late(late))
+
+    def cumulate(
+        self, size: Duration, step: Duration, offset: Duration | None = None, *, late: Late = "count"
+    ) -> "Windowed[R, D]":
+        """Aggregate over windows that start together and grow by the step until they have this size."""
+        return Windowed(self, (), (cumulation_of(size, step, offset),), _late(late))
+
+    def windows(self, /, *windows: WindowValue, late: Late = "count") -> "Windowed[R, D]":
+        """Aggregate over all of these windows at once; tuples are read and combined once for all."""
+        return Windowed(self, (), _several(windows), _late(late))
 
 
 class GroupedWindowVerbs(GroupedVerbs[R, D]):
-    """The verb of a relation with keys that puts windows over the tuples of each key."""
+    """The verbs of a relation with keys that put windows over the tuples of each key."""
 
     def window(
-        self, size: Duration, slide: Duration | None = None, offset: Duration | None = None
+        self,
+        size: Duration,
+        slide: Duration | None = None,
+        offset: Duration | None = None,
+        *,
+        late: Late = "count",
     ) -> "Windowed[R, D]":
-        """Aggregate over windows of this size, one every slide; without a slide they do not overlap."""
-        return Windowed(self.relation, self.keys, window_of(size, slide, offset))
+        """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
+
+        A tuple that comes when some of its windows are closed counts in the others; with late="drop" it
+        counts in none.
+        """
+        return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), _late(late))
+
+    def cumulate(
+        self, size: Duration, step: Duration, offset: Duration | None = None, *, late: Late = "count"
+    ) -> "Windowed[R, D]":
+        """Aggregate over windows that start together and grow by the step until they have this size."""
+        return Windowed(self.relation, self.keys, (cumulation_of(size, step, offset),), _late(late))
+
+    def windows(self, /, *windows: WindowValue, late: Late = "count") -> "Windowed[R, D]":
+        """Aggregate over all of these windows at once; tuples are read and combined once for all."""
+        return Windowed(self.relation, self.keys, _several(windows), _late(late))
 
 
 @dataclass(frozen=True)
 class Windowed(Generic[R, D]):
-    """A relation with a window, waiting for its aggregates."""
+    """A relation with windows, waiting for its aggregates."""
 
     relation: Derivable[R, D]
     keys: Named
-    window: Window
+    windows: tuple[WindowValue, ...]
+    late: Late = "count"
 
     def group_by(self, /, *names: str, **expressions: str) -> "Windowed[R, D]":
         """Aggregate for each value of these columns and expressions."""
         if self.keys:
             raise BadName("group_by() is there twice; give all keys to one of them")
-        return Windowed(self.relation, group_keys(names, expressions, self.relation.schema), self.window)
+        return replace(self, keys=group_keys(names, expressions, self.relation.schema))
 
     def agg(self, /, **aggregates: Aggregate | AggregateLike) -> D:
         """The results: window_start, window_end, the keys, then these aggregates under their names.
 
-        The event time of a result is the start of its window.
+        Without an aggregate the results are the groups themselves: windows and keys that hold a tuple. The
+        event time of a result is the start of its window.
         """
-        _check(self.keys, aggregates)
+        check_names(_names(self.keys, aggregates))
         parts, finishes = taken_apart(aggregates)
-        results = self.relation.derive(_aggregation_of(self.relation, self.keys, self.window, parts))
+        check_names(_names(self.keys, parts))
+        found = tuple(resolve(name, each, self.relation.schema) for name, each in parts.items())
+        results = self.relation.derive(Aggregation(self.keys, self.windows, found, self.late))
         return _finished(results, self.keys, list(aggregates), finishes) if finishes else results
 
     def apply(
@@ -90,47 +132,31 @@ class Windowed(Generic[R, D]):
         """
         from penstock.operators.whole_windows import applied  # noqa: PLC0415 -- it needs windows
 
-        return self.relation.derive(
-            applied(
-                self.relation,
-                self.keys,
-                self.window,
-                function,
-                schema,
-                partitioning=partitioning,
-                batch=batch,
-            )
+        found = applied(
+            self.relation, self.keys, self.windows, function, schema, self.late, partitioning, batch
         )
+        return self.relation.derive(found)
 
     def __repr__(self) -> str:
-        return f"{self.relation!r}{shown_keys(self.keys)}.window({self.window})"
+        return f"{self.relation!r}{shown_keys(self.keys)}.{shown_windows(self.windows)}"
 
 
-def window_of(size: Duration, slide: Duration | None, offset: Duration | None) -> Window:
-    """The window that a user's durations describe; the slide defaults to the size."""
-    length = microseconds(size)
-    return Window(
-        size=length,
-        slide=length if slide is None else microseconds(slide),
-        offset=0 if offset is None else signed_microseconds(offset),
-    )
+def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
+    wrong = [each for each in windows if not isinstance(each, WindowValue)]
+    if wrong:
+        raise BadWindow(f"windows({wrong[0]!r}); give windows as ps.window('1 minute', slide='10 seconds')")
+    if not windows:
+        raise BadWindow("windows() needs at least one window, such as ps.window('1 minute')")
+    twice = [each for place, each in enumerate(windows) if each in windows[:place]]
+    if twice:
+        raise BadWindow(f"windows(): {twice[0]} is there twice; its results could not be told apart")
+    return windows
 
 
-def _aggregation_of(
-    relation: InputRelation,
-    keys: Named,
-    window: Window,
-    aggregates: Mapping[str, Aggregate | AggregateLike],
-) -> Aggregation:
-    check_names(_names(keys, aggregates))
-    found = tuple(resolve(name, each, relation.schema) for name, each in aggregates.items())
-    return Aggregation(keys, window, found)
-
-
-def _check(keys: Named, aggregates: Iterable[str]) -> None:
-    if not aggregates:
-        raise BadAggregate("agg() needs at least one aggregate, such as reports=ps.count()")
-    check_names(_names(keys, aggregates))
+def _late(late: Late) -> Late:
+    if late not in {"count", "drop"}:
+        raise BadWindow(f"late={late!r}; it is 'count' or 'drop'")
+    return late
 
 
 def _names(keys: Named, aggregates: Iterable[str]) -> list[str]:
