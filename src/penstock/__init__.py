@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         rows,
     )
     from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
+    from penstock.operators import WindowInfo
     from penstock.operators.process import NO_TIMER, Block, Outcome, Processor, Visit
     from penstock.operators.windows import window
     from penstock.query.qos import QoS
@@ -87,6 +88,7 @@ __all__ = [
     "Stream",
     "TrackedKey",
     "Visit",
+    "WindowInfo",
     "__version__",
     "console",
     "dataframe",
@@ -109,6 +111,7 @@ __all__ = [
 _ROOMS = {
     "penstock.connect": "Sink Source console dataframe delivered delta each files gates memory parquet rows",
     "penstock.ingest": "TLS AsyncClient Client Connection Directory",
+    "penstock.operators": "WindowInfo",
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
     "penstock.operators.windows": "window",
     "penstock.query": "QoS Query Relation Stream outputs sql stream",

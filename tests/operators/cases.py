@@ -142,6 +142,56 @@ def several(*given, keys, own=None, late="count"):
     return windows(windowed, [sliding(*each) for each in given], keys, own=own, late=late)
 
 
+# Functions over whole windows.
+
+
+def listed(rows):
+    """What a sum would not tell: the order of times, and each of the rows."""
+    times = rows["time"].cast(pa.int64()).to_pylist()
+    return {
+        "n": [rows.num_rows],
+        "text": [f"{times} {sorted(zip(times, rows['n'].to_pylist(), strict=True))}"],
+    }
+
+
+def tops(window, rows):
+    """A row for each of the two greatest values, with what it is told of the window."""
+    found = sorted(rows["n"].to_pylist())[-2:]
+    length = (window.end - window.start).microseconds
+    return pa.table({"n": found, "text": [f"{length} {window.keys}"] * len(found)})
+
+
+def whole_windows(size, slide, keys, *, offset=0, function=listed, late="count", **given):
+    windowed = grouped(*keys).window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us", late=late)
+    relation = windowed.apply(function, "n bigint, text string", **given)
+    shape = sliding(size, slide, offset)
+
+    def oracle(ports, _end):
+        groups = {}
+        for row in ports[0]:
+            closed = row.get("closed")
+            for start, end in shape(row["time"]):
+                if closed is None or end > closed:
+                    groups.setdefault((start, end, *(row[key] for key in keys)), []).append(row)
+        return [
+            (start, end, *key, *values)
+            for (start, end, *key), rows in groups.items()
+            for values in called(key, rows)
+        ]
+
+    def called(key, rows):
+        if function is tops:
+            named = dict(zip(keys, key, strict=True))
+            return [(n, f"{size} {named}") for n in sorted(row["n"] for row in rows)[-2:]]
+        ordered = sorted((row["time"], row["n"]) for row in rows)
+        return [(len(rows), f"{[time for time, _ in ordered]} {ordered}")]
+
+    def late_below(frontiers, _port):
+        return None if not frontiers or frontiers[0] is None else lowest(shape, frontiers[0], late)
+
+    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
+
+
 # Joins.
 
 LEFT = ps.stream("l", "time timestamp, k bigint, v bigint", time="time")
@@ -359,6 +409,12 @@ CASES = {
     "long cumulating windows": cumulated(80, 1, ["k"]),
     "several windows": several((8, 8, 0), (60, 2, 1), (6, 18, 4), keys=["k"]),
     "several windows, all or none": several((8, 8, 0), (60, 2, 1), keys=["k"], late="drop"),
+    "whole windows": whole_windows(20, 6, ["k", "s"], offset=2),
+    "whole windows without a key": whole_windows(12, 4, []),
+    "whole windows in long batches": whole_windows(30, 1, [], function=tops),
+    "whole windows apart, all or none": whole_windows(5, 9, [], offset=3, late="drop"),
+    "whole windows of keys, by windows": whole_windows(10, 3, ["k"], function=tops, partitioning="windows"),
+    "whole windows of keys, by fixed batches": whole_windows(10, 3, ["k"], batch=3),
     "join": join(within=9),
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),

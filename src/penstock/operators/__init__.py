@@ -20,9 +20,10 @@ from penstock.operators.operator import (
     lowered,
 )
 from penstock.operators.process import Process, ProcessVerbs
-from penstock.operators.sessions import GroupedSessionVerbs, Sessioned, Sessions, SessionVerbs
 from penstock.operators.regroup import ByWindow, ByWindowVerbs, Rebound
+from penstock.operators.sessions import GroupedSessionVerbs, Sessioned, Sessions, SessionVerbs
 from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
+from penstock.operators.whole_windows import WholeWindows, WindowInfo
 from penstock.operators.windows import (
     WINDOW_END,
     WINDOW_START,
@@ -74,7 +75,9 @@ __all__ = [
     "StepVerbs",
     "Union",
     "Where",
+    "WholeWindows",
     "Window",
+    "WindowInfo",
     "WindowVerbs",
     "Windowed",
     "common_type",

@@ -4,7 +4,7 @@ from penstock.routing.allotment import allot
 from penstock.routing.arrays import Exported, RouteArrays
 from penstock.routing.balance import Balance, balance, loads
 from penstock.routing.balanced import balanced
-from penstock.routing.batch_size import BatchModel, TupleCosts, choose_batch
+from penstock.routing.batch_size import BatchModel, TupleCosts, busy_limit, channel_copies, choose_batch
 from penstock.routing.batch_windows import batch_shape, pane_shape
 from penstock.routing.cost_placing import GROUPINGS, Grouping, place_by_cost
 from penstock.routing.frequencies import Frequencies
@@ -34,6 +34,7 @@ from penstock.routing.spread_hot_keys import joint_rates, spread_hot_keys
 from penstock.routing.stepwise import cost_shares, step_toward
 from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
+from penstock.routing.window_channels import Batches, WindowChannels
 from penstock.routing.window_ids import count_marks, time_marks
 from penstock.routing.window_shape import WindowShape
 from penstock.routing.window_split import copies, deliveries
@@ -49,12 +50,13 @@ __all__ = [
     "REGISTRY",
     "Balance",
     "BatchModel",
+    "Batches",
     "Channels",
     "Copied",
     "Copies",
     "Costs",
-    "DisorderMeter",
     "CumulatingPanes",
+    "DisorderMeter",
     "Exported",
     "Frequencies",
     "Goal",
@@ -85,11 +87,14 @@ __all__ = [
     "Spread",
     "SubKeys",
     "TupleCosts",
+    "WindowChannels",
     "WindowShape",
     "allot",
     "balance",
     "balanced",
     "batch_shape",
+    "busy_limit",
+    "channel_copies",
     "choose_batch",
     "copied_sides",
     "copies",

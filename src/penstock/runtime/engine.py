@@ -343,7 +343,7 @@ def _control(
 def _policies(
     options: RunOptions, subqueries: Subqueries, rescaling: Rescaling, nodes: _Nodes
 ) -> dict[str, dict[str, Any]]:
-    """Penstock's own policies: against skew, for shares of channels, for groupings, and for executors."""
+    """Penstock's own policies: against skew, for shares of channels, groupings, batches and executors."""
     policies: dict[str, dict[str, Any]] = {"skew": {}}
     hosts = [each.number for each in subqueries.stages if each.host is None]
     if options.channels is not None and len(hosts) > 1:
@@ -351,6 +351,9 @@ def _policies(
         policies["allotment"] = {"total": max(options.channels, len(hosts)), "hosts": hosted}
     if any(len(each.kernel.exchanges[0].groupings) > 1 for each in rescaling.runners):
         policies["grouping"] = {}
+    if any(each.may_rebatch for each in rescaling.runners):
+        bound = options.latency_seconds
+        policies["batches"] = {} if bound is None else {"bound": bound}
     if nodes.executors is not None:
         name = options.scaling or "penstock"
         bounded_by = name in {"penstock", "qos"} and options.latency_seconds is not None

@@ -40,7 +40,7 @@ from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import REJECT
 from penstock.runtime.spark.offsets import SourceNote
 from penstock.runtime.spark.session import settings
-from penstock.runtime.stage import ChannelTask, Receipt, StageRunner, folded, hosted_by
+from penstock.runtime.stage import ChannelTask, Receipt, StageRunner, folded, hosted_by, window_channels
 from penstock.state.segments import Segment
 
 __all__ = ["Epoch", "RunSetup"]
@@ -257,6 +257,7 @@ class Epoch:
             in_place=runner.in_place,
             refusals=None if self.intake.refused is None else self.intake.refused.refusals(number),
             thorough=self.works.rescaling.frequent[number].curious,
+            windows=window_channels(runner.kernel, plan.batches, plan.channels),
         )
 
     def _record(

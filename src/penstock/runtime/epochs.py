@@ -33,6 +33,7 @@ from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases, ResultLatency
 from penstock.runtime.records import Manifest, StageRecord
 from penstock.runtime.refusals import EpochRefusals
+from penstock.runtime.rescale.batching import batches_decided
 from penstock.runtime.rescale.grouping import groupings_decided
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
@@ -214,6 +215,7 @@ class Epochs:
         self.decisions += decided(manifest, before, self.planner.followed)
         self.decisions += splits_decided(manifest, before, self.planner.split)
         self.decisions += groupings_decided(manifest, before, self.planner.grouped)
+        self.decisions += batches_decided(manifest, before, self.planner.batched)
         self.rescaling.settle(plan.stages)
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()

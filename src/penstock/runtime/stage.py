@@ -20,6 +20,7 @@ from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import HASH, Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
 from penstock.operators.poison import Refuse
+from penstock.routing import Batches, WindowChannels
 from penstock.runtime.epoch_input import PortInput
 from penstock.runtime.in_place import InPlace, InPlacePorts
 from penstock.runtime.occupied import Occupied
@@ -33,7 +34,15 @@ from penstock.sketches import ValueCosts
 from penstock.state.segments import ChannelStore, Segment
 from penstock.state.storage import Location
 
-__all__ = ["ChannelTask", "Receipt", "StageRunner", "channel_work", "folded", "hosted_by"]
+__all__ = [
+    "ChannelTask",
+    "Receipt",
+    "StageRunner",
+    "channel_work",
+    "folded",
+    "hosted_by",
+    "window_channels",
+]
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,12 @@ class StageRunner:
         """Whether rows of a hot key may be formed in several channels."""
         return self.in_place is None and any(each.parts for each in self.kernel.exchanges)
 
+    @property
+    def may_rebatch(self) -> bool:
+        """Whether plans say how many windows are computed together."""
+        windows = self.kernel.exchanges[0].windows
+        return self.in_place is None and windows is not None and not windows.fixed
+
 
 def hosted_by(runners: Sequence[StageRunner], number: int) -> list[StageRunner]:
     """The stages that run in the channels of a stage, each after the one that feeds it."""
@@ -85,6 +100,14 @@ def hosted_by(runners: Sequence[StageRunner], number: int) -> list[StageRunner]:
         if runner.stage.host in members:
             members.add(runner.number)
     return [runner for runner in runners if runner.number in members - {number}]
+
+
+def window_channels(kernel: Kernel, batches: Batches | None, channels: int) -> WindowChannels | None:
+    """The channel of each window, where rows go to the channels of their windows."""
+    windows = kernel.exchanges[0].windows
+    if windows is None or batches is None:
+        return None
+    return WindowChannels(windows.shape, batches, channels)
 
 
 @dataclass(frozen=True)
@@ -186,7 +209,8 @@ class ChannelTask:
 
     A stage that runs in the channels of others takes the rows of each port from one of `hosts`, an exit of
     another stage, through `in_place`. `refusals` is where rows go for which a function raises; without it the
-    task fails. If it is `thorough`, the channels sketch the keys of all their rows.
+    task fails. If it is `thorough`, the channels sketch the keys of all their rows. `windows` says which
+    channel computes each window, where rows go by their windows.
     """
 
     stage: int
@@ -203,6 +227,7 @@ class ChannelTask:
     in_place: InPlace | InPlacePorts | None = None
     refusals: Refusals | None = None
     thorough: bool = False
+    windows: WindowChannels | None = None
 
     def taken(self, passed: Mapping[tuple[int, int], Any]) -> Any:
         """Its rows among those that other stages left in the channel: by port if it has several, or None."""
@@ -230,7 +255,7 @@ class ChannelTask:
         new = _by_port(self.kernel.exchanges, rows)
         late: list[Any] = []
         with Occupied() as occupied:
-            meter = CostMeter(occupied, time.process_time) if self.kernel.exchanges[0].value else None
+            meter = CostMeter(occupied, time.process_time) if self._measured else None
             segments = self._stepped(number, new, files, refuse, meter, late)
         costs = None if meter is None else meter.costs()
         weights = self._weights(rows)
@@ -239,7 +264,7 @@ class ChannelTask:
             segments=segments,
             outputs=files.close(),
             received=received,
-            tuples=received if weights is None else int(weights.sum()),
+            tuples=self._tuples(number, rows, weights),
             seconds=time.perf_counter() - began,
             cpu_seconds=read + time.process_time() - cpu_began,
             # If the stage shares the channels of another stage, that one counts.
@@ -275,12 +300,28 @@ class ChannelTask:
                 channels=len(self.state),
                 meter=meter,
                 late=late.append,
+                windows=self.windows,
             )
         )
 
     def _held(self, number: int) -> tuple[Segment, ...]:
         """The state of a channel; without any, tasks may be more than channels, and rows stay in them."""
         return self.state[number] if self.kernel.tables else ()
+
+    @property
+    def _measured(self) -> bool:
+        """Whether the costs of rows, or of windows, decide on later plans."""
+        exchange = self.kernel.exchanges[0]
+        return bool(exchange.value) or (exchange.windows is not None and not exchange.windows.fixed)
+
+    def _tuples(self, number: int, rows: Any, weights: Any) -> int:
+        """The tuples behind the rows; of copies, the one on the channel of the last window counts."""
+        if rows is None:
+            return 0
+        if self.windows is None:
+            return int(rows.num_rows if weights is None else weights.sum())
+        own = self.windows.last(self.kernel.exchanges[0].times(rows)) == number
+        return int(own.sum() if weights is None else weights[own].sum())
 
     def _weights(self, rows: Any) -> Any:
         """The number of tuples behind each row, None if it is one."""

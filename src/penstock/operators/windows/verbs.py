@@ -1,8 +1,8 @@
 """The verbs window, cumulate, windows, group_by and agg: what a user gives, checked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
@@ -39,7 +39,7 @@ class WindowVerbs(Derivable[R, D]):
         self, size: int, slide: int | None = None, *, rows: Literal[True]
     ) -> "CountWindowed[R, D]": ...
 
-    def window(  # noqa: PLR0913 -- two kinds of windows under one verb
+    def window(
         self,
         size: Duration | int,
         slide: Duration | int | None = None,
@@ -89,7 +89,7 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
         self, size: int, slide: int | None = None, *, rows: Literal[True]
     ) -> "CountWindowed[R, D]": ...
 
-    def window(  # noqa: PLR0913 -- two kinds of windows under one verb
+    def window(
         self,
         size: Duration | int,
         slide: Duration | int | None = None,
@@ -148,6 +148,40 @@ class Windowed(TopVerbs[R, D]):
         found = tuple(resolve(name, each, self.relation.schema) for name, each in parts.items())
         results = self.relation.derive(Aggregation(self.keys, self.windows, found, self.late))
         return _finished(results, self.keys, list(aggregates), finishes) if finishes else results
+
+    def apply(
+        self,
+        function: Callable[..., Any],
+        schema: Any,
+        *,
+        partitioning: str = "auto",
+        batch: int | None = None,
+    ) -> D:
+        """Call a function with the rows of each key in each window.
+
+        It takes a pyarrow.Table of all columns in sight, in the order of event time, and returns a table or a
+        dict of columns with those of ``schema``, in any number of rows. A function of two arguments gets a
+        ``ps.WindowInfo`` in front: the bounds of the window and the values of the keys. The results:
+        window_start, window_end, the keys, then what the function makes.
+
+        Without a key, windows are shared out over channels: single ones, or ``"batches"`` of neighbours
+        where they overlap. ``partitioning`` forces ``"keys"``, ``"windows"`` or ``"batches"``. ``batch`` is
+        the number of windows in a batch; without it, it follows from what windows and rows cost.
+
+        >>> from penstock.query import stream
+        >>> def spread(rows):
+        ...     speeds = rows["speed"].to_numpy()
+        ...     return {"spread": [speeds.max() - speeds.min()]}
+        >>> reports = stream("reports", "time timestamp, speed double", time="time")
+        >>> reports.window("10 minutes", slide="1 minute").apply(spread, "spread double")
+        reports.window(10 minutes slide 1 minute).apply(spread)
+        """
+        from penstock.operators.whole_windows import applied  # noqa: PLC0415 -- it needs windows
+
+        found = applied(
+            self.relation, self.keys, self.windows, function, schema, self.late, partitioning, batch
+        )
+        return self.relation.derive(found)
 
     def __repr__(self) -> str:
         return f"{self.relation!r}{shown_keys(self.keys)}.{shown_windows(self.windows)}"

@@ -16,7 +16,7 @@ from penstock.connect import ARRIVED
 from penstock.operators.exchange import HASH, TIME, Bucket, Exchange
 from penstock.operators.kernel import Kernel, Seen
 from penstock.query import Stream
-from penstock.routing import JoinSpread, Spread, shaped_grid
+from penstock.routing import JoinSpread, Spread, WindowChannels, shaped_grid
 from penstock.runtime.epoch_input import NEVER, EpochInput, PortInput, StreamSeen
 from penstock.runtime.records import StagePlan
 from penstock.runtime.spark.forming import formed
@@ -30,6 +30,7 @@ from penstock.runtime.spark.routes import (
     spread_left_column,
     spread_right_column,
     sub_key_column,
+    window_column,
 )
 
 __all__ = ["NOTHING", "PORT", "SLOT", "MapSide", "SparkExchange", "slots"]
@@ -358,7 +359,11 @@ def _hash(exchange: Exchange) -> str:
 
 
 def _sent_home(intake: EpochInput, rows: DataFrame, exchange: Exchange, plan: StagePlan) -> DataFrame:
-    """Send each row to the channel that keeps its key."""
+    """Send each row to the channel that keeps its key, or to those that compute its windows."""
+    if exchange.windows is not None and plan.batches is not None and plan.channels > 1:
+        windows = WindowChannels(exchange.windows.shape, plan.batches, plan.channels)
+        copied = rows.withColumn(_CHANNEL, F.explode(window_column(exchange.event_time, windows)))
+        return copied.repartitionById(plan.channels, F.col(_CHANNEL))
     if not plan.router:
         return rows.repartitionById(plan.channels, F.lit(0))
     hashed = HASH if exchange.hashed else _hash(exchange)
