@@ -23,7 +23,7 @@ from penstock.operators.group_partials import GroupPartials, HeldKeys, compile_g
 from penstock.operators.kernel import Channel, Describe
 from penstock.operators.windows.block import PaneBlock
 from penstock.operators.windows.sliding import Closed, Partials, close_windows
-from penstock.routing import WindowShape
+from penstock.routing import SlidingPanes
 from penstock.state.keys import ordered
 from penstock.state.pane_table import PANE
 from penstock.state.segments import Segment
@@ -154,12 +154,7 @@ class CountKernel(EventOrderKernel):
     def _closed(self, rows: Partials, windows: int, block: PaneBlock) -> Any:
         """The windows from 0 on, of panes that are counted from the start of each key's window 0."""
         span, stride = self.window.size // self.window.pane, self.window.slide // self.window.pane
-        if span > stride:
-            shape = WindowShape(span, stride)
-            return close_windows(shape, 0, windows, rows, block.merges)
-        inside = rows.at(np.flatnonzero((rows.pane >= 0) & (rows.pane % stride < span)))
-        tumbled = Partials(inside.pane // stride, inside.key, inside.lanes)
-        return close_windows(WindowShape(1, 1), 0, windows, tumbled, block.merges)
+        return close_windows(SlidingPanes(span, stride), 0, windows, rows, block.merges)
 
     def _finished(self, block: PaneBlock, held: HeldKeys, closed: Closed, done: Places) -> Any:
         lanes = tuple(take(lane, done) for lane in closed.lanes)

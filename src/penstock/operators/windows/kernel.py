@@ -208,7 +208,7 @@ class WindowKernel(Kernel):
         else:
             pane = self.grid.pane_of(frontier)
             passed = max(each.end(each.first_with(pane) - 1) for each in self.windows)
-        return passed if before is None else max(passed, before)
+        return int(passed) if before is None else max(int(passed), before)
 
     def _kept_from(self, closed: int | None) -> int | None:
         """The first pane that a window which is still open may need."""
