@@ -199,7 +199,7 @@ RIGHT = ps.stream("r", "time timestamp, k bigint, w bigint", time="time")
 PAIR = (drawn(k=KEY, v=st.integers(0, 9)), drawn(k=KEY, w=st.integers(0, 9)))
 
 
-TIMES = {"earliest": min, "latest": max, "left": lambda one, _: one, "right": lambda _, other: other}
+PAIR_TIMES = {"earliest": min, "latest": max, "left": lambda one, _: one, "right": lambda _, other: other}
 CONDITIONS = {
     None: lambda _one, _other: True,
     "l.v < r.w": lambda one, other: one["v"] < other["w"],
@@ -213,7 +213,7 @@ def join(how="inner", *, within=None, last=None, keep=None, time=None, condition
         bound = {"keep": tuple(each if each == "forever" else f"{each} us" for each in keep)}
     relation = LEFT.join(RIGHT, "k", condition=condition, how=how, time=time, suffixes=("", "_2"), **bound)
     apart = tuple(10**9 if each == "forever" else each for each in keep or (within, within))
-    settle = TIMES[time or ("latest" if within is None else "earliest")]
+    settle = PAIR_TIMES[time or ("latest" if within is None else "earliest")]
 
     def oracle(ports, _end):
         left, right = ports
