@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -93,7 +94,10 @@ class ArrowAggregate(AggregateLike):
 
     def as_aggregate(self) -> Aggregate:
         """The call that this object stands for."""
-        return modified(Aggregate(ArrowDefinition(self), self.arguments), self.where, self.distinct)
+        plain = copy(self)
+        for name in ("where", "distinct"):
+            vars(plain).pop(name, None)
+        return modified(Aggregate(ArrowDefinition(plain), self.arguments), self.where, self.distinct)
 
     def state_schema(self) -> pa.Schema:
         """The state's columns as Arrow holds them."""
