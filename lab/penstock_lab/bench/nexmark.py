@@ -34,7 +34,7 @@ _DDL = {"person": PERSON, "auction": AUCTION, "bid": BID}
 
 @dataclass(frozen=True)
 class NexmarkSize:
-    """How much is run: events, so many a second; files of a stream and of an epoch; rounds, the best counts."""
+    """How much is run: events, so many a second; files of a stream and of an epoch; rounds, one counts."""
 
     events: int = 2_000_000
     rate: int = 10_000
