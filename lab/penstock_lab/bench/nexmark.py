@@ -46,7 +46,7 @@ class NexmarkSize:
 
 FULL = NexmarkSize()
 QUICK = NexmarkSize(
-    events=100_000, rate=1000, files=4, files_per_epoch=2, repeats=1, queries=("q0", "q5", "q8", "q17")
+    events=100_000, rate=1000, files=4, files_per_epoch=2, repeats=1, queries=("q0", "q5", "q17")
 )
 
 
