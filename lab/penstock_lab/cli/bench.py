@@ -412,12 +412,13 @@ def order(
 
 
 @bench.command()
-def nexmark(
+def nexmark(  # noqa: PLR0913 -- each is one option of the command
     *,
     queries: Annotated[
         str | None, typer.Option(help="Only these, such as q0,q5; all that can be said by default.")
     ] = None,
     events: Annotated[int | None, typer.Option(min=1000, help="Persons, auctions and bids together.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
     seed: Seed = 7,
     quick: Quick = False,
     json: Json = False,
@@ -431,7 +432,7 @@ def nexmark(
 
     size = QUICK if quick else FULL
     chosen = size.queries if queries is None else tuple(each.strip() for each in queries.split(","))
-    size = replace(size, queries=chosen, events=size.events if events is None else events)
+    size = replace(size, queries=chosen, events=events or size.events, repeats=repeats or size.repeats)
     deliver(measure(size, seed=seed, quick=quick), json=json)
 
 
