@@ -29,6 +29,7 @@ __all__ = [
     "EXPENDITURE_QUERY",
     "HISTORY_COLUMNS",
     "INPUT_COLUMNS",
+    "INPUT_NAMES",
     "INTERVAL_S",
     "POSITION_REPORT",
     "SEGMENTS",
@@ -41,6 +42,7 @@ INPUT_COLUMNS = (
     "time timestamp, type int, vid int, speed int, xway int, lane int, dir int, seg int, pos int, qid int, "
     "day int"
 )
+INPUT_NAMES = tuple(each.split()[0] for each in INPUT_COLUMNS.split(", "))
 HISTORY_COLUMNS = "time timestamp, vid int, day int, xway int, toll int"
 
 POSITION_REPORT, BALANCE_QUERY, EXPENDITURE_QUERY = 0, 2, 3
@@ -282,9 +284,6 @@ def read_trace(path: Path | str) -> pa.Table:
     )
     names = [name for name in INPUT_NAMES if name != "time"]
     return _table({"second": given["time"].to_numpy(), **{name: given[name].to_numpy() for name in names}})
-
-
-INPUT_NAMES = tuple(each.split()[0] for each in INPUT_COLUMNS.split(", "))
 
 
 def _table(rows: dict[str, Any]) -> pa.Table:

@@ -35,7 +35,7 @@ _STEPS = {
         FROM minutes, (SELECT unnest([1, 2, 3, 4, 5]) AS back) GROUP BY ALL""",
     "standing": """
         SELECT vid, xway, dir, lane, pos, any_value(seg) AS seg, min(t) FILTER (place = 4) AS since,
-               max_by(n_t, t) AS until
+               CASE WHEN count(n_t) = count(*) THEN max(n_t) END AS until
         FROM (SELECT *, row_number() OVER (PARTITION BY vid, island ORDER BY t) AS place
               FROM (SELECT *, count(*) FILTER (NOT coalesce(still, false))
                               OVER (PARTITION BY vid ORDER BY t) AS island FROM trips))
