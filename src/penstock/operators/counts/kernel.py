@@ -15,15 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.aggregates.merges import take
 from penstock.operators.counts.node import CountWindow, CountWindows
+from penstock.operators.counts.sliding import Runs, merged_runs
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, in_event_order, or_never, released
 from penstock.operators.exchange import TIME, Bucket, Exchange, Form
 from penstock.operators.group_partials import GroupPartials, HeldKeys, compile_groups
 from penstock.operators.kernel import Channel, Describe
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.sliding import Closed, Partials, close_windows
-from penstock.routing import SlidingPanes
+from penstock.operators.windows.sliding import Partials
 from penstock.state.keys import ordered
 from penstock.state.pane_table import PANE
 from penstock.state.segments import Segment
@@ -114,14 +113,9 @@ class CountKernel(EventOrderKernel):
         block = held.block(fresh, keys, raw=self.sent_as == "rows")
         rows = self._merged_panes(block, held)
         slide, size, pane = self.window.slide, self.window.size, self.window.pane
-        # The first window that is not given yet ends after this many rows, and begins at this pane.
-        start = ((before // slide + 1) * slide - size) // pane
-        shifted = Partials(rows.pane - start[rows.key], rows.key, rows.lanes)
-        complete = after // slide - before // slide
-        for closed in self._closed(shifted, int(complete.max()), block):
-            done = np.flatnonzero(closed.window < complete[closed.key])
-            if len(done):
-                channel.emit(self._finished(block, held, closed, done))
+        done = self._complete(rows, before // slide, after // slide)
+        if len(done.key):
+            channel.emit(self._finished(block, held, rows, done))
         kept = rows.at(np.flatnonzero(rows.pane >= ((after // slide + 1) * slide - size)[rows.key] // pane))
         timers, known = np.full(len(held), NO_TIMER), np.ones(len(held), np.bool_)
         return held.versions(block, kept, timers, known, **{_COUNT: after})
@@ -151,16 +145,31 @@ class CountKernel(EventOrderKernel):
         )
         return Partials(rows.pane[starts], rows.key[starts], lanes)
 
-    def _closed(self, rows: Partials, windows: int, block: PaneBlock) -> Any:
-        """The windows from 0 on, of panes that are counted from the start of each key's window 0."""
-        span, stride = self.window.size // self.window.pane, self.window.slide // self.window.pane
-        return close_windows(SlidingPanes(span, stride), 0, windows, rows, block.merges)
+    def _complete(self, rows: Partials, before: Places, after: Places) -> Runs:
+        """The windows that each key has completed, as runs of its panes, which follow one another."""
+        begin = np.flatnonzero(np.append(True, np.diff(rows.key) != 0))
+        length = np.diff(np.append(begin, len(rows.key)))
+        count = (after - before)[rows.key[begin]]
+        key = np.repeat(np.arange(len(begin)), count)
+        number = np.arange(len(key)) - np.repeat(np.cumsum(count) - count, count)
+        end = (before[rows.key[begin]][key] + number + 1) * self.window.slide
+        origin = begin[key] - rows.pane[begin][key]
+        first = origin + (end - self.window.size) // self.window.pane
+        last = origin + end // self.window.pane - 1
+        return Runs(
+            rows.key[begin][key],
+            np.maximum(first, begin[key]),
+            last,
+            places=np.arange(len(rows.key)) - np.repeat(begin, length),
+            span=self.window.size // self.window.pane,
+        )
 
-    def _finished(self, block: PaneBlock, held: HeldKeys, closed: Closed, done: Places) -> Any:
-        lanes = tuple(take(lane, done) for lane in closed.lanes)
-        bounds = tuple(self.groups.lane(lanes, name) for name in (self.groups.first, self.groups.last))
-        keys = held.keys.take(pa.array(closed.key[done]))
-        return self.groups.finished((bounds[0], bounds[1]), keys, block.stored(lanes))
+    def _finished(self, block: PaneBlock, held: HeldKeys, rows: Partials, done: Runs) -> Any:
+        lanes = tuple(
+            merged_runs(merge, lane, done) for merge, lane in zip(block.merges, rows.lanes, strict=True)
+        )
+        first, last = (self.groups.lane(lanes, name) for name in (self.groups.first, self.groups.last))
+        return self.groups.finished((first, last), held.keys.take(pa.array(done.key)), block.stored(lanes))
 
 
 def compile_counts(operator: CountWindows, time_type: str, describe: Describe | None = None) -> CountKernel:
