@@ -23,6 +23,7 @@ from penstock.operators.process import Process, ProcessVerbs
 from penstock.operators.regroup import ByWindow, ByWindowVerbs, Rebound
 from penstock.operators.sessions import GroupedSessionVerbs, Sessioned, Sessions, SessionVerbs
 from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
+from penstock.operators.totals import Totals, TotalsVerbs
 from penstock.operators.whole_windows import WholeWindows, WindowInfo
 from penstock.operators.windows import (
     WINDOW_END,
@@ -73,6 +74,8 @@ __all__ = [
     "Sessions",
     "Step",
     "StepVerbs",
+    "Totals",
+    "TotalsVerbs",
     "Union",
     "Where",
     "WholeWindows",

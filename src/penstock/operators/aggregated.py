@@ -5,14 +5,19 @@ from typing import cast
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, ResolvedAggregate, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
-from penstock.errors import WrongType
 from penstock.expressions.scalar import column, scalar
 from penstock.expressions.schema import Column, Schema
 from penstock.functions import SqlSetting
 from penstock.operators.names import Named, check_names
 from penstock.operators.operator import D, Derivable, InputRelation, Inputs, Operator, R, lowered
 from penstock.operators.steps import Select
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, _meaning
+from penstock.operators.windows.node import (
+    WINDOW_END,
+    WINDOW_START,
+    check_decimals,
+    meaning_of,
+    result_column,
+)
 
 __all__ = ["GroupOperator", "aggregated"]
 
@@ -64,17 +69,14 @@ class GroupOperator(Operator):
     def meaning_of_groups(self) -> list[object]:
         """Keys and aggregates."""
         keys: list[object] = [[name, each.sql] for name, each in self.keys]
-        return [keys, [_meaning(each) for each in self.aggregates]]
+        return [keys, [meaning_of(each) for each in self.aggregates]]
 
     def schema(self, inputs: Inputs) -> Schema:
         """The columns of the results: the bounds of the window, the keys, the aggregates."""
         time_type = inputs[0].time_type
         bounds = tuple(Column(name, time_type, nullable=False) for name in (WINDOW_START, WINDOW_END))
         keys = tuple(Column(name, each.type, each.nullable) for name, each in self.keys)
-        values = (
-            Column(each.name, each.type, nullable=not each.definition.never_null) for each in self.aggregates
-        )
-        return Schema((*bounds, *keys, *values))
+        return Schema((*bounds, *keys, *(result_column(each) for each in self.aggregates)))
 
     def event_time(self, inputs: Inputs) -> str:
         """The end of the window."""
@@ -96,10 +98,4 @@ class GroupOperator(Operator):
 
     def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
         """Without ANSI mode a sum of decimals that overflows is null in Spark, and a merge would skip it."""
-        for each in self.aggregates:
-            decimal = each.type is not None and each.type.startswith("decimal(")
-            if decimal and not setting.ansi and each.definition.name in {"sum", "avg"}:
-                raise WrongType(
-                    f"{each.definition.name} of decimals as {each.name!r} in a session without ANSI mode: "
-                    "parts that overflow would be lost; set spark.sql.ansi.enabled to true, or cast to double"
-                )
+        check_decimals(self.aggregates, setting)

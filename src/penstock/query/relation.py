@@ -24,6 +24,7 @@ from penstock.operators import (
     ProcessVerbs,
     SessionVerbs,
     StepVerbs,
+    TotalsVerbs,
     WindowVerbs,
     group_keys,
     shown_keys,
@@ -74,7 +75,7 @@ class Relation(
 
         Stateful operators pin the time of their results; tuples of a stream stay in the source's order.
         """
-        return self.pinned[:1]
+        return (self.time,) if self.time in self.pinned else self.pinned[:1]
 
     @property
     def inputs(self) -> "tuple[Relation, ...]":
@@ -247,9 +248,10 @@ def derived(operator: Operator, inputs: Sequence[Relation]) -> Derived:
 class Grouped(
     GroupedWindowVerbs[Relation, Derived],
     GroupedSessionVerbs[Relation, Derived],
+    TotalsVerbs[Relation, Derived],
     ProcessVerbs[Relation, Derived],
 ):
-    """A relation with keys, before its window or its function is given."""
+    """A relation with keys, before its window, its aggregates or its function is given."""
 
     relation: Relation
     keys: Named

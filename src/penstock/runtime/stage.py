@@ -118,7 +118,8 @@ class Receipt:
     `cpu_seconds` the processor time of all threads, that of reading the rows included. `keys` counts the
     keys of the input; `formed` is what other channels formed for this one. `refused` are the files of rows
     that functions of the user could not take. `costs` is what rows cost by their value, as text. `late` are
-    hash of key and bucket of the tuples that its kernel found to be too late.
+    hash of key and bucket of the tuples that its kernel found to be too late. Of the tuples, `partly_late`
+    came too late for some of their windows.
     """
 
     channel: int
@@ -133,6 +134,7 @@ class Receipt:
     refused: tuple[Output, ...] = ()
     costs: str = ""
     late: tuple[tuple[int, int], ...] = ()
+    partly_late: int = 0
 
     @property
     def learnt(self) -> ValueCosts | None:
@@ -273,6 +275,7 @@ class ChannelTask:
             refused=() if refused is None else refused.close(),
             costs="" if costs is None else base64.b85encode(costs.to_bytes()).decode(),
             late=_pairs(late, self.kernel.exchanges[0]),
+            partly_late=self.kernel.partly_late(self.before, new, self.form),
         )
         return receipt, files.onward()
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from penstock.errors import BadJoin, QueryError
 from penstock.expressions.conditions import substituted
 from penstock.expressions.durations import words
 from penstock.expressions.pairs import LEFT, RIGHT, PairCondition
@@ -293,6 +294,10 @@ class Join(Operator):
                 "it; use time='latest', or keep='1 day'"
             )
         return None
+
+    def refused(self, why: str) -> QueryError:
+        """A join that cannot be where it is."""
+        return BadJoin(why)
 
     def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
         """The condition is evaluated where pairs meet."""

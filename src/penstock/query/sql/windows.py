@@ -20,8 +20,8 @@ from penstock.operators import WINDOW_END, WINDOW_START
 from penstock.query.relation import Relation
 
 __all__ = [
-    "WINDOW_BOUNDS",
     "TIME_OF_WINDOW",
+    "WINDOW_BOUNDS",
     "TableFunction",
     "WindowClause",
     "conjuncts",
