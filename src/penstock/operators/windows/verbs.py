@@ -192,7 +192,14 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
             from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
 
             return counted_of(
-                self.relation, self.keys, size, slide, offset=offset, lateness=lateness, early=early
+                self.relation,
+                self.keys,
+                size,
+                slide,
+                offset=offset,
+                late=_own(late),
+                lateness=lateness,
+                early=early,
             )
         rules = Rules.of(late, lateness, early)
         return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), rules)
@@ -297,6 +304,11 @@ class Windowed(TopVerbs[R, D]):
     def __repr__(self) -> str:
         windows = shown_windows(self.windows, shown_rules(*astuple(self.rules)))
         return f"{self.relation!r}{shown_keys(self.keys)}.{windows}"
+
+
+def _own(late: Late) -> Late | None:
+    """The rule for late tuples, if it is not the usual one."""
+    return None if late == "count" else late
 
 
 def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
