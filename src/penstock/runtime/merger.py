@@ -6,9 +6,9 @@ closes those of its windows that are empty. Each receiver has its own bound, and
 §2.5). Epochs follow each other, so the order of windows across them holds in any case.
 
 Results of single tuples, such as those of a join, have no windows: all of an epoch have the same rank, and a
-channel's are one unit. Corrections of closed windows and early results of open ones go with the nearest
-window that the epoch closes. With a disorder of 0 they leave together, in order of time. An output that several
-stages feed, or that takes steps outside the channels, is there at the end of the epoch and leaves in order.
+channel's are one unit; with a disorder of 0 they leave together, in order of time. Corrections of closed
+windows and early results of open ones go with the nearest window that the epoch closes. Where several stages
+feed an output, or it takes steps outside the channels, it leaves at the end of the epoch, in order.
 """
 
 import logging
