@@ -67,7 +67,7 @@ class _Minutes:
         found, place = np.unique(cells, return_inverse=True)
         # Sums of whole numbers and halves are exact.
         counted = np.bincount(place, weights=cars).astype(np.int64)
-        summed: Reals = np.bincount(place, weights=speeds)
+        summed = np.bincount(place, weights=speeds).astype(np.float64)
         return cls(found, counted, summed)
 
     def at(self, cells: Wholes) -> tuple[Wholes, Reals]:
