@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from penstock.errors import UnknownColumn
+from penstock.errors import BadJoin, UnknownColumn
 from penstock.expressions.pairs import LEFT, RIGHT
 from penstock.expressions.parsing import Tree, dotted, render
 from penstock.expressions.scalar import is_unit
 from penstock.operators import Join, join_of
+from penstock.operators.windows import window_of
 from penstock.query.relation import Derived, Relation
 from penstock.query.sql.clauses import BoundClause
 from penstock.query.sql.scope import FromTable, Read, Scope, find, one, reads
+from penstock.query.sql.windows import WINDOW_BOUNDS
 
-__all__ = ["JoinClause", "joined"]
+__all__ = ["JoinClause", "implied", "joined", "joined_with"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,50 @@ def joined(sources: Sequence[FromTable], joins: Sequence[JoinClause], read: set[
     return scope
 
 
+def joined_with(scope: Scope, right: FromTable, clause: JoinClause, read: set[Read]) -> Scope:
+    """A scope joined with one more table."""
+    return _Step(scope, right, clause, read).scope()
+
+
+def implied(
+    left: Sequence[FromTable], right: FromTable, on: Tree | None
+) -> tuple[BoundClause, Tree | None] | None:
+    """The bound that a condition implies, and the rest of it; None if it implies none.
+
+    Tables with the same windows whose bounds are equal are joined by window. Rows whose event times are equal
+    are no time apart.
+    """
+    conditions = list(_conjuncts(on))
+    equal = [(each, _equal_columns(each)) for each in conditions]
+    (first, *more) = left
+    if right.function is not None and not more and first.function is not None:
+        shared = {name for _, pair in equal for name in WINDOW_BOUNDS if pair == (name, name)}
+        if shared != set(WINDOW_BOUNDS):
+            return None
+        if first.function.clause != right.function.clause or right.function.clause.kind != "window":
+            raise BadJoin(
+                f"{first.name} and {right.name} are joined by the bounds of their windows, which differ or are "
+                "neither tumbling nor sliding; give both the same TUMBLE or HOP"
+            )
+        rest = [each for each, pair in equal if pair is None or pair[0] not in WINDOW_BOUNDS]
+        return BoundClause(window=right.function.clause), exp.and_(*rest) if rest else None
+    times = {each.relation.time.lower() for each in left}
+    theirs = right.relation.time.lower()
+    pairs = [pair for _, pair in equal if pair is not None]
+    if any((one in times and other == theirs) or (other in times and one == theirs) for one, other in pairs):
+        return BoundClause(within="0 seconds"), on
+    return None
+
+
+def _equal_columns(tree: Tree) -> tuple[str, str] | None:
+    """The names of the columns of two tables that a condition says are equal."""
+    node = tree.unnest()
+    sides = (node.this, node.expression) if isinstance(node, exp.EQ) else ()
+    if not sides or not all(isinstance(each, exp.Column) for each in sides):
+        return None
+    return None if sides[0].table == sides[1].table else (sides[0].name.lower(), sides[1].name.lower())
+
+
 @dataclass
 class _Step:
     """One join under construction; ``added`` columns are computed on each side before it."""
@@ -67,10 +113,17 @@ class _Step:
         join, relation = self._joined(keys, on)
         whole = {name.lower(): _using_column(name, self.left) for name in self.clause.using}
         whole = {**self.left.whole, relation.time.lower(): relation.time, **whole}
+        whole |= {name: name for name in relation.pinned if name in WINDOW_BOUNDS}
+        places = {**self._places(keys, join), **copies}
+        sources = (*self.left.sources, self.right)
+        if self.clause.how in {"semi", "anti"}:
+            # The other side only says which rows stay; nothing of it can be named afterwards.
+            sources = self.left.sources
+            places = {read: name for read, name in places.items() if read[0] < self._number}
         return Scope(
-            (*self.left.sources, self.right),
+            sources,
             relation,
-            {**self._places(keys, join), **copies},
+            places,
             self.left.written,
             whole,
             self.left.hidden.union(*self.added.values()),
@@ -102,8 +155,9 @@ class _Step:
 
     def _lost(self, keys: dict[str, str]) -> set[Read]:
         """The columns that the join does not deliver, or not as the side has them."""
-        found = {(self._number, self.right.relation.time.lower())}
-        times = {self.left.relation.time}
+        windowed = self.clause.bound.window is not None
+        found = set() if windowed else {(self._number, self.right.relation.time.lower())}
+        times = set() if windowed else {self.left.relation.time}
         if self.clause.how in {"left", "full"}:
             found |= {(self._number, name.lower()) for name in keys.values()}
         if self.clause.how in {"right", "full"}:
@@ -112,12 +166,15 @@ class _Step:
 
     def _joined(self, keys: dict[str, str], on: _OnClause) -> tuple[Join, Derived]:
         left, right = (_with(self._of(side), self.added[side]) for side in (LEFT, RIGHT))
+        bound, window = self.clause.bound, self.clause.bound.window
         join = join_of(
             left,
             right,
             keys,
-            within=self.clause.bound.within,
-            last=self.clause.bound.last,
+            within=bound.within,
+            last=bound.last,
+            keep=bound.keep,
+            window=None if window is None else window_of(window.size, window.slide, window.offset),
             how=self.clause.how,
             condition=None if on.condition is None else render(on.condition),
             suffixes=("", self._suffix()),
@@ -131,8 +188,8 @@ class _Step:
         return suffix
 
     def _places(self, keys: dict[str, str], join: Join) -> dict[Read, str]:
-        time = self.left.relation.time
-        ours = {read: name for read, name in self.left.places.items() if name != time}
+        lost = None if self.clause.bound.window is not None else self.left.relation.time
+        ours = {read: name for read, name in self.left.places.items() if name != lost}
         theirs = {(self._number, stored.lower()): name for stored, name in join.right}
         return {**ours, **theirs, **{(self._number, other.lower()): one for one, other in keys.items()}}
 

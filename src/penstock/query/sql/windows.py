@@ -20,8 +20,8 @@ from penstock.operators import WINDOW_END, WINDOW_START
 from penstock.query.relation import Relation
 
 __all__ = [
-    "WINDOW_BOUNDS",
     "TIME_OF_WINDOW",
+    "WINDOW_BOUNDS",
     "TableFunction",
     "WindowClause",
     "conjuncts",
@@ -50,8 +50,8 @@ _CALLS: Final = {
     "hop": "HOP(time, INTERVAL '1' MINUTE, INTERVAL '5' MINUTES), slide first",
     "session": "SESSION(time, INTERVAL '5' MINUTES)",
 }
-# sqlglot takes the word WINDOW right after BY for a clause; a name of the same length keeps positions.
-_STAND_IN: Final = "_windo"
+# sqlglot takes these words for clauses where they may be functions; names of the same length keep positions.
+_STAND_INS: Final = {"window": "_windo", "session": "_sessio"}
 _NAMES: Final = {
     "tumble": ("size", "offset"),
     "hop": ("slide", "size", "offset"),
@@ -118,8 +118,8 @@ def cut_functions(text: str) -> tuple[str, dict[int, TableFunction]]:
     for number, token in enumerate(tokens):
         opens = number + 1 < len(tokens) and tokens[number + 1].token_type == TokenType.L_PAREN
         before = words[number - 1] if number else ""
-        if opens and words[number] == "WINDOW" and before in {"GROUP BY", ","}:
-            rest[token.start : token.end + 1] = _STAND_IN
+        if opens and words[number].lower() in _STAND_INS and before in {"GROUP BY", ","}:
+            rest[token.start : token.end + 1] = _STAND_INS[words[number].lower()]
         if not opens or words[number].lower() not in _FORMS:
             continue
         wrapped = before == "(" and number > 1 and words[number - 2] == "TABLE"
@@ -241,8 +241,9 @@ def _clause(kind: str, lengths: Mapping[str, str]) -> WindowClause:
 
 def window_name(node: Tree) -> str | None:
     """The name of a call in GROUP BY that stands for windows, None for anything else."""
-    name = (call_name(node) or "").replace(_STAND_IN, "window")
-    return name if name in _CALLS else None
+    name = call_name(node) or ""
+    known = {stand_in: word for word, stand_in in _STAND_INS.items()}.get(name, name)
+    return known if known in _CALLS else None
 
 
 def window_call(node: Tree, relation: Relation, written: str) -> WindowClause | None:
