@@ -138,6 +138,15 @@ def _windows():
         .group_by("caller")
         .window("1 hour")
         .agg(most=ps.max("n")),
+        "window_cumulating": CALLS.group_by("caller").cumulate("1 hour", "10 minutes").agg(n=ps.count()),
+        "window_apart": CALLS.group_by("caller").window("1 minute", slide="1 hour").agg(),
+        "window_several": CALLS.group_by("caller")
+        .windows(ps.window("1 minute"), ps.window("10 minutes", slide="1 minute"), late="drop")
+        .agg(n=ps.count()),
+        "window_corrected": CALLS.group_by("caller")
+        .window("10 minutes", slide="5 minutes", lateness="1 hour", early="1 minute")
+        .agg(n=ps.count()),
+        "totals": CALLS.group_by("caller").agg(n=ps.count(), top=ps.max("x"), keep="1 day"),
         "window_idle_streams": TOWERS.where("up")
         .group_by("tower")
         .window("10 seconds")
@@ -147,6 +156,29 @@ def _windows():
 
 def _hourly():
     return CALLS.group_by("caller").window("1 hour").agg(n=ps.count())
+
+
+def _sessions():
+    talks = CALLS.group_by("caller").session("30 minutes")
+    last = CALLS.group_by("caller").window(100, slide=30, rows=True)
+    return {
+        "session": talks.agg(n=ps.count(), mean=ps.avg("seconds")).where("n > 3").select("caller", "mean"),
+        "session_one_group": CALLS.session("1 minute", late="drop").agg(
+            callees=ps.approx_count_distinct("callee")
+        ),
+        "session_arrow": talks.agg(spread=Spread("x")),
+        "session_arrow_whole": talks.agg(spread=Whole("x")),
+        "window_behind_session": talks.agg(n=ps.count())
+        .group_by("caller")
+        .window("1 day")
+        .agg(talks=ps.count(), longest=ps.max("n")),
+        "counts": last.agg(n=ps.count(), spread=Whole("x")),
+        "counts_one_group": CALLS.window(1000, rows=True).agg(often=ps.top_k("callee", 3)),
+        "window_behind_counts": last.agg(n=ps.count())
+        .group_by("caller")
+        .window("1 day")
+        .agg(windows=ps.count()),
+    }
 
 
 def _joins():
@@ -277,7 +309,7 @@ def _graphs():
 
 
 def _cases():
-    single = _steps() | _windows() | _joins() | _processes() | _deduplications() | _graphs()
+    single = _steps() | _windows() | _sessions() | _joins() | _processes() | _deduplications() | _graphs()
     cases = {name: (relation, {}) for name, relation in single.items()}
     # The other two strategies, and a number of channels, where they make a difference.
     for name in ("select", "map", "window_native", "window_behind_join", "window_shares_channels", "outputs"):

@@ -68,6 +68,10 @@ class Windowed:
         """The largest window end at or below the frontier."""
         return (frontier - self.size - self.offset) // self.slide * self.slide + self.size + self.offset
 
+    def late_below(self, frontier: int) -> int:
+        """Below it all windows have ended at or below the frontier."""
+        return min(self.last_closed_end(frontier), self.first_open_start(frontier))
+
     def first_open_start(self, frontier: int) -> int:
         return self.last_closed_end(frontier) - self.size + self.slide
 
@@ -201,7 +205,9 @@ def sides(nodes: list[Node], left: int, right: int, operator: Joined) -> list[li
     """Stored and result names of the columns of both sides; names of both get the suffixes."""
     ours, theirs = nodes[left], nodes[right]
     bounds = {"window_start", "window_end"}
-    times = ({ours.time}, {theirs.time}) if operator.size is None else (set(), set())
+    times = ({ours.time}, {theirs.time})
+    if operator.size is not None:
+        times = ({*ours.pinned} & bounds, {*theirs.pinned} & bounds)
     one = [name for name in ours.names if name not in {*times[0], *(key for key, _ in operator.keys)}]
     other = [name for name in theirs.names if name not in {*times[1], *(key for _, key in operator.keys)}]
     other = other if operator.paired else []

@@ -8,6 +8,7 @@ import penstock as ps
 from operators.contract import Case
 from operators.deduplicate.case import ROW, build
 from operators.deduplicate.case import oracle as deduplicated
+from operators.group_cases import count_windows, session_windows
 from processes import Running, Sessions, Waiting, visit_session, waiting_oracle
 
 TIMES = st.integers(-20, 100)
@@ -81,7 +82,7 @@ def cumulating(size, step, offset=0):
     return windows
 
 
-def windows(windowed, shapes, keys, *, own=None, late="count"):
+def windows(windowed, shapes, keys, *, own=None, late="count", lateness=0):
     if own is None:
         relation = windowed.agg(rows=ps.count(), total=ps.sum("v"), top=ps.max("n"))
     else:
@@ -92,24 +93,26 @@ def windows(windowed, shapes, keys, *, own=None, late="count"):
         for row in ports[0]:
             closed = row.get("closed")
             for bounds in (each for shape in shapes for each in shape(row["time"])):
-                if late == "drop" or closed is None or bounds[1] > closed:
+                if late == "drop" or closed is None or bounds[1] > closed - lateness:
                     groups.setdefault((*bounds, *(row[key] for key in keys)), []).append(row)
-        return [(*group, *aggregated(rows)) for group, rows in groups.items()]
-
-    def aggregated(rows):
-        top = max(row["n"] for row in rows)
-        if own is not None:
-            return [sum(row["n"] for row in rows) * 1000 + top]
-        values = [row["v"] for row in rows if row["v"] is not None]
-        return [len(rows), sum(values) if values else None, top]
+        return [(*group, *aggregated(rows, own)) for group, rows in groups.items()]
 
     def late_below(frontiers, _port):
         if not frontiers or frontiers[0] is None:
             return None
-        floors = [lowest(shape, frontiers[0], late) for shape in shapes]
+        floors = [lowest(shape, frontiers[0] - lateness, late) for shape in shapes]
         return max(floors) if late == "drop" else min(floors)
 
-    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
+    group = 2 + len(keys) if relation.schema.names[0] == "change" else 0
+    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count", group=group)
+
+
+def aggregated(rows, own):
+    top = max(row["n"] for row in rows)
+    if own is not None:
+        return [sum(row["n"] for row in rows) * 1000 + top]
+    values = [row["v"] for row in rows if row["v"] is not None]
+    return [len(rows), sum(values) if values else None, top]
 
 
 def lowest(shape, closed, late):
@@ -129,6 +132,14 @@ def slid(size, slide, keys, *, offset=0, own=None, late="count"):
     return windows(windowed, [sliding(size, slide, offset)], keys, own=own, late=late)
 
 
+def corrected(*given, keys, lateness=0, early=None, own=None):
+    """Windows of many shapes that are corrected for some time or delivered early."""
+    made = [ps.window(*(f"{each} us" for each in shape)) for shape in given]
+    often = None if early is None else f"{early} us"
+    windowed = grouped(*keys).windows(*made, lateness=f"{lateness} us", early=often)
+    return windows(windowed, [sliding(*each) for each in given], keys, own=own, lateness=lateness)
+
+
 def cumulated(size, step, keys, *, offset=0):
     windowed = grouped(*keys).cumulate(f"{size} us", f"{step} us", f"{offset} us")
     return windows(windowed, [cumulating(size, step, offset)], keys)
@@ -141,6 +152,70 @@ def several(*given, keys, own=None, late="count"):
     return windows(windowed, [sliding(*each) for each in given], keys, own=own, late=late)
 
 
+def totals(keys, own=None):
+    """All tuples so far, however old."""
+    named = {"own": own("n")} if own else {"rows": ps.count(), "total": ps.sum("v"), "top": ps.max("n")}
+
+    def oracle(ports, _end):
+        groups = {}
+        for row in ports[0]:
+            groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+        return [(*group, *aggregated(rows, own)) for group, rows in groups.items()]
+
+    relation = grouped(*keys).agg(**named)
+    return Case(relation, (EVENT,), oracle, late_below=lambda *_: None, group=len(keys))
+
+
+# Functions over whole windows.
+
+
+def listed(rows):
+    """What a sum would not tell: the order of times, and each of the rows."""
+    times = rows["time"].cast(pa.int64()).to_pylist()
+    return {
+        "n": [rows.num_rows],
+        "text": [f"{times} {sorted(zip(times, rows['n'].to_pylist(), strict=True))}"],
+    }
+
+
+def tops(window, rows):
+    """A row for each of the two greatest values, with what it is told of the window."""
+    found = sorted(rows["n"].to_pylist())[-2:]
+    length = (window.end - window.start).microseconds
+    return pa.table({"n": found, "text": [f"{length} {window.keys}"] * len(found)})
+
+
+def whole_windows(size, slide, keys, *, offset=0, function=listed, late="count", **given):
+    windowed = grouped(*keys).window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us", late=late)
+    relation = windowed.apply(function, "n bigint, text string", **given)
+    shape = sliding(size, slide, offset)
+
+    def oracle(ports, _end):
+        groups = {}
+        for row in ports[0]:
+            closed = row.get("closed")
+            for start, end in shape(row["time"]):
+                if closed is None or end > closed:
+                    groups.setdefault((start, end, *(row[key] for key in keys)), []).append(row)
+        return [
+            (start, end, *key, *values)
+            for (start, end, *key), rows in groups.items()
+            for values in called(key, rows)
+        ]
+
+    def called(key, rows):
+        if function is tops:
+            named = dict(zip(keys, key, strict=True))
+            return [(n, f"{size} {named}") for n in sorted(row["n"] for row in rows)[-2:]]
+        ordered = sorted((row["time"], row["n"]) for row in rows)
+        return [(len(rows), f"{[time for time, _ in ordered]} {ordered}")]
+
+    def late_below(frontiers, _port):
+        return None if not frontiers or frontiers[0] is None else lowest(shape, frontiers[0], late)
+
+    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
+
+
 # Joins.
 
 LEFT = ps.stream("l", "time timestamp, k bigint, v bigint", time="time")
@@ -148,7 +223,7 @@ RIGHT = ps.stream("r", "time timestamp, k bigint, w bigint", time="time")
 PAIR = (drawn(k=KEY, v=st.integers(0, 9)), drawn(k=KEY, w=st.integers(0, 9)))
 
 
-TIMES = {"earliest": min, "latest": max, "left": lambda one, _: one, "right": lambda _, other: other}
+PAIR_TIMES = {"earliest": min, "latest": max, "left": lambda one, _: one, "right": lambda _, other: other}
 CONDITIONS = {
     None: lambda _one, _other: True,
     "l.v < r.w": lambda one, other: one["v"] < other["w"],
@@ -162,7 +237,7 @@ def join(how="inner", *, within=None, last=None, keep=None, time=None, condition
         bound = {"keep": tuple(each if each == "forever" else f"{each} us" for each in keep)}
     relation = LEFT.join(RIGHT, "k", condition=condition, how=how, time=time, suffixes=("", "_2"), **bound)
     apart = tuple(10**9 if each == "forever" else each for each in keep or (within, within))
-    settle = TIMES[time or ("latest" if within is None else "earliest")]
+    settle = PAIR_TIMES[time or ("latest" if within is None else "earliest")]
 
     def oracle(ports, _end):
         left, right = ports
@@ -358,6 +433,19 @@ CASES = {
     "long cumulating windows": cumulated(80, 1, ["k"]),
     "several windows": several((8, 8, 0), (60, 2, 1), (6, 18, 4), keys=["k"]),
     "several windows, all or none": several((8, 8, 0), (60, 2, 1), keys=["k"], late="drop"),
+    "whole windows": whole_windows(20, 6, ["k", "s"], offset=2),
+    "whole windows without a key": whole_windows(12, 4, []),
+    "whole windows in long batches": whole_windows(30, 1, [], function=tops),
+    "whole windows apart, all or none": whole_windows(5, 9, [], offset=3, late="drop"),
+    "whole windows of keys, by windows": whole_windows(10, 3, ["k"], function=tops, partitioning="windows"),
+    "whole windows of keys, by fixed batches": whole_windows(10, 3, ["k"], batch=3),
+    "corrected windows": corrected((20, 6, 2), keys=["k"], lateness=9),
+    "corrected windows of user code": corrected((12, 12, 0), keys=["s"], lateness=40, own=Whole),
+    "long corrected windows": corrected((90, 1, 0), (10, 5, 0), keys=["k"], lateness=25),
+    "early windows": corrected((20, 10, 2), keys=["k"], early=4),
+    "early and corrected windows": corrected((60, 2, 0), (8, 8, 0), keys=["k"], early=15, lateness=7),
+    "totals": totals(["k", "s"]),
+    "totals of user code": totals(["s"], own=Whole),
     "join": join(within=9),
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),
@@ -383,6 +471,12 @@ CASES = {
     "running sums": running(),
     "timers": timers(),
     "deduplicate": deduplicate(),
+    "session windows": session_windows(EVENTS, EVENT, 8, ["k"]),
+    "session windows without a key": session_windows(EVENTS, EVENT, 3, []),
+    "session windows of user code": session_windows(EVENTS, EVENT, 6, ["k", "s"], own=Total),
+    "windows of counts": count_windows(EVENTS, EVENT, 4, 2, ["k"]),
+    "windows of counts that do not divide": count_windows(EVENTS, EVENT, 5, 3, []),
+    "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),
     "map in channels": channelled_map(channels=True),
     "map by cost": channelled_map(by=["k", "s"]),
 }

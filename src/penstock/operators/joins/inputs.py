@@ -13,7 +13,7 @@ from penstock.errors import BadJoin
 from penstock.expressions.duck import evaluate
 from penstock.operators.joins.keys import key_columns, may_have_key, number_by_new
 from penstock.operators.joins.spans import Mask, Numbers, Rows
-from penstock.operators.joins.spec import REACH, Pair, Side
+from penstock.operators.joins.spec import REACH, Alone, Pair, Side
 
 __all__ = ["NumberedRows", "SideRows", "number_rows", "with_wanted_keys"]
 
@@ -36,16 +36,13 @@ class SideRows:
     rows: Any
     kept: int
     new_time: Rows
-    alone: tuple[str, ...] = ()
+    alone: Alone | None = None
 
     @classmethod
     def of(
-        cls, side: Side, types: tuple[Any, ...], kept: Any, new: Any, alone: tuple[str, ...] = ()
+        cls, side: Side, types: tuple[Any, ...], kept: Any, new: Any, alone: Alone | None = None
     ) -> "SideRows":
-        """Kept rows, then new rows, without a copy.
-
-        `alone` are conditions over the side's columns in DuckDB's SQL that a row has to meet to match any.
-        """
+        """Kept rows, then new rows, without a copy; a row has to meet what is asked of it `alone`."""
         column = new[side.time]
         if column.null_count:
             raise BadJoin(
@@ -108,9 +105,10 @@ class SideRows:
         if not len(self.new_time):
             return None
         able = [pc.is_valid(column).to_numpy() for column in self.new_keys if column.null_count]
-        if self.alone:
-            true = " AND ".join(f"coalesce({each}, false)" for each in self.alone)
-            found = evaluate(f"SELECT {true} AS able FROM input", self.rows.slice(self.kept))
+        if self.alone is not None:
+            true = " AND ".join(f"coalesce({each}, false)" for each in self.alone.parts)
+            new = self.rows.select(self.alone.columns).slice(self.kept)
+            found = evaluate(f"SELECT {true} AS able FROM input", new)
             able.append(found["able"].to_numpy())
         return np.logical_and.reduce(able) if able else None
 

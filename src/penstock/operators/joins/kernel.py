@@ -22,6 +22,7 @@ from penstock.operators.joins.node import WINDOW_END, Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
 from penstock.operators.joins.spec import (
     END,
+    REACH,
     ByWindow,
     Condition,
     Frontiers,
@@ -147,9 +148,9 @@ class JoinKernel(Kernel):
         waits = min(left, right - bound.distance), min(right, left - bound.back)
         alone = [wait for wait, one in zip(waits, self.join.notes_matches, strict=True) if one]
         if not self.join.pairs:
-            return waits[0]
+            return _told(waits[0])
         pairs = {"earliest": min(waits), "latest": min(left, right), "left": waits[0], "right": waits[1]}
-        return min([pairs[self.join.times], *alone])
+        return _told(min([pairs[self.join.times], *alone]))
 
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Match new rows against kept rows."""
@@ -208,6 +209,11 @@ class JoinKernel(Kernel):
         micros, window = table[TIME], self.operator.window
         ends = [] if window is None else [pc.add(micros, window.size).cast(self.time.type)]
         return pa.table([micros.cast(self.time.type), *ends, *table.columns[1:], micros], schema=self.schema)
+
+
+def _told(promise: int) -> int | None:
+    """A promise; None if rows are kept for ever, so that nothing can be promised."""
+    return None if promise < -(REACH >> 1) else promise
 
 
 def compile_join(operator: Join, time_type: str, left: Describe, right: Describe) -> JoinKernel:

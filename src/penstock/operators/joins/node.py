@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from penstock.errors import BadJoin, QueryError
 from penstock.expressions.conditions import substituted
 from penstock.expressions.durations import words
 from penstock.expressions.pairs import LEFT, RIGHT, PairCondition
@@ -273,20 +274,30 @@ class Join(Operator):
 
         Newer rows of a key push out rows of any age, and rows that are kept for ever match at any age.
         """
-        forever = self.keep is not None and FOREVER in self.keep
-        if not forever and (self.last is None or self.how == "inner"):
-            return None
-        if self.how == "inner" and self.times == "latest":
-            return None
-        if self.how == "inner":
+        forever = [each == FOREVER for each in self.keep or (0, 0)]
+        lone = ({"left", "full", "semi", "anti"}, {"right", "full"})
+        timed = ({"left", "earliest"}, {"right", "earliest"})
+        if self.last is not None:
+            ages = self.how != "inner"
+        else:
+            ages = any(kept and self.how in hows for kept, hows in zip(forever, lone, strict=True))
+        if ages:
+            return (
+                f"{self} delivers rows of any age when they can match no more, so no window or join can "
+                "follow it; use within=..., or how='inner'"
+            )
+        if self._paired and any(
+            kept and self.times in each for kept, each in zip(forever, timed, strict=True)
+        ):
             return (
                 f"{self} delivers pairs with the time of a row of any age, so no window or join can follow "
                 "it; use time='latest', or keep='1 day'"
             )
-        return (
-            f"{self} delivers rows of any age when they can match no more, so no window or join can "
-            "follow it; use within=..., or how='inner'"
-        )
+        return None
+
+    def refused(self, why: str) -> QueryError:
+        """A join that cannot be where it is."""
+        return BadJoin(why)
 
     def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
         """The condition is evaluated where pairs meet."""

@@ -15,6 +15,7 @@ from penstock.errors import BadJoin
 __all__ = [
     "END",
     "REACH",
+    "Alone",
     "Bound",
     "ByWindow",
     "Condition",
@@ -151,8 +152,7 @@ class Condition:
 
     `left` and `right` name the columns that it reads. Null is not true. If it `raises` for some values, it is
     evaluated for candidate pairs alone. `left_alone` and `right_alone` are parts of it that read one side
-    alone and raise for no value, over the columns of that side: a row for which one is not true matches
-    nothing.
+    alone and raise for no value, over the columns of that side.
     """
 
     sql: str
@@ -161,6 +161,22 @@ class Condition:
     raises: bool = False
     left_alone: tuple[str, ...] = ()
     right_alone: tuple[str, ...] = ()
+
+    @property
+    def alone(self) -> "Pair[Alone | None]":
+        """What a row of each side has to meet by itself; None if nothing."""
+        return Pair(
+            Alone(self.left, self.left_alone) if self.left_alone else None,
+            Alone(self.right, self.right_alone) if self.right_alone else None,
+        )
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Parts of a condition over columns of one row: if one is not true, the row matches nothing."""
+
+    columns: tuple[str, ...]
+    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True)

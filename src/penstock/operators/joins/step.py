@@ -21,7 +21,7 @@ from penstock.operators.joins.coverage import Coverage, deliver_windows
 from penstock.operators.joins.inputs import SideRows
 from penstock.operators.joins.result import JoinResult
 from penstock.operators.joins.spans import BLOCK, Marks, Mask, Rows
-from penstock.operators.joins.spec import ByWindow, Frontiers, JoinSpec, Last, Pair, Share, Within
+from penstock.operators.joins.spec import Alone, ByWindow, Frontiers, JoinSpec, Last, Pair, Share, Within
 
 __all__ = ["HeldSide", "SideAfter", "step"]
 
@@ -96,12 +96,12 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
     """
     if before == after and not new.left.num_rows and not new.right.num_rows:
         return Pair(_unchanged(kept.left), _unchanged(kept.right))
-    alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    alone: Pair[Alone | None] = Pair(None, None)
     if join.condition is not None and not isinstance(join.bound, Last):
-        # A row of which only the place counts is among the last rows, whether it can match or not.
-        alone = join.condition.left_alone, join.condition.right_alone
-    left = SideRows.of(join.left, join.key_types, kept.left.rows, new.left, alone[0])
-    right = SideRows.of(join.right, join.key_types, kept.right.rows, new.right, alone[1])
+        # Among the last rows a row counts whether it can match or not.
+        alone = join.condition.alone
+    left = SideRows.of(join.left, join.key_types, kept.left.rows, new.left, alone.left)
+    right = SideRows.of(join.right, join.key_types, kept.right.rows, new.right, alone.right)
     result = JoinResult(join, left, right)
     matched: Pair[Marks] = Pair(_marks(kept.left, left), _marks(kept.right, right))
     if isinstance(join.bound, ByWindow):

@@ -20,6 +20,7 @@ Suffixes = tuple[str, str]
 Keep = Duration | tuple[Duration, Duration]
 _MOST_ROWS: Final = 1 << 31
 _ONE_SIDED: Final = ("semi", "anti")
+_BOUNDS: Final = frozenset({WINDOW_START, WINDOW_END})
 
 
 class JoinVerbs(Derivable[R, D]):
@@ -225,14 +226,17 @@ def _given(  # noqa: PLR0913 -- both sides, and what the result has of them
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """The columns that each side adds to the time and the keys of the result.
 
-    By windows the times of the rows are columns like others, since the result has that of the window.
+    By windows the times of the rows are columns like others, since the result has that of the window; the
+    bounds of windows of which a side is a result give way to those of the join.
     """
-    times = (set(), set()) if windowed else ({left.time}, {right.time})
+    times = ({left.time}, {right.time})
+    if windowed:
+        times = ({*left.pinned} & _BOUNDS, {*right.pinned} & _BOUNDS)
     ours = [name for name in left.schema.names if name not in {*times[0], *(key.left for key in keys)}]
     theirs = [name for name in right.schema.names if name not in {*times[1], *(key.right for key in keys)}]
     if alone:
         theirs = []
-    bounds = {WINDOW_START, WINDOW_END} if windowed else {left.time.lower()}
+    bounds = _BOUNDS if windowed else {left.time.lower()}
     taken = {*bounds, *(key.left.lower() for key in keys)}
     shared = {name.lower() for name in ours} & {name.lower() for name in theirs}
     shared |= {name.lower() for name in (*ours, *theirs)} & taken

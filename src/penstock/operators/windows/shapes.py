@@ -50,7 +50,7 @@ class Window:
     @property
     def verb(self) -> str:
         """The verb that puts it over a relation."""
-        return f"window({self})"
+        return "window"
 
     def __str__(self) -> str:
         return f"{words(self.size)} slide {words(self.slide)}{_offset(self.offset)}"
@@ -99,7 +99,7 @@ class Cumulation:
     @property
     def verb(self) -> str:
         """The verb that puts it over a relation."""
-        return f"cumulate({self})"
+        return "cumulate"
 
     def __str__(self) -> str:
         return f"{words(self.size)} step {words(self.step)}{_offset(self.offset)}"
@@ -117,8 +117,12 @@ def window(size: Duration, slide: Duration | None = None, offset: Duration | Non
     return window_of(size, slide, offset)
 
 
-def window_of(size: Duration, slide: Duration | None, offset: Duration | None) -> Window:
+def window_of(size: Duration | int, slide: Duration | int | None, offset: Duration | None) -> Window:
     """The window that a user's durations describe; the slide defaults to the size."""
+    if isinstance(size, int) or isinstance(slide, int):
+        raise BadWindow(
+            f"window({size!r}, {slide!r}); give durations such as '1 minute', or rows=True for counts"
+        )
     length = microseconds(size)
     return Window(
         size=length,

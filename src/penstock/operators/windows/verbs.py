@@ -1,26 +1,67 @@
 """The verbs window, cumulate, windows, group_by and agg: what a user gives, checked."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import cast
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
 from penstock.errors import BadName, BadWindow
+from penstock.expressions.durations import microseconds
 from penstock.expressions.scalar import column, scalar
 from penstock.operators.names import Named, check_names, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, InputRelation, R
 from penstock.operators.steps import Select
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Late, shown_windows
+from penstock.operators.windows.node import (
+    CHANGE,
+    WINDOW_END,
+    WINDOW_START,
+    Aggregation,
+    Late,
+    shown_rules,
+    shown_windows,
+)
 from penstock.operators.windows.shapes import WindowValue, cumulation_of, window_of
 from penstock.operators.windows.top import TopVerbs
 
-__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed"]
+if TYPE_CHECKING:
+    from penstock.operators.counts import CountWindowed
+
+__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "finished"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How windows deal with late tuples, and how often they are delivered."""
+
+    late: Late = "count"
+    lateness: int = 0
+    early: int | None = None
+
+    @classmethod
+    def of(cls, late: Late, lateness: Duration | None, early: Duration | None) -> "Rules":
+        """From what a user gives."""
+        if late not in {"count", "drop"}:
+            raise BadWindow(f"late={late!r}; it is 'count' or 'drop'")
+        allowed = 0 if lateness is None else microseconds(lateness)
+        often = None if early is None else microseconds(early)
+        if allowed < 0 or (often is not None and often <= 0):
+            raise BadWindow(
+                f"lateness={lateness!r}, early={early!r}; lateness cannot be below zero, and early has to be "
+                "above zero"
+            )
+        if late == "drop" and allowed:
+            raise BadWindow(
+                "late='drop' with a lateness: windows that are closed would be corrected for tuples that "
+                "count in none of their windows; leave one of the two out"
+            )
+        return cls(late, allowed, often)
 
 
 class WindowVerbs(Derivable[R, D]):
     """The verbs of a relation that put windows over its tuples."""
 
+    @overload
     def window(
         self,
         size: Duration,
@@ -28,28 +69,84 @@ class WindowVerbs(Derivable[R, D]):
         offset: Duration | None = None,
         *,
         late: Late = "count",
-    ) -> "Windowed[R, D]":
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D]": ...
+
+    @overload
+    def window(
+        self, size: int, slide: int | None = None, *, rows: Literal[True]
+    ) -> "CountWindowed[R, D]": ...
+
+    def window(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration | int,
+        slide: Duration | int | None = None,
+        offset: Duration | None = None,
+        *,
+        rows: bool = False,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D] | CountWindowed[R, D]":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
 
-        A tuple that comes when some of its windows are closed counts in the others; with late="drop" it
-        counts in none.
+        If the slide is longer than the size, tuples between windows are in none.
+
+        - ``late``: a tuple that comes when some of its windows are closed counts in the others ("count"), or
+          in none ("drop").
+        - ``lateness``: closed windows are corrected for so long, in event time.
+        - ``early``: windows that are open are delivered each time the frontier passes a multiple of it, and
+          whenever a window closes, if they changed.
+
+        With either of the last two, results begin with a column ``change``: insert, retract or update.
+
+        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
         """
-        return Windowed(self, (), (window_of(size, slide, offset),), _late(late))
+        if rows:
+            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
 
-    def cumulate(
-        self, size: Duration, step: Duration, offset: Duration | None = None, *, late: Late = "count"
+            others = {"offset": offset, "lateness": lateness, "early": early}
+            return counted_of(self, (), size, slide, **others)
+        rules = Rules.of(late, lateness, early)
+        return Windowed(self, (), (window_of(size, slide, offset),), rules)
+
+    def cumulate(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration,
+        step: Duration,
+        offset: Duration | None = None,
+        *,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
     ) -> "Windowed[R, D]":
-        """Aggregate over windows that start together and grow by the step until they have this size."""
-        return Windowed(self, (), (cumulation_of(size, step, offset),), _late(late))
+        """Aggregate over windows that start together and grow by the step until they have this size.
 
-    def windows(self, /, *windows: WindowValue, late: Late = "count") -> "Windowed[R, D]":
-        """Aggregate over all of these windows at once; tuples are read and combined once for all."""
-        return Windowed(self, (), _several(windows), _late(late))
+        The options are those of ``window``.
+        """
+        rules = Rules.of(late, lateness, early)
+        return Windowed(self, (), (cumulation_of(size, step, offset),), rules)
+
+    def windows(
+        self,
+        /,
+        *windows: WindowValue,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D]":
+        """Aggregate over all of these windows at once; tuples are read and combined once for all.
+
+        Windows are values, such as ``ps.window("1 minute")``. The options are those of ``window``.
+        """
+        return Windowed(self, (), _several(windows), Rules.of(late, lateness, early))
 
 
 class GroupedWindowVerbs(GroupedVerbs[R, D]):
     """The verbs of a relation with keys that put windows over the tuples of each key."""
 
+    @overload
     def window(
         self,
         size: Duration,
@@ -57,23 +154,79 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
         offset: Duration | None = None,
         *,
         late: Late = "count",
-    ) -> "Windowed[R, D]":
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D]": ...
+
+    @overload
+    def window(
+        self, size: int, slide: int | None = None, *, rows: Literal[True]
+    ) -> "CountWindowed[R, D]": ...
+
+    def window(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration | int,
+        slide: Duration | int | None = None,
+        offset: Duration | None = None,
+        *,
+        rows: bool = False,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D] | CountWindowed[R, D]":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
 
-        A tuple that comes when some of its windows are closed counts in the others; with late="drop" it
-        counts in none.
+        If the slide is longer than the size, tuples between windows are in none.
+
+        - ``late``: a tuple that comes when some of its windows are closed counts in the others ("count"), or
+          in none ("drop").
+        - ``lateness``: closed windows are corrected for so long, in event time.
+        - ``early``: windows that are open are delivered each time the frontier passes a multiple of it, and
+          whenever a window closes, if they changed.
+
+        With either of the last two, results begin with a column ``change``: insert, retract or update.
+
+        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
         """
-        return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), _late(late))
+        if rows:
+            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
 
-    def cumulate(
-        self, size: Duration, step: Duration, offset: Duration | None = None, *, late: Late = "count"
+            return counted_of(
+                self.relation, self.keys, size, slide, offset=offset, lateness=lateness, early=early
+            )
+        rules = Rules.of(late, lateness, early)
+        return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), rules)
+
+    def cumulate(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration,
+        step: Duration,
+        offset: Duration | None = None,
+        *,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
     ) -> "Windowed[R, D]":
-        """Aggregate over windows that start together and grow by the step until they have this size."""
-        return Windowed(self.relation, self.keys, (cumulation_of(size, step, offset),), _late(late))
+        """Aggregate over windows that start together and grow by the step until they have this size.
 
-    def windows(self, /, *windows: WindowValue, late: Late = "count") -> "Windowed[R, D]":
-        """Aggregate over all of these windows at once; tuples are read and combined once for all."""
-        return Windowed(self.relation, self.keys, _several(windows), _late(late))
+        The options are those of ``window``.
+        """
+        rules = Rules.of(late, lateness, early)
+        return Windowed(self.relation, self.keys, (cumulation_of(size, step, offset),), rules)
+
+    def windows(
+        self,
+        /,
+        *windows: WindowValue,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D]":
+        """Aggregate over all of these windows at once; tuples are read and combined once for all.
+
+        Windows are values, such as ``ps.window("1 minute")``. The options are those of ``window``.
+        """
+        return Windowed(self.relation, self.keys, _several(windows), Rules.of(late, lateness, early))
 
 
 @dataclass(frozen=True)
@@ -83,7 +236,7 @@ class Windowed(TopVerbs[R, D]):
     relation: Derivable[R, D]
     keys: Named
     windows: tuple[WindowValue, ...]
-    late: Late = "count"
+    rules: Rules = Rules()
 
     def group_by(self, /, *names: str, **expressions: str) -> "Windowed[R, D]":
         """Aggregate for each value of these columns and expressions."""
@@ -97,15 +250,53 @@ class Windowed(TopVerbs[R, D]):
         Without an aggregate the results are the groups themselves: windows and keys that hold a tuple. The
         event time of a result is the start of its window.
         """
-        check_names(_names(self.keys, aggregates))
+        revising = self.rules.lateness or self.rules.early is not None
+        taken = [CHANGE] if revising else []
+        taken += [WINDOW_START, WINDOW_END, *(name for name, _ in self.keys)]
+        check_names([*taken, *aggregates])
         parts, finishes = taken_apart(aggregates)
-        check_names(_names(self.keys, parts))
+        check_names([*taken, *parts])
         found = tuple(resolve(name, each, self.relation.schema) for name, each in parts.items())
-        results = self.relation.derive(Aggregation(self.keys, self.windows, found, self.late))
-        return _finished(results, self.keys, list(aggregates), finishes) if finishes else results
+        results = self.relation.derive(Aggregation(self.keys, self.windows, found, *astuple(self.rules)))
+        return finished(results, self.keys, list(aggregates), finishes) if finishes else results
+
+    def apply(
+        self,
+        function: Callable[..., Any],
+        schema: Any,
+        *,
+        partitioning: str = "auto",
+        batch: int | None = None,
+    ) -> D:
+        """Call a function with the rows of each key in each window.
+
+        It takes a pyarrow.Table of all columns in sight, in the order of event time, and returns a table or a
+        dict of columns with those of ``schema``, in any number of rows. A function of two arguments gets a
+        ``ps.WindowInfo`` in front: the bounds of the window and the values of the keys. The results:
+        window_start, window_end, the keys, then what the function makes.
+
+        Without a key, windows are shared out over channels: single ones, or ``"batches"`` of neighbours
+        where they overlap. ``partitioning`` forces ``"keys"``, ``"windows"`` or ``"batches"``. ``batch`` is
+        the number of windows in a batch; without it, it follows from what windows and rows cost.
+
+        >>> from penstock.query import stream
+        >>> def spread(rows):
+        ...     speeds = rows["speed"].to_numpy()
+        ...     return {"spread": [speeds.max() - speeds.min()]}
+        >>> reports = stream("reports", "time timestamp, speed double", time="time")
+        >>> reports.window("10 minutes", slide="1 minute").apply(spread, "spread double")
+        reports.window(10 minutes slide 1 minute).apply(spread)
+        """
+        from penstock.operators.whole_windows import applied  # noqa: PLC0415 -- it needs windows
+
+        found = applied(
+            self.relation, self.keys, self.windows, function, schema, self.rules.late, partitioning, batch
+        )
+        return self.relation.derive(found)
 
     def __repr__(self) -> str:
-        return f"{self.relation!r}{shown_keys(self.keys)}.{shown_windows(self.windows)}"
+        windows = shown_windows(self.windows, shown_rules(*astuple(self.rules)))
+        return f"{self.relation!r}{shown_keys(self.keys)}.{windows}"
 
 
 def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
@@ -120,21 +311,11 @@ def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
     return windows
 
 
-def _late(late: Late) -> Late:
-    if late not in {"count", "drop"}:
-        raise BadWindow(f"late={late!r}; it is 'count' or 'drop'")
-    return late
-
-
-def _names(keys: Named, aggregates: Iterable[str]) -> list[str]:
-    return [WINDOW_START, WINDOW_END, *(name for name, _ in keys), *aggregates]
-
-
-def _finished(results: D, keys: Named, aggregates: list[str], finishes: Mapping[str, str]) -> D:
+def finished(results: D, keys: Named, aggregates: list[str], finishes: Mapping[str, str]) -> D:
     """The results with the partials of aggregates in SQL made into their values."""
     schema = results.schema
     columns = tuple(
         (name, scalar(finishes[name], schema) if name in finishes else column(name, schema))
-        for name in _names(keys, aggregates)
+        for name in [*results.pinned, *(name for name, _ in keys), *aggregates]
     )
     return cast("Derivable[InputRelation, D]", results).derive(Select(columns))
