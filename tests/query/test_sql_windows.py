@@ -191,20 +191,45 @@ def test_grouping_sets_repeat_tuples_for_each_set():
 @pytest.mark.parametrize(
     ("group", "numbers"),
     [
-        ("ROLLUP(vehicle, kind)", "0L, 1L, 3L"),
-        ("CUBE(vehicle, kind)", "0L, 1L, 2L, 3L"),
-        ("vehicle, kind WITH ROLLUP", "0L, 1L, 3L"),
-        ("vehicle, ROLLUP(kind)", "0L, 1L"),
-        ("GROUPING SETS ((vehicle, kind), kind)", "0L, 2L"),
-        ("ROLLUP((vehicle, kind))", "0L, 3L"),
-        ("GROUPING SETS (ROLLUP(vehicle), kind)", "1L, 3L, 2L"),
+        ("ROLLUP(vehicle, kind)", (0, 1, 3)),
+        ("CUBE(vehicle, kind)", (0, 1, 2, 3)),
+        ("vehicle, kind WITH ROLLUP", (0, 1, 3)),
+        ("vehicle, ROLLUP(kind)", (0, 1)),
+        ("GROUPING SETS ((vehicle, kind), kind)", (0, 2)),
+        ("ROLLUP((vehicle, kind))", (0, 3)),
+        ("GROUPING SETS (ROLLUP(vehicle), kind)", (1, 3, 2)),
     ],
 )
 def test_sets_of_keys_by_number(group, numbers):
     found = sql(f"SELECT vehicle, kind, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY {group}")
-    assert f"array({numbers})".replace("L", "") in repr(found).replace("CAST(", "").replace(
-        " AS BIGINT)", ""
-    ).lower() or f"array({numbers})" in repr(found)
+    exploded = REPORTS.explode(_grouping=f"array({', '.join(f'{each}L' for each in numbers)})")
+    assert found.inputs[0].inputs[0] == exploded
+
+
+@pytest.mark.parametrize(
+    ("call", "windowed"),
+    [
+        ("session_window(time, '5 minutes')", REPORTS.group_by("vehicle").session("5 minutes")),
+        ("SESSION(time, INTERVAL '5' MINUTES)", REPORTS.group_by("vehicle").session("5 minutes")),
+    ],
+)
+def test_sessions_in_group_by(call, windowed):
+    found = sql(f"SELECT vehicle, count(*) AS c FROM reports GROUP BY {call}, vehicle")
+    assert found == windowed.agg(c=ps.count())
+
+
+def test_sessions_as_a_table_function():
+    text = """
+        SELECT vehicle, window_start, count(*) AS c
+        FROM TABLE(SESSION(TABLE reports PARTITION BY vehicle, DESCRIPTOR(time), INTERVAL '5' MINUTES))
+        GROUP BY vehicle, window_start, window_end
+    """
+    assert sql(text) == REPORTS.group_by("vehicle").session("5 minutes").agg(c=ps.count())
+
+
+def test_groups_without_a_window_are_updated():
+    found = sql("SELECT vehicle, count(*) AS c FROM reports GROUP BY vehicle HAVING c > 3")
+    assert found == REPORTS.group_by("vehicle").agg(c=ps.count()).where("c > 3")
 
 
 def test_the_windows_of_each_row():

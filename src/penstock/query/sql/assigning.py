@@ -1,4 +1,4 @@
-"""The windows of a row as columns, where a statement reads a table function without grouping by its windows."""
+"""The windows of a row as columns, where a statement reads a table function without grouping by windows."""
 
 from dataclasses import replace
 from typing import Final

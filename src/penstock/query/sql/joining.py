@@ -62,8 +62,8 @@ def implied(
 ) -> tuple[BoundClause, Tree | None] | None:
     """The bound that a condition implies, and the rest of it; None if it implies none.
 
-    Tables with the same windows whose bounds are equal are joined by window. Rows whose event times are equal
-    are no time apart.
+    Tables with the same windows whose bounds are equal are joined by window. Rows whose event times are
+    equal are no time apart.
     """
     conditions = list(_conjuncts(on))
     equal = [(each, _equal_columns(each)) for each in conditions]
@@ -74,8 +74,8 @@ def implied(
             return None
         if first.function.clause != right.function.clause or right.function.clause.kind != "window":
             raise BadJoin(
-                f"{first.name} and {right.name} are joined by the bounds of their windows, which differ or are "
-                "neither tumbling nor sliding; give both the same TUMBLE or HOP"
+                f"{first.name} and {right.name} are joined by the bounds of their windows, which differ or "
+                "are neither tumbling nor sliding; give both the same TUMBLE or HOP"
             )
         rest = [each for each, pair in equal if pair is None or pair[0] not in WINDOW_BOUNDS]
         return BoundClause(window=right.function.clause), exp.and_(*rest) if rest else None
@@ -93,7 +93,8 @@ def _equal_columns(tree: Tree) -> tuple[str, str] | None:
     sides = (node.this, node.expression) if isinstance(node, exp.EQ) else ()
     if not sides or not all(isinstance(each, exp.Column) for each in sides):
         return None
-    return None if sides[0].table == sides[1].table else (sides[0].name.lower(), sides[1].name.lower())
+    one_table = bool(sides[0].table) and sides[0].table == sides[1].table
+    return None if one_table else (sides[0].name.lower(), sides[1].name.lower())
 
 
 @dataclass
