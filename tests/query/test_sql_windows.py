@@ -15,6 +15,10 @@ def sql(text):
     return ps.sql(text, REPORTS)
 
 
+def numbered(function, partition, order="speed"):
+    return f"FROM (SELECT *, {function} OVER (PARTITION BY {partition} ORDER BY {order}) AS r FROM {TUMBLE})"
+
+
 @pytest.mark.parametrize(
     ("function", "windowed"),
     [
@@ -85,7 +89,10 @@ def test_bounds_stand_first_however_they_are_written(items):
 
 
 def test_bounds_and_their_time_under_other_names():
-    text = f"SELECT t.window_start AS s, window_time, count(*) AS c FROM {TUMBLE} AS t GROUP BY t.window_start, t.window_end, window_time"
+    text = f"""
+        SELECT t.window_start AS s, window_time, count(*) AS c FROM {TUMBLE} AS t
+        GROUP BY t.window_start, t.window_end, window_time
+    """
     end = "window_end - INTERVAL '0.001' SECOND"
     assert sql(text) == TUMBLED.agg(c=ps.count()).select(s="window_start", window_time=end, c="c")
 
@@ -134,7 +141,8 @@ def test_results_are_grouped_by_the_windows_that_they_have():
 def test_row_number_over_a_table_function(condition):
     text = f"""
         SELECT * FROM (
-            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, vehicle ORDER BY speed DESC) AS r
+            SELECT *, ROW_NUMBER() OVER
+                (PARTITION BY window_start, window_end, vehicle ORDER BY speed DESC) AS r
             FROM {TUMBLE}
         ) AS t WHERE {condition}
     """
@@ -148,7 +156,8 @@ def test_row_number_over_results_of_windows():
     )
     text = f"""
         SELECT kind, vehicle FROM (
-            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, kind ORDER BY c DESC, vehicle) AS r
+            SELECT *, ROW_NUMBER() OVER
+                (PARTITION BY window_start, window_end, kind ORDER BY c DESC, vehicle) AS r
             FROM ({inner})
         ) WHERE r = 1 AND c > 2
     """
@@ -161,7 +170,8 @@ def test_row_number_over_results_of_windows():
 def test_row_number_by_expressions_that_are_not_selected():
     text = f"""
         SELECT * FROM (
-            SELECT speed, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, upper(kind) ORDER BY vehicle) AS r
+            SELECT speed, ROW_NUMBER() OVER
+                (PARTITION BY window_start, window_end, upper(kind) ORDER BY vehicle) AS r
             FROM {TUMBLE}
         ) WHERE r <= 2
     """
@@ -291,22 +301,22 @@ def test_the_windows_of_each_row():
         (f"SELECT DISTINCT count(*) AS c FROM {TUMBLE}", BadExpression, "leave DISTINCT out"),
         ("SELECT DISTINCT vehicle FROM reports", BadWindow, "keep every row forever"),
         (
-            f"SELECT * FROM (SELECT *, RANK() OVER (PARTITION BY window_start ORDER BY speed) AS r FROM {TUMBLE}) WHERE r <= 2",
+            f"SELECT * {numbered('RANK()', 'window_start')} WHERE r <= 2",
             BadExpression,
             "ROW_NUMBER",
         ),
         (
-            f"SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start ORDER BY speed) AS r FROM {TUMBLE})",
+            f"SELECT * {numbered('ROW_NUMBER()', 'window_start')}",
             BadExpression,
             "how many rows",
         ),
         (
-            f"SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY speed) AS r FROM {TUMBLE}) WHERE r <= 2",
+            f"SELECT * {numbered('ROW_NUMBER()', 'kind')} WHERE r <= 2",
             BadWindow,
             "no window",
         ),
         (
-            f"SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start ORDER BY speed NULLS LAST) AS r FROM {TUMBLE}) WHERE r <= 2",
+            f"SELECT * {numbered('ROW_NUMBER()', 'window_start', 'speed NULLS LAST')} WHERE r <= 2",
             BadExpression,
             "least values",
         ),

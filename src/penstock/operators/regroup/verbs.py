@@ -39,7 +39,8 @@ class ByWindowVerbs(Derivable[R, D]):
             )
         if CHANGE in self.pinned:
             raise BadWindow(
-                f"by_window() of {self.label}, whose results are corrected later; leave lateness and early out"
+                f"by_window() of {self.label}, whose results are corrected later; leave out lateness "
+                "and early"
             )
         return ByWindow(self, ())
 

@@ -84,8 +84,8 @@ def first_rows(
         window = WindowClause("same")
     if window is None or len(keys) == len(parts):
         raise BadWindow(
-            f"{render(call)} has no window; write PARTITION BY window_start, window_end over a table function "
-            f"or over results of windows, as in {_FORM}"
+            f"{render(call)} has no window; write PARTITION BY window_start, window_end over a table "
+            f"function or over results of windows, as in {_FORM}"
         )
     bounds = {*WINDOW_BOUNDS, *scope.relation.pinned}
     named = [(name, tree) for each in items for name, tree in expanded(each, scope)]
@@ -124,8 +124,8 @@ def _check_call(call: Tree) -> None:
     order = call.args.get("order")
     if name != "row_number" or order is None or call.args.get("spec"):
         raise BadExpression(
-            f"{render(call)} is not supported: rows are numbered by ROW_NUMBER() OVER (PARTITION BY … ORDER BY "
-            f"…), which bounds their number also where several are equal; write {_FORM}"
+            f"{render(call)} is not supported: rows are numbered by ROW_NUMBER() OVER (PARTITION BY … ORDER "
+            f"BY …), which bounds their number also where several are equal; write {_FORM}"
         )
     for each in order.expressions:
         if bool(each.args.get("nulls_first")) == bool(each.args.get("desc")):

@@ -40,7 +40,7 @@ _SUPPORTED: Final = (
 )
 _SPELLED: Final = {"order": "ORDER BY", "laterals": "LATERAL VIEW", "windows": "WINDOW"}
 _PARTS: Final = ("where", "group", "having")
-_QUERIES: Final = "a sub-query of EXISTS or IN is SELECT … FROM table WHERE …; put anything else into WITH and name it there"
+_QUERIES: Final = "a sub-query of EXISTS or IN is SELECT … FROM table WHERE …; put anything else into WITH"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Statement:
     def _window(
         self, tree: exp.Select, clauses: Clauses, scope: Scope
     ) -> tuple[WindowClause | None, TableFunction | None]:
-        """The windows of a SELECT, which are taken out of its GROUP BY, and the table function they are of."""
+        """The windows of a SELECT, which are taken out of its GROUP BY, and the table function of them."""
         group = tree.args.get("group")
         keys = list(group.expressions) if group else []
         calls = [window_call(each, scope.relation, self.written) for each in keys]
@@ -286,8 +286,8 @@ class Statement:
         known = implied(scope.sources, right, on) if bound is None else (bound, on)
         if known is None:
             raise BadJoin(
-                f"{render(node)} has no bound in time; write {BOUNDS} after it, or compare the event times or "
-                f"the bounds of windows of {scope.sources[0].name} and {right.name} in its WHERE"
+                f"{render(node)} has no bound in time; write {BOUNDS} after it, or compare the event times "
+                f"or the bounds of windows of {scope.sources[0].name} and {right.name} in its WHERE"
             )
         clause = JoinClause("anti" if anti else "semi", known[1], (), known[0])
         return joined_with(scope, right, clause, read)
@@ -307,8 +307,8 @@ class Statement:
         odd = kind not in {"", "INNER", "CROSS"} and not (kind == "OUTER" and side) and not one_sided
         if odd or _has_more(join, "this", "kind", "side", "on", "using"):
             raise BadJoin(
-                f"{render(join).strip()}: supported are [INNER] JOIN, CROSS JOIN, LEFT, RIGHT and FULL [OUTER] "
-                f"JOIN, and [LEFT] SEMI and ANTI JOIN{mark(join, self.written)}"
+                f"{render(join).strip()}: supported are [INNER] JOIN, CROSS JOIN, LEFT, RIGHT and FULL "
+                f"[OUTER] JOIN, and [LEFT] SEMI and ANTI JOIN{mark(join, self.written)}"
             )
         on = join.args.get("on")
         known = implied(left, right, on) if bound is None else (bound, on)
@@ -353,8 +353,8 @@ class Reading:
         if keys != wanted:
             shown = ", ".join(sorted(keys)) or "no key"
             raise BadWindow(
-                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and GROUP BY has "
-                f"{shown}; sessions are those of a key, so give both the same keys"
+                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and GROUP BY "
+                f"has {shown}; sessions are those of a key, so give both the same keys"
             )
 
 
@@ -457,7 +457,8 @@ def _check(tree: exp.Select) -> None:
     group = tree.args.get("group")
     if group and _has_more(group, "expressions", "rollup", "cube"):
         raise BadExpression(
-            f"{render(group).strip()}: GROUP BY takes keys, windows, GROUPING SETS, CUBE and ROLLUP; {_SUPPORTED}"
+            f"{render(group).strip()}: GROUP BY takes keys, windows, GROUPING SETS, CUBE and ROLLUP; "
+            f"{_SUPPORTED}"
         )
     if tree.args.get("from_") is None:
         raise BadExpression(f"{render(tree)}: FROM must name one stream; {_SUPPORTED}")
@@ -468,8 +469,8 @@ def _check(tree: exp.Select) -> None:
         inner = next((each for each in part.find_all(exp.Query) if not _is_inside(each, matched)), None)
         if inner is not None:
             raise BadExpression(
-                f"{render(inner)}: a sub-query is allowed only in FROM or WITH, and in WHERE after EXISTS and "
-                "IN; join with it instead"
+                f"{render(inner)}: a sub-query is allowed only in FROM or WITH, and in WHERE after EXISTS "
+                "and IN; join with it instead"
             )
 
 

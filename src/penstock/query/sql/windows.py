@@ -107,9 +107,9 @@ class TableFunction:
 def cut_functions(text: str) -> tuple[str, dict[int, TableFunction]]:
     """The statement with tables in place of table functions, and the functions by the position of the table.
 
-    >>> rest, found = cut_functions("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), INTERVAL '5' MINUTES))")
+    >>> rest, found = cut_functions("SELECT * FROM TUMBLE(TABLE t, DESCRIPTOR(at), '5 minutes')")
     >>> " ".join(rest.split()), [each.clause.size for each in found.values()]
-    ('SELECT * FROM t', ["INTERVAL '5' MINUTES"])
+    ('SELECT * FROM t', ["'5 minutes'"])
     """
     found: dict[int, TableFunction] = {}
     rest = list(text)
@@ -257,7 +257,8 @@ def window_call(node: Tree, relation: Relation, written: str) -> WindowClause | 
     time, *lengths = node.expressions
     if time.name.lower() != relation.time.lower():
         raise BadWindow(
-            f"{name}() goes by {time.name!r}, but the event time is {relation.time!r}; windows go by event time"
+            f"{name}() goes by {time.name!r}, but the event time is {relation.time!r}; windows go by event "
+            "time"
         )
     most = {"window": 3, "hop": 3, "tumble": 2}.get(name, 1)
     least = 2 if name == "hop" else 1
