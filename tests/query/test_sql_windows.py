@@ -257,7 +257,7 @@ def test_the_windows_of_each_row():
             "GROUP BY window_start",
         ),
         (
-            "SELECT count(*) AS c FROM TUMBLE(TABLE reports, DESCRIPTOR(at), '5 minutes') GROUP BY window_start",
+            "SELECT count(*) AS c FROM TUMBLE(reports, DESCRIPTOR(at), '5 minutes') GROUP BY window_start",
             BadWindow,
             r"write DESCRIPTOR\(time\)",
         ),
@@ -268,7 +268,7 @@ def test_the_windows_of_each_row():
         ),
         ("SELECT count(*) AS c FROM TUMBLE((SELECT * FROM reports), '5 minutes')", BadWindow, "name in WITH"),
         (
-            "SELECT count(*) AS c FROM HOP(TABLE reports, DESCRIPTOR(time), '5 minutes') GROUP BY window_start",
+            "SELECT count(*) AS c FROM HOP(reports, DESCRIPTOR(time), '5 minutes') GROUP BY window_start",
             BadWindow,
             "no size; write .*slide first",
         ),
@@ -278,7 +278,7 @@ def test_the_windows_of_each_row():
             "too many",
         ),
         (
-            "SELECT count(*) AS c FROM TUMBLE(TABLE reports, DESCRIPTOR(time), '5 parsecs') GROUP BY window_start",
+            "SELECT count(*) AS c FROM TUMBLE(reports, time, '5 parsecs') GROUP BY window_start",
             BadDuration,
             "parsecs",
         ),
