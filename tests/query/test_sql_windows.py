@@ -137,6 +137,20 @@ def test_results_are_grouped_by_the_windows_that_they_have():
     assert found == BY_VEHICLE.agg(c=ps.count()).by_window().group_by("c").agg(n=ps.count())
 
 
+CASCADE = """
+    SELECT sum(c) AS s FROM (
+        SELECT count(*) AS c, TUMBLE_ROWTIME(time, INTERVAL '10' SECOND) AS at FROM reports
+        GROUP BY kind, TUMBLE(time, INTERVAL '10' SECOND)
+    ) GROUP BY TUMBLE(at, INTERVAL '{}' SECOND)
+"""
+
+
+def test_windows_over_the_last_moment_of_windows_that_fill_them():
+    counted = REPORTS.group_by("kind").window("10 seconds").agg(c=ps.count())
+    named = counted.select(c="c", at="window_end - INTERVAL '0.001' SECOND")
+    assert sql(CASCADE.format(30)) == named.window("30 seconds").agg(s=ps.sum("c"))
+
+
 @pytest.mark.parametrize("condition", ["r <= 3", "r < 4", "3 >= r", "t.r <= 3 AND r <= 5"])
 def test_row_number_over_a_table_function(condition):
     text = f"""

@@ -19,6 +19,7 @@ from penstock.query.sql.scope import FromTable, Read, Scope, find, mark, reads
 from penstock.query.sql.selecting import aggregated, plain_select, starred
 from penstock.query.sql.windows import (
     WINDOW_BOUNDS,
+    Inner,
     TableFunction,
     WindowClause,
     conjuncts,
@@ -47,7 +48,8 @@ _QUERIES: Final = "a sub-query of EXISTS or IN is SELECT â€¦ FROM table WHERE â€
 class Statement:
     """A statement during parsing: the relations that it may name, and the clauses cut out of its SELECTs.
 
-    SELECTs are read in the order of the text, since that is the order of ``clauses``.
+    ``windows`` has those of the SELECTs that were read so far, by what they gave. SELECTs are read in the
+    order of the text, since that is the order of ``clauses``.
     """
 
     written: str
@@ -55,6 +57,7 @@ class Statement:
     definitions: Mapping[str, UserAggregate]
     clauses: Iterator[Clauses]
     functions: Mapping[int, TableFunction] = field(default_factory=dict)
+    windows: dict[Relation, WindowClause] = field(default_factory=dict)
 
     def relation(self, tree: Tree) -> Relation:
         """The relation of a SELECT, or of several with UNION ALL."""
@@ -123,7 +126,9 @@ class Statement:
         """The windows of a SELECT, which are taken out of its GROUP BY, and the table function of them."""
         group = tree.args.get("group")
         keys = list(group.expressions) if group else []
-        calls = [window_call(each, scope.relation, self.written) for each in keys]
+        first = scope.sources[0].relation
+        inner = Inner.of(first, self.windows.get(first))
+        calls = [window_call(each, scope.relation, self.written, inner) for each in keys]
         found = [each for each in calls if each is not None]
         function = next((each.function for each in scope.sources if each.function), None)
         if set(WINDOW_BOUNDS) <= set(scope.relation.pinned):
@@ -178,7 +183,10 @@ class Statement:
             if not tree.args.get("group") or not hasattr(Grouped, "agg"):
                 shown = render([*calls, *clauses][0]).strip()
                 raise BadWindow(f"{shown} has no window; write one after the stream's name: {EXAMPLE}")
-        return aggregated(reading.scope, tree, reading.window, self.definitions, reading.after)
+        found = aggregated(reading.scope, tree, reading.window, self.definitions, reading.after)
+        if reading.window is not None:
+            self.windows[found] = reading.window
+        return found
 
     def _ranked(self, tree: exp.Select, ranked: exp.Subquery) -> FromTable:
         """The table of the first rows of windows, which a WHERE on their number asks for."""
