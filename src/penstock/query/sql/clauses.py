@@ -105,7 +105,9 @@ def bound_clause(text: str, start: int) -> tuple[BoundClause, int]:
         microseconds(match["within"])
     except BadDuration as error:
         raise BadDuration(f"{error}\n{marked(text, start)}") from error
-    return BoundClause(**{match["kind"].lower(): match["within"]}), match.end()
+    keep = match["kind"].lower() == "keep"
+    found = BoundClause(keep=match["within"]) if keep else BoundClause(within=match["within"])
+    return found, match.end()
 
 
 @dataclass(slots=True)

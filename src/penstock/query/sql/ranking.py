@@ -38,16 +38,20 @@ def ranked_select(table: Tree) -> exp.Subquery | None:
 def take_limit(tree: exp.Select, number: Tree, table: str) -> int:
     """How many rows WHERE asks for by the number of a row; the condition is taken out of it."""
     name, where = number.alias, tree.args.get("where")
-    found, rest = [], []
+    found: list[int] = []
+    rest: list[Tree] = []
     for each in conjuncts(where.this) if where else ():
         limit = _limit(each, name, table)
-        (rest if limit is None else found).append(each if limit is None else limit)
+        if limit is None:
+            rest.append(each)
+        else:
+            found.append(limit)
     if not name or not found or min(found) < 1:
         raise BadExpression(
             f"{render(number)} needs a condition around it that says how many rows are wanted; write {_FORM}"
         )
     tree.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
-    return int(min(found))
+    return min(found)
 
 
 def _limit(condition: Tree, name: str, table: str) -> int | None:

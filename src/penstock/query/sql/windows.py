@@ -192,7 +192,8 @@ def _lengths(
     refused: Callable[[str], BadWindow],
 ) -> tuple[str | None, dict[str, list[Token]]]:
     """The column of time, if one is named, and the durations by their names."""
-    time, found, names = None, {}, list(_NAMES[kind])
+    time, names = None, list(_NAMES[kind])
+    found: dict[str, list[Token]] = {}
     for name, words, tokens in arguments:
         if words[0].upper() == "DESCRIPTOR" and len(words) == 4:
             time = words[2].strip("`")
