@@ -164,6 +164,12 @@ def test_row_number_over_a_table_function(condition):
     assert sql(text) == top.select("time", "vehicle", "speed", "kind", r="rank")
 
 
+def test_rows_that_are_equal_share_a_rank():
+    found = sql(f"SELECT * {numbered('RANK()', 'window_start')} WHERE r <= 2")
+    top = TUMBLED.top(2, by=["`speed`"], descending=[False], ties=True)
+    assert found == top.select("time", "vehicle", "speed", "kind", r="rank")
+
+
 def test_row_number_over_results_of_windows():
     inner = (
         f"SELECT vehicle, kind, count(*) AS c FROM {TUMBLE} GROUP BY vehicle, kind, window_start, window_end"
@@ -315,7 +321,7 @@ def test_the_windows_of_each_row():
         (f"SELECT DISTINCT count(*) AS c FROM {TUMBLE}", BadExpression, "leave DISTINCT out"),
         ("SELECT DISTINCT vehicle FROM reports", BadWindow, "keep every row forever"),
         (
-            f"SELECT * {numbered('RANK()', 'window_start')} WHERE r <= 2",
+            f"SELECT * {numbered('DENSE_RANK()', 'window_start')} WHERE r <= 2",
             BadExpression,
             "ROW_NUMBER",
         ),

@@ -1,4 +1,4 @@
-"""ROW_NUMBER() over windows: the first rows of each window and key.
+"""ROW_NUMBER() and RANK() over windows: the first rows of each window and key.
 
 The number of a row is asked for in a sub-query, and a condition around it says how many rows are wanted.
 """
@@ -117,7 +117,9 @@ def first_rows(
     }:
         relation = relation.select(**texts, **hidden)
     windowed = window.over(relation, {name: quoted(name) for name in names})
-    found = windowed.top(most, by=[quoted(name) for name, _ in order], descending=[down for _, down in order])
+    ties = call_name(call.this) == "rank"
+    downs = [down for _, down in order]
+    found = windowed.top(most, by=[quoted(name) for name, _ in order], descending=downs, ties=ties)
     kept = {name: quoted(name) for name in columns}
     result: Relation = found.select(**kept, **{number.alias: quoted("rank")})
     return result
@@ -126,10 +128,10 @@ def first_rows(
 def _check_call(call: Tree) -> None:
     name = call_name(call.this)
     order = call.args.get("order")
-    if name != "row_number" or order is None or call.args.get("spec"):
+    if name not in {"row_number", "rank"} or order is None or call.args.get("spec"):
         raise BadExpression(
-            f"{render(call)} is not supported: rows are numbered by ROW_NUMBER() OVER (PARTITION BY … ORDER "
-            f"BY …), which bounds their number also where several are equal; write {_FORM}"
+            f"{render(call)} is not supported; number rows by ROW_NUMBER() or RANK() OVER (PARTITION BY … "
+            f"ORDER BY …): {_FORM}"
         )
     for each in order.expressions:
         if bool(each.args.get("nulls_first")) == bool(each.args.get("desc")):
