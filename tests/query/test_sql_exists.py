@@ -74,9 +74,22 @@ def test_a_sub_query_in_the_same_window():
     assert sql(f"SELECT caller, x FROM {CALLED} c WHERE EXISTS ({inner})") == found.select("caller", "x")
 
 
-def test_equal_event_times_bound_a_join():
-    found = sql("SELECT caller, y FROM calls JOIN towers ON caller = number AND time = at")
-    assert "within 0 seconds" in repr(found)
+@pytest.mark.parametrize(
+    ("condition", "within"),
+    [
+        ("time = at", "0 seconds"),
+        ("time BETWEEN at - INTERVAL '5' SECOND AND at + INTERVAL '6' SECOND", "6 seconds"),
+        ("calls.time > towers.at - INTERVAL '1' MINUTE AND towers.at >= calls.time", "1 minute"),
+        ("at <= time + INTERVAL '1' HOUR AND at > time", "1 hour"),
+    ],
+)
+def test_conditions_on_both_event_times_bound_a_join(condition, within):
+    found = sql(f"SELECT caller, y FROM calls JOIN towers ON caller = number AND {condition}")
+    assert f"within {within}" in repr(found)
+    bounded = sql(
+        f"SELECT caller, y FROM calls JOIN towers ON caller = number AND {condition} WITHIN {within}"
+    )
+    assert found == bounded
 
 
 @pytest.mark.parametrize(
@@ -87,6 +100,7 @@ def test_equal_event_times_bound_a_join():
             BadJoin,
             "no bound in time; write",
         ),
+        ("SELECT x FROM calls JOIN towers ON caller = number AND at > time", BadJoin, "has no bound"),
         (
             "SELECT * FROM calls WHERE caller IN (SELECT number, y FROM towers) WITHIN 1 HOUR",
             BadExpression,

@@ -38,7 +38,7 @@ class CovarPopDefinition(Definition):
         return Covariance(columns[0], columns[5], self.least), pa.float64()
 
     def estimates(self, columns: Sequence[Sequence[Any]]) -> bool:
-        """Where products leave the range of a double, Spark goes by the order of rows: NaN, infinity, zero."""
+        """Where products leave the range of doubles, Spark goes by the order of rows: NaN, infinity, zero."""
         pairs = [pair for pair in zip(*columns, strict=True) if None not in pair]
         return not isfinite(prod(map(_reach, zip(*pairs, strict=True))) * len(pairs) * 4)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from penstock.errors import BadJoin, UnknownColumn
+from penstock.errors import BadDuration, BadJoin, UnknownColumn
+from penstock.expressions.durations import signed_microseconds
 from penstock.expressions.pairs import LEFT, RIGHT
 from penstock.expressions.parsing import Tree, dotted, render
 from penstock.expressions.scalar import is_unit
@@ -62,8 +63,8 @@ def implied(
 ) -> tuple[BoundClause, Tree | None] | None:
     """The bound that a condition implies, and the rest of it; None if it implies none.
 
-    Tables with the same windows whose bounds are equal are joined by window. Rows whose event times are
-    equal are no time apart.
+    Tables with the same windows whose bounds are equal are joined by window. Conditions that compare the
+    event times of both sides, from below and from above, say how far apart these are.
     """
     conditions = list(_conjuncts(on))
     equal = [(each, _equal_columns(each)) for each in conditions]
@@ -79,12 +80,57 @@ def implied(
             )
         rest = [each for each, pair in equal if pair is None or pair[0] not in WINDOW_BOUNDS]
         return BoundClause(window=right.function.clause), exp.and_(*rest) if rest else None
-    times = {each.relation.time.lower() for each in left}
-    theirs = right.relation.time.lower()
-    pairs = [pair for _, pair in equal if pair is not None]
-    if any((one in times and other == theirs) or (other in times and one == theirs) for one, other in pairs):
-        return BoundClause(within="0 seconds"), on
-    return None
+    apart = _apart(conditions, left, right)
+    return None if apart is None else (BoundClause(within=f"{apart} microseconds"), on)
+
+
+def _apart(conditions: Sequence[Tree], left: Sequence[FromTable], right: FromTable) -> int | None:
+    """How far apart conditions let the event times of two rows be, in microseconds; None if without bound."""
+    found: dict[bool, list[int]] = {True: [], False: []}
+    for each in conditions:
+        for first, second, least, most in _comparisons(each.unnest()):
+            ours, theirs = _moment(first, left, right), _moment(second, left, right)
+            if ours is None or theirs is None or ours[0] == theirs[0]:
+                continue
+            of_left = ours[0]
+            distance = theirs[1] - ours[1] if of_left else ours[1] - theirs[1]
+            for bounded, lower in ((least, of_left), (most, not of_left)):
+                if bounded:
+                    found[lower].append(distance)
+    if not found[True] or not found[False]:
+        return None
+    return max(abs(max(found[True])), abs(min(found[False])))
+
+
+def _comparisons(node: Tree) -> Iterator[tuple[Tree, Tree, bool, bool]]:
+    """Two sides, whether the first is at least the second, and whether it is at most that."""
+    if isinstance(node, exp.Between):
+        yield node.this, node.args["low"], True, False
+        yield node.this, node.args["high"], False, True
+    elif isinstance(node, (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)):
+        equal = isinstance(node, exp.EQ)
+        greater = isinstance(node, (exp.GT, exp.GTE))
+        yield node.this, node.expression, equal or greater, equal or not greater
+
+
+def _moment(tree: Tree, left: Sequence[FromTable], right: FromTable) -> tuple[bool, int] | None:
+    """Whether an expression is the event time of the left side, or that of the right, plus how much."""
+    node, plus = tree.unnest(), 0
+    if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.expression.unnest(), exp.Interval):
+        try:
+            length = signed_microseconds(render(node.expression.unnest()))
+        except BadDuration:
+            return None
+        plus = length if isinstance(node, exp.Add) else -length
+        node = node.this.unnest()
+    if not isinstance(node, exp.Column):
+        return None
+    owners = [
+        each
+        for each in (*left, right)
+        if each.relation.time.lower() == node.name.lower() and (not node.table or node.table in each)
+    ]
+    return (owners[0] is not right, plus) if len(owners) == 1 else None
 
 
 def _equal_columns(tree: Tree) -> tuple[str, str] | None:
