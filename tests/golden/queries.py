@@ -146,6 +146,18 @@ def _windows():
         "window_corrected": CALLS.group_by("caller")
         .window("10 minutes", slide="5 minutes", lateness="1 hour", early="1 minute")
         .agg(n=ps.count()),
+        "window_modified": hour.agg(
+            long=ps.count(where="seconds > 60"),
+            some=ps.sum("seconds", distinct=True),
+            spread=Spread("x", where="y > 0"),
+            middle=ps.median("x"),
+        ),
+        "window_top": hour.top(3, by="seconds"),
+        "window_top_of_windows": CALLS.group_by("caller")
+        .window("1 hour", slide="10 minutes")
+        .agg(n=ps.count())
+        .by_window()
+        .top(3, by="n"),
         "totals": CALLS.group_by("caller").agg(n=ps.count(), top=ps.max("x"), keep="1 day"),
         "window_idle_streams": TOWERS.where("up")
         .group_by("tower")

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 import penstock.query as ps
-from penstock.errors import BadAggregate, BadName, UnknownColumn, WrongType
+from penstock.errors import BadName, UnknownColumn, WrongType
 from penstock.query import query as engine
 
 COLUMNS = "time timestamp, vehicle string, speed double, n int not null"
@@ -64,9 +64,8 @@ def test_a_key_cannot_be_named_like_a_bound():
         reports().group_by(window_end="vehicle").window("1 hour").agg(c=ps.count())
 
 
-def test_agg_needs_an_aggregate():
-    with pytest.raises(BadAggregate, match="at least one"):
-        windowed().agg()
+def test_agg_without_an_aggregate_gives_the_groups():
+    assert windowed().agg().schema.names == ("window_start", "window_end", "vehicle", "n")
 
 
 def test_aggregates_read_what_is_in_sight():

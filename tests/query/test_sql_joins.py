@@ -257,7 +257,7 @@ JOIN = "SELECT c.x FROM calls c JOIN suspects s ON c.caller = s.number"
         (f"{JOIN} WHERE c.x > 1 WITHIN 1 HOUR", BadJoin, "after the condition of a JOIN"),
         ("SELECT x FROM calls WITHIN 1 HOUR", BadJoin, "after the condition of a JOIN"),
         ("SELECT x FROM calls, suspects", BadExpression, "comma"),
-        (JOIN.replace("JOIN", "LEFT SEMI JOIN") + " WITHIN 1 HOUR", BadJoin, "supported are"),
+        (JOIN.replace("JOIN", "RIGHT SEMI JOIN") + " WITHIN 1 HOUR", BadJoin, "supported are"),
         ("SELECT 1 AS a FROM calls NATURAL JOIN towers WITHIN 1 HOUR", BadJoin, "supported are"),
         (
             JOIN.replace("c.x", "x") + " WITHIN 1 HOUR",

@@ -38,18 +38,23 @@ class CovarPopDefinition(Definition):
         return Covariance(columns[0], columns[5], self.least), pa.float64()
 
     def estimates(self, columns: Sequence[Sequence[Any]]) -> bool:
-        """Where products leave the range of a double, Spark gives NaN or infinity by the order of rows."""
+        """Where products leave the range of doubles, Spark goes by the order of rows: NaN, infinity, zero."""
         pairs = [pair for pair in zip(*columns, strict=True) if None not in pair]
-        reach = prod(
-            max((abs(float(each)) for each in side), default=0.0) for side in zip(*pairs, strict=True)
-        )
-        return isinf(reach * len(pairs) * 4)
+        return not isfinite(prod(map(_reach, zip(*pairs, strict=True))) * len(pairs) * 4)
 
     def measured_error(self, found: Any, columns: Sequence[Sequence[Any]]) -> float:
-        """None, as long as it shows."""
+        """None, as long as no other number comes out."""
         pairs = [pair for pair in zip(*columns, strict=True) if None not in pair]
-        shows = found is None if len(pairs) < self.least else not isfinite(found)
-        return 0.0 if shows else inf
+        expected = found is None if len(pairs) < self.least else found == 0 or not isfinite(found)
+        return 0.0 if expected else inf
+
+
+def _reach(values: Sequence[Any]) -> float:
+    """How far apart values are; infinity beside an infinite one."""
+    numbers = [float(each) for each in values if each == each]  # noqa: PLR0124 -- NaN
+    if any(map(isinf, numbers)):
+        return inf
+    return max(numbers, default=0.0) - min(numbers, default=0.0)
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ class Distinct(_Around):
         inner = PaneColumns(f"`{TIME}`", pane.describe)
         finish, type_ = self.inner.lower(arguments, inner)
         inputs = tuple(inner.inputs.get(each.sql) for each in arguments)
-        return OfMembers(held.name, inputs, tuple(inner.partials.values()), finish), type_
+        return OfMembers(self.name, held.name, inputs, tuple(inner.partials.values()), finish), type_
 
     def spark_sql(self, arguments: Sequence[str], _time: str) -> str:
         """That of the aggregate with DISTINCT."""
@@ -193,6 +193,7 @@ class Distinct(_Around):
 class OfMembers:
     """An aggregate formed from the members of sets, as from raw rows, and finished."""
 
+    name: str
     column: str
     inputs: tuple[SqlColumn | None, ...]
     partials: tuple[Partial, ...]
@@ -214,7 +215,7 @@ class OfMembers:
         return self.finish(formed)
 
     def __str__(self) -> str:
-        return f"{self.finish} over the set {self.column}"
+        return f"{self.name} of the set {self.column}"
 
 
 def _taken(columns: Sequence[Sequence[Any]]) -> list[list[Any]]:

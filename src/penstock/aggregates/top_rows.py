@@ -21,13 +21,16 @@ __all__ = ["RANK", "top_rows"]
 RANK = "rank"
 
 
-def top_rows(n: int, by: Sequence[tuple[str, bool]], columns: Sequence[str]) -> Aggregate:
+def top_rows(
+    n: int, by: Sequence[tuple[str, bool]], columns: Sequence[str], *, ties: bool = False
+) -> Aggregate:
     """The first n rows as an array of structs of these columns and a rank.
 
     ``by`` are expressions, each with whether it descends. Rows that are equal in all of them go by event
-    time, then by the values of the columns, so that neither epochs nor channels change the result.
+    time, then by the values of the columns, so that neither epochs nor channels change the result. With
+    ``ties`` they share a rank instead, and all rows of a rank up to n are there.
     """
-    definition = TopRowsDefinition(n, tuple(down for _, down in by), tuple(columns))
+    definition = TopRowsDefinition(n, tuple(down for _, down in by), tuple(columns), ties)
     return Aggregate(definition, (*(text for text, _ in by), *map(quoted, columns)))
 
 
@@ -46,6 +49,7 @@ class TopRowsDefinition(Definition):
     n: int
     descending: tuple[bool, ...]
     names: tuple[str, ...]
+    ties: bool = False
 
     def result_type(self, given: Sequence[str | None]) -> str | None:
         """An array of structs; a rank is an int, as that of ROW_NUMBER()."""
@@ -61,7 +65,7 @@ class TopRowsDefinition(Definition):
         places = {sql: place for place, sql in enumerate(kept)}
         order = tuple(places[each.sql] for each in arguments[: len(self.descending)])
         types = tuple(arrow_of(each) for each in kept.values())
-        lists = FirstRows(self.n, tuple(zip(order, self.descending, strict=True)), types)
+        lists = FirstRows(self.n, tuple(zip(order, self.descending, strict=True)), types, self.ties)
         lift = Accumulated(lists, (pane.event_time(), *map(pane.input, kept.values())), "the first rows")
         values = "".join(f", {sql} AS v{place}" for sql, place in places.items())
         rows = f"collect_list(struct({pane.time} AS t{values}))"
@@ -84,15 +88,16 @@ class FirstRows:
     n: int
     order: tuple[tuple[int, bool], ...]
     types: tuple[Any, ...]
+    ties: bool = False
     split: ClassVar[bool] = True
 
     def __repr__(self) -> str:
-        return f"first_rows(n={self.n})"
+        return f"first_rows(n={self.n}{', ties' if self.ties else ''})"
 
     def state_schema(self) -> Any:
-        """One list of rows."""
+        """One list of rows, each with its rank."""
         values = [(f"v{place}", type_) for place, type_ in enumerate(self.types)]
-        return pa.schema([("rows", pa.list_(pa.struct([("t", pa.int64()), *values])))])
+        return pa.schema([("rows", pa.list_(pa.struct([("t", pa.int64()), *values, (RANK, pa.int32())])))])
 
     def accumulate(self, groups: Array, n: int, *columns: Any) -> Any:
         """The lists of n groups."""
@@ -104,7 +109,7 @@ class FirstRows:
         sides = [side.column(0) for side in (left, right)]
         at = [np.repeat(np.arange(len(side)), pc.list_value_length(side)) for side in sides]
         rows = pa.concat_arrays([side.flatten() for side in sides])
-        return self._lists(np.concatenate(at), len(left), rows.flatten())
+        return self._lists(np.concatenate(at), len(left), rows.flatten()[:-1])
 
     def _lists(self, groups: Array, n: int, columns: list[Any]) -> Any:
         """Sorted by group, order, time and content, and cut; n log n in the number of rows."""
@@ -113,17 +118,28 @@ class FirstRows:
         wanted = [~ranks[place] if down else ranks[place] for place, down in self.order]
         when = time.to_numpy(zero_copy_only=False)
         order = np.lexsort((*reversed(ranks), when, *reversed(wanted), groups))
-        counts = np.bincount(groups, minlength=n)
-        place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-        index = pa.array(order[place < self.n])
-        offsets = pa.array(np.append(0, np.cumsum(np.minimum(counts, self.n))), pa.int32())
+        numbers = self._numbers(groups[order], [each[order] for each in wanted])
+        kept = numbers <= self.n
+        index = pa.array(order[kept])
+        counts = np.bincount(groups[order][kept], minlength=n)
+        offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
         schema = self.state_schema()
-        rows = pa.StructArray.from_arrays(
-            [each.take(index) for each in columns], fields=list(schema.types[0].value_type)
-        )
+        fields = [*(each.take(index) for each in columns), pa.array(numbers[kept], pa.int32())]
+        rows = pa.StructArray.from_arrays(fields, fields=list(schema.types[0].value_type))
         return pa.RecordBatch.from_arrays(
             [pa.ListArray.from_arrays(offsets, rows).cast(schema.types[0])], schema=schema
         )
+
+    def _numbers(self, groups: Array, wanted: list[Array]) -> Array:
+        """The rank of each of the sorted rows in its group."""
+        place = np.arange(len(groups))
+        starts = np.append(True, groups[1:] != groups[:-1])[: len(groups)]
+        first = np.maximum.accumulate(np.where(starts, place, 0))
+        if self.ties:
+            for each in wanted:
+                starts[1:] |= each[1:] != each[:-1]
+            place = np.maximum.accumulate(np.where(starts, place, 0))
+        return np.asarray(place - first + 1)
 
 
 def _ranked(column: Any) -> Array:
@@ -144,12 +160,11 @@ class Ranked:
         """Without their times and the values that are only for the order."""
         lists = columns[self.column]
         lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
-        offsets = np.append(0, np.cumsum(lengths))
-        ranks = np.arange(1, offsets[-1] + 1) - np.repeat(offsets[:-1], lengths)
-        _, *values = lists.flatten().flatten()
-        chosen = [*(values[place] for _, place, _ in self.fields), pa.array(ranks, pa.int32())]
+        offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
+        _, *values, ranks = lists.flatten().flatten()
+        chosen = [*(values[place] for _, place, _ in self.fields), ranks]
         rows = pa.StructArray.from_arrays(chosen, fields=list(self.type.value_type))
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows).cast(self.type)
+        return pa.ListArray.from_arrays(offsets, rows).cast(self.type)
 
     @property
     def type(self) -> Any:

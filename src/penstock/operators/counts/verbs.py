@@ -1,7 +1,6 @@
 """What follows window(..., rows=True): what a user gives, checked."""
 
 from dataclasses import dataclass
-from typing import Generic
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, ResolvedAggregate
 from penstock.errors import BadName, BadWindow
@@ -9,12 +8,13 @@ from penstock.operators.aggregated import aggregated
 from penstock.operators.counts.node import CountWindow, CountWindows
 from penstock.operators.names import Named, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, R
+from penstock.operators.windows.top import TopVerbs
 
 __all__ = ["CountWindowed", "counted_of"]
 
 
 @dataclass(frozen=True)
-class CountWindowed(Generic[R, D]):
+class CountWindowed(TopVerbs[R, D]):
     """A relation with windows of counts, waiting for its aggregates.
 
     >>> from penstock.aggregates import avg

@@ -10,6 +10,7 @@ from penstock.operators.names import Named, check_names, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, R
 from penstock.operators.regroup.node import Rebound
 from penstock.operators.windows import WINDOW_END, WINDOW_START, Windowed, window_of
+from penstock.operators.windows.node import CHANGE
 from penstock.operators.windows.top import TopVerbs, free
 
 __all__ = ["ByWindow", "ByWindowVerbs"]
@@ -35,6 +36,11 @@ class ByWindowVerbs(Derivable[R, D]):
         if not {WINDOW_START, WINDOW_END} <= set(self.pinned):
             raise BadWindow(
                 f"by_window() of {self.label}, which has no windows; put some over it with window() first"
+            )
+        if CHANGE in self.pinned:
+            raise BadWindow(
+                f"by_window() of {self.label}, whose results are corrected later; leave out lateness "
+                "and early"
             )
         return ByWindow(self, ())
 

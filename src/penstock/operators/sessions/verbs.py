@@ -1,7 +1,7 @@
 """The verb session: what a user gives, checked."""
 
 from dataclasses import dataclass
-from typing import Final, Generic, get_args
+from typing import Final, get_args
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, ResolvedAggregate
 from penstock.errors import BadName, BadWindow
@@ -10,6 +10,7 @@ from penstock.operators.aggregated import aggregated
 from penstock.operators.names import Named, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, R
 from penstock.operators.sessions.node import Late, Sessions
+from penstock.operators.windows.top import TopVerbs
 
 __all__ = ["GroupedSessionVerbs", "SessionVerbs", "Sessioned"]
 
@@ -48,7 +49,7 @@ class GroupedSessionVerbs(GroupedVerbs[R, D]):
 
 
 @dataclass(frozen=True)
-class Sessioned(Generic[R, D]):
+class Sessioned(TopVerbs[R, D]):
     """A relation with session windows, waiting for its aggregates."""
 
     relation: Derivable[R, D]

@@ -26,12 +26,20 @@ class TopVerbs(Generic[R, D]):
     def agg(self, /, **aggregates: Aggregate | AggregateLike) -> D:
         """The results of these aggregates."""
 
-    def top(self, n: int, by: str | Sequence[str], descending: bool | Sequence[bool] = True) -> D:  # noqa: FBT001, FBT002 -- as users write it
+    def top(
+        self,
+        n: int,
+        by: str | Sequence[str],
+        descending: bool | Sequence[bool] = True,  # noqa: FBT001, FBT002 -- as users write it
+        *,
+        ties: bool = False,
+    ) -> D:
         """The first n rows of each window and key by an expression, with their ``rank`` from 1 on.
 
         The results: window_start, window_end, the keys, the other columns of the rows, and ``rank``. With
         several expressions, give for each whether it descends, or one answer for all. Nulls are the least
-        values. Rows that are equal go by event time, the earliest first, then by their content.
+        values. Rows that are equal go by event time, the earliest first, then by their content; with ``ties``
+        they share a rank, and all rows of a rank up to n are there, however many.
 
         >>> from penstock.query import stream
         >>> reports = stream("reports", "time timestamp, road string, speed double", time="time")
@@ -49,7 +57,7 @@ class TopVerbs(Generic[R, D]):
                 f"top() adds a column {RANK!r}, and there is one already; rename yours with select()"
             )
         hidden = free("_rows", (*keys, *columns))
-        results: Any = self.agg(**{hidden: top_rows(n, order, columns)})
+        results: Any = self.agg(**{hidden: top_rows(n, order, columns, ties=ties)})
         rows = results.explode(**{hidden: quoted(hidden)})
         fields = {name: f"{quoted(hidden)}.{quoted(name)}" for name in (*columns, RANK)}
         found: D = rows.select(*keys, **fields)

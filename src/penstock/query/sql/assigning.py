@@ -1,4 +1,4 @@
-"""The windows of a row as columns, where a statement reads a table function without grouping by its windows."""
+"""The windows of a row as columns, where a statement reads a table function without grouping by windows."""
 
 from dataclasses import replace
 from typing import Final
@@ -45,7 +45,7 @@ def assigned(scope: Scope, function: TableFunction, after: tuple[Tree, ...]) -> 
         WINDOW_END: f"timestamp_micros({end})",
         TIME_OF_WINDOW: f"timestamp_micros({end} - {_BEFORE_END})",
     }
-    made = relation.explode(**{_BOUND: array}).select(*relation.schema.names, **bounds)
+    made = relation.explode(outer=False, **{_BOUND: array}).select(*relation.schema.names, **bounds)
     for each in after:
         made = made.where(render(each))
     return replace(scope, relation=made, whole={**scope.whole, **{name: name for name in bounds}})

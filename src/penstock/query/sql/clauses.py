@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import BadDuration, BadExpression, BadJoin, BadWindow
 from penstock.expressions.durations import microseconds
 from penstock.expressions.parsing import marked, tokens_of
+from penstock.query.sql.windows import WindowClause
 
 __all__ = [
     "BOUNDS",
@@ -35,11 +36,12 @@ _RANGE: Final = re.compile(
     r"\s*range\s+(?P<size>.+?)(\s+slide\s+(?P<slide>.+?))?(\s+offset\s+(?P<offset>.+?))?\s*",
     re.IGNORECASE | re.DOTALL,
 )
-BOUNDS: Final = "WITHIN 1 HOUR (event time apart) or LAST 100 ROWS"
-_BOUND: Final = re.compile(r"within\s+(interval\b|['\d])|last\s+\S+\s+rows?\b", re.IGNORECASE)
+BOUNDS: Final = "WITHIN 1 HOUR (event time apart), KEEP 1 DAY (how long rows wait) or LAST 100 ROWS"
+_BOUND: Final = re.compile(r"(within|keep)\s+(interval\b|['\d])|last\s+\S+\s+rows?\b", re.IGNORECASE)
 _PART: Final = r"'?[\d.]+'?\s*[a-zµ]+\b"
 _WITHIN: Final = re.compile(
-    rf"within\s+(?P<within>(interval\s+)?('[^']*[a-zµ][^']*'|{_PART}([\s,]+{_PART})*))", re.IGNORECASE
+    rf"(?P<kind>within|keep)\s+(?P<within>(interval\s+)?('[^']*[a-zµ][^']*'|{_PART}([\s,]+{_PART})*))",
+    re.IGNORECASE,
 )
 _LAST: Final = re.compile(r"last\s+(?P<last>\d+)\s+rows?\b", re.IGNORECASE)
 
@@ -69,10 +71,12 @@ def range_clause(text: str, start: int, end: int) -> RangeClause:
 
 @dataclass(frozen=True, slots=True)
 class BoundClause:
-    """Either a duration as written or a number of rows."""
+    """A distance in time, a number of rows, a time to live, or windows that both sides share."""
 
     within: str | None = None
     last: int | None = None
+    keep: str | None = None
+    window: WindowClause | None = None
 
 
 def opens_bound(text: str, start: int) -> bool:
@@ -88,9 +92,9 @@ def bound_clause(text: str, start: int) -> tuple[BoundClause, int]:
     """The bound that begins at this position, and the position after it.
 
     >>> bound_clause("ON a = b WITHIN 1 HOUR 30 MINUTES WHERE c", 9)
-    (BoundClause(within='1 HOUR 30 MINUTES', last=None), 33)
+    (BoundClause(within='1 HOUR 30 MINUTES', last=None, keep=None, window=None), 33)
     >>> bound_clause("LAST 5 ROWS", 0)
-    (BoundClause(within=None, last=5), 11)
+    (BoundClause(within=None, last=5, keep=None, window=None), 11)
     """
     if match := _LAST.match(text, start):
         return BoundClause(last=int(match["last"])), match.end()
@@ -101,7 +105,9 @@ def bound_clause(text: str, start: int) -> tuple[BoundClause, int]:
         microseconds(match["within"])
     except BadDuration as error:
         raise BadDuration(f"{error}\n{marked(text, start)}") from error
-    return BoundClause(within=match["within"]), match.end()
+    keep = match["kind"].lower() == "keep"
+    found = BoundClause(keep=match["within"]) if keep else BoundClause(within=match["within"])
+    return found, match.end()
 
 
 @dataclass(slots=True)
@@ -109,7 +115,8 @@ class Clauses:
     """The clauses cut out of one SELECT, and their positions.
 
     ``joins`` counts the JOINs, and ``window_after`` those before the window. ``bounds`` has the bound of
-    each join by its number from 0. ``comma`` is the position of a comma between tables.
+    each join by its number from 0, and ``query_bounds`` that of each sub-query in WHERE, of which there are
+    ``queries``. ``comma`` is the position of a comma between tables.
     """
 
     joins: int = 0
@@ -117,6 +124,8 @@ class Clauses:
     window_after: int = 0
     bounds: dict[int, BoundClause] = field(default_factory=dict)
     comma: int | None = None
+    queries: int = 0
+    query_bounds: dict[int, BoundClause] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -163,14 +172,16 @@ class _Reader:
         if kind == TokenType.L_PAREN:
             self.levels.append(_Level(call=self._word(number - 1) not in _BEFORE_SELECT))
         elif kind == TokenType.R_PAREN and len(self.levels) > 1:
-            self.levels.pop()
+            inner, outer = self.levels.pop(), self.levels[-1]
+            if inner.select is not None and outer.select is not None and not outer.in_from:
+                outer.select.queries += 1
         elif kind in _SETS:
             self.levels[-1] = _Level()
         elif kind in _STATES:
             self._enter(level, kind, after=self._word(number - 1))
         elif kind == TokenType.L_BRACKET and self._word(number + 1) == "RANGE":
             self._cut_window(level, number)
-        elif kind == TokenType.VAR and opens_bound(self.text, token.start):
+        elif kind in _BOUND_WORDS and opens_bound(self.text, token.start):
             self._cut_bound(level, token)
         elif kind == TokenType.PIPE_GT:
             raise BadExpression(
@@ -216,6 +227,10 @@ class _Reader:
     def _cut_bound(self, level: _Level, token: Token) -> None:
         found, end = bound_clause(self.text, token.start)
         select = level.select
+        if select is not None and not level.in_from and select.queries:
+            select.query_bounds[select.queries - 1] = found
+            self.cuts.append((token.start, end))
+            return
         if select is None or not level.in_from or not select.joins:
             raise BadJoin(
                 "a bound belongs after the condition of a JOIN: FROM a JOIN b ON a.x = b.x WITHIN 1 HOUR"
@@ -233,4 +248,5 @@ class _Reader:
         return self.text[token.start : token.end + 1].upper()
 
 
+_BOUND_WORDS: Final = frozenset({TokenType.VAR, TokenType.KEEP})
 _STATES: Final = _AFTER_FROM | {TokenType.SELECT, TokenType.FROM, TokenType.JOIN}

@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from penstock.errors import UnknownColumn
+from penstock.errors import BadDuration, BadJoin, UnknownColumn
+from penstock.expressions.durations import signed_microseconds
 from penstock.expressions.pairs import LEFT, RIGHT
 from penstock.expressions.parsing import Tree, dotted, render
 from penstock.expressions.scalar import is_unit
 from penstock.operators import Join, join_of
+from penstock.operators.windows import window_of
 from penstock.query.relation import Derived, Relation
 from penstock.query.sql.clauses import BoundClause
 from penstock.query.sql.scope import FromTable, Read, Scope, find, one, reads
+from penstock.query.sql.windows import WINDOW_BOUNDS
 
-__all__ = ["JoinClause", "joined"]
+__all__ = ["JoinClause", "implied", "joined", "joined_with"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,96 @@ def joined(sources: Sequence[FromTable], joins: Sequence[JoinClause], read: set[
     return scope
 
 
+def joined_with(scope: Scope, right: FromTable, clause: JoinClause, read: set[Read]) -> Scope:
+    """A scope joined with one more table."""
+    return _Step(scope, right, clause, read).scope()
+
+
+def implied(
+    left: Sequence[FromTable], right: FromTable, on: Tree | None
+) -> tuple[BoundClause, Tree | None] | None:
+    """The bound that a condition implies, and the rest of it; None if it implies none.
+
+    Tables with the same windows whose bounds are equal are joined by window. Conditions that compare the
+    event times of both sides, from below and from above, say how far apart these are.
+    """
+    conditions = list(_conjuncts(on))
+    equal = [(each, _equal_columns(each)) for each in conditions]
+    (first, *more) = left
+    if right.function is not None and not more and first.function is not None:
+        shared = {name for _, pair in equal for name in WINDOW_BOUNDS if pair == (name, name)}
+        if shared != set(WINDOW_BOUNDS):
+            return None
+        if first.function.clause != right.function.clause or right.function.clause.kind != "window":
+            raise BadJoin(
+                f"{first.name} and {right.name} are joined by the bounds of their windows, which differ or "
+                "are neither tumbling nor sliding; give both the same TUMBLE or HOP"
+            )
+        rest = [each for each, pair in equal if pair is None or pair[0] not in WINDOW_BOUNDS]
+        return BoundClause(window=right.function.clause), exp.and_(*rest) if rest else None
+    apart = _apart(conditions, left, right)
+    return None if apart is None else (BoundClause(within=f"{apart} microseconds"), on)
+
+
+def _apart(conditions: Sequence[Tree], left: Sequence[FromTable], right: FromTable) -> int | None:
+    """How far apart conditions let the event times of two rows be, in microseconds; None if without bound."""
+    found: dict[bool, list[int]] = {True: [], False: []}
+    for each in conditions:
+        for first, second, least, most in _comparisons(each.unnest()):
+            ours, theirs = _moment(first, left, right), _moment(second, left, right)
+            if ours is None or theirs is None or ours[0] == theirs[0]:
+                continue
+            of_left = ours[0]
+            distance = theirs[1] - ours[1] if of_left else ours[1] - theirs[1]
+            for bounded, lower in ((least, of_left), (most, not of_left)):
+                if bounded:
+                    found[lower].append(distance)
+    if not found[True] or not found[False]:
+        return None
+    return max(abs(max(found[True])), abs(min(found[False])))
+
+
+def _comparisons(node: Tree) -> Iterator[tuple[Tree, Tree, bool, bool]]:
+    """Two sides, whether the first is at least the second, and whether it is at most that."""
+    if isinstance(node, exp.Between):
+        yield node.this, node.args["low"], True, False
+        yield node.this, node.args["high"], False, True
+    elif isinstance(node, (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)):
+        equal = isinstance(node, exp.EQ)
+        greater = isinstance(node, (exp.GT, exp.GTE))
+        yield node.this, node.expression, equal or greater, equal or not greater
+
+
+def _moment(tree: Tree, left: Sequence[FromTable], right: FromTable) -> tuple[bool, int] | None:
+    """Whether an expression is the event time of the left side, or that of the right, plus how much."""
+    node, plus = tree.unnest(), 0
+    if isinstance(node, (exp.Add, exp.Sub)) and isinstance(node.expression.unnest(), exp.Interval):
+        try:
+            length = signed_microseconds(render(node.expression.unnest()))
+        except BadDuration:
+            return None
+        plus = length if isinstance(node, exp.Add) else -length
+        node = node.this.unnest()
+    if not isinstance(node, exp.Column):
+        return None
+    owners = [
+        each
+        for each in (*left, right)
+        if each.relation.time.lower() == node.name.lower() and (not node.table or node.table in each)
+    ]
+    return (owners[0] is not right, plus) if len(owners) == 1 else None
+
+
+def _equal_columns(tree: Tree) -> tuple[str, str] | None:
+    """The names of the columns of two tables that a condition says are equal."""
+    node = tree.unnest()
+    sides = (node.this, node.expression) if isinstance(node, exp.EQ) else ()
+    if not sides or not all(isinstance(each, exp.Column) for each in sides):
+        return None
+    one_table = bool(sides[0].table) and sides[0].table == sides[1].table
+    return None if one_table else (sides[0].name.lower(), sides[1].name.lower())
+
+
 @dataclass
 class _Step:
     """One join under construction; ``added`` columns are computed on each side before it."""
@@ -67,10 +160,17 @@ class _Step:
         join, relation = self._joined(keys, on)
         whole = {name.lower(): _using_column(name, self.left) for name in self.clause.using}
         whole = {**self.left.whole, relation.time.lower(): relation.time, **whole}
+        whole |= {name: name for name in relation.pinned if name in WINDOW_BOUNDS}
+        places = {**self._places(keys, join), **copies}
+        sources = (*self.left.sources, self.right)
+        if self.clause.how in {"semi", "anti"}:
+            # The other side only says which rows stay; nothing of it can be named afterwards.
+            sources = self.left.sources
+            places = {read: name for read, name in places.items() if read[0] < self._number}
         return Scope(
-            (*self.left.sources, self.right),
+            sources,
             relation,
-            {**self._places(keys, join), **copies},
+            places,
             self.left.written,
             whole,
             self.left.hidden.union(*self.added.values()),
@@ -102,8 +202,9 @@ class _Step:
 
     def _lost(self, keys: dict[str, str]) -> set[Read]:
         """The columns that the join does not deliver, or not as the side has them."""
-        found = {(self._number, self.right.relation.time.lower())}
-        times = {self.left.relation.time}
+        windowed = self.clause.bound.window is not None
+        found = set() if windowed else {(self._number, self.right.relation.time.lower())}
+        times = set() if windowed else {self.left.relation.time}
         if self.clause.how in {"left", "full"}:
             found |= {(self._number, name.lower()) for name in keys.values()}
         if self.clause.how in {"right", "full"}:
@@ -112,12 +213,15 @@ class _Step:
 
     def _joined(self, keys: dict[str, str], on: _OnClause) -> tuple[Join, Derived]:
         left, right = (_with(self._of(side), self.added[side]) for side in (LEFT, RIGHT))
+        bound, window = self.clause.bound, self.clause.bound.window
         join = join_of(
             left,
             right,
             keys,
-            within=self.clause.bound.within,
-            last=self.clause.bound.last,
+            within=bound.within,
+            last=bound.last,
+            keep=bound.keep,
+            window=None if window is None else window_of(window.size, window.slide, window.offset),
             how=self.clause.how,
             condition=None if on.condition is None else render(on.condition),
             suffixes=("", self._suffix()),
@@ -131,8 +235,8 @@ class _Step:
         return suffix
 
     def _places(self, keys: dict[str, str], join: Join) -> dict[Read, str]:
-        time = self.left.relation.time
-        ours = {read: name for read, name in self.left.places.items() if name != time}
+        lost = None if self.clause.bound.window is not None else self.left.relation.time
+        ours = {read: name for read, name in self.left.places.items() if name != lost}
         theirs = {(self._number, stored.lower()): name for stored, name in join.right}
         return {**ours, **theirs, **{(self._number, other.lower()): one for one, other in keys.items()}}
 

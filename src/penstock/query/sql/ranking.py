@@ -1,4 +1,4 @@
-"""ROW_NUMBER() over windows: the first rows of each window and key.
+"""ROW_NUMBER() and RANK() over windows: the first rows of each window and key.
 
 The number of a row is asked for in a sub-query, and a condition around it says how many rows are wanted.
 """
@@ -38,16 +38,20 @@ def ranked_select(table: Tree) -> exp.Subquery | None:
 def take_limit(tree: exp.Select, number: Tree, table: str) -> int:
     """How many rows WHERE asks for by the number of a row; the condition is taken out of it."""
     name, where = number.alias, tree.args.get("where")
-    found, rest = [], []
+    found: list[int] = []
+    rest: list[Tree] = []
     for each in conjuncts(where.this) if where else ():
         limit = _limit(each, name, table)
-        (rest if limit is None else found).append(each if limit is None else limit)
+        if limit is None:
+            rest.append(each)
+        else:
+            found.append(limit)
     if not name or not found or min(found) < 1:
         raise BadExpression(
             f"{render(number)} needs a condition around it that says how many rows are wanted; write {_FORM}"
         )
     tree.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
-    return int(min(found))
+    return min(found)
 
 
 def _limit(condition: Tree, name: str, table: str) -> int | None:
@@ -84,8 +88,8 @@ def first_rows(
         window = WindowClause("same")
     if window is None or len(keys) == len(parts):
         raise BadWindow(
-            f"{render(call)} has no window; write PARTITION BY window_start, window_end over a table function "
-            f"or over results of windows, as in {_FORM}"
+            f"{render(call)} has no window; write PARTITION BY window_start, window_end over a table "
+            f"function or over results of windows, as in {_FORM}"
         )
     bounds = {*WINDOW_BOUNDS, *scope.relation.pinned}
     named = [(name, tree) for each in items for name, tree in expanded(each, scope)]
@@ -113,7 +117,9 @@ def first_rows(
     }:
         relation = relation.select(**texts, **hidden)
     windowed = window.over(relation, {name: quoted(name) for name in names})
-    found = windowed.top(most, by=[quoted(name) for name, _ in order], descending=[down for _, down in order])
+    ties = call_name(call.this) == "rank"
+    downs = [down for _, down in order]
+    found = windowed.top(most, by=[quoted(name) for name, _ in order], descending=downs, ties=ties)
     kept = {name: quoted(name) for name in columns}
     result: Relation = found.select(**kept, **{number.alias: quoted("rank")})
     return result
@@ -122,10 +128,10 @@ def first_rows(
 def _check_call(call: Tree) -> None:
     name = call_name(call.this)
     order = call.args.get("order")
-    if name != "row_number" or order is None or call.args.get("spec"):
+    if name not in {"row_number", "rank"} or order is None or call.args.get("spec"):
         raise BadExpression(
-            f"{render(call)} is not supported: rows are numbered by ROW_NUMBER() OVER (PARTITION BY … ORDER BY "
-            f"…), which bounds their number also where several are equal; write {_FORM}"
+            f"{render(call)} is not supported; number rows by ROW_NUMBER() or RANK() OVER (PARTITION BY … "
+            f"ORDER BY …): {_FORM}"
         )
     for each in order.expressions:
         if bool(each.args.get("nulls_first")) == bool(each.args.get("desc")):

@@ -127,7 +127,7 @@ def aggregated(
     conditions += [render(each) for each in after]
     relation, texts = scope.relation, {name: render(tree) for name, tree in keys.items()}
     if grouping is not None:
-        relation = relation.explode(**{grouping.column: grouping.array()})
+        relation = relation.explode(outer=False, **{grouping.column: grouping.array()})
         texts = grouping.keyed(texts)
     made = window.over(relation, texts) if window else _updated(relation, texts)
     return _with_tail(made.agg(**results.aggregates), conditions, columns)

@@ -1,6 +1,6 @@
 """Statements of the query language become relations: SELECT, UNION ALL, WITH, sub-queries in FROM."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -9,15 +9,17 @@ from sqlglot import exp
 from penstock.aggregates.sql_calls import UserAggregate, is_aggregate
 from penstock.errors import BadExpression, BadJoin, BadName, BadWindow
 from penstock.expressions.parsing import Tree, call_name, marked, place_of, render
+from penstock.expressions.scalar import is_unit
 from penstock.query.relation import Grouped, Relation
 from penstock.query.sql.assigning import assigned
 from penstock.query.sql.clauses import BOUNDS, EXAMPLE, BoundClause, Clauses
-from penstock.query.sql.joining import JoinClause, joined
+from penstock.query.sql.joining import JoinClause, implied, joined, joined_with
 from penstock.query.sql.ranking import first_rows, is_row_number, ranked_select, take_limit
-from penstock.query.sql.scope import FromTable, Scope, mark, reads
+from penstock.query.sql.scope import FromTable, Read, Scope, find, mark, reads
 from penstock.query.sql.selecting import aggregated, plain_select, starred
 from penstock.query.sql.windows import (
     WINDOW_BOUNDS,
+    Inner,
     TableFunction,
     WindowClause,
     conjuncts,
@@ -39,13 +41,15 @@ _SUPPORTED: Final = (
 )
 _SPELLED: Final = {"order": "ORDER BY", "laterals": "LATERAL VIEW", "windows": "WINDOW"}
 _PARTS: Final = ("where", "group", "having")
+_QUERIES: Final = "a sub-query of EXISTS or IN is SELECT … FROM table WHERE …; put anything else into WITH"
 
 
 @dataclass(frozen=True)
 class Statement:
     """A statement during parsing: the relations that it may name, and the clauses cut out of its SELECTs.
 
-    SELECTs are read in the order of the text, since that is the order of ``clauses``.
+    ``windows`` has those of the SELECTs that were read so far, by what they gave. SELECTs are read in the
+    order of the text, since that is the order of ``clauses``.
     """
 
     written: str
@@ -53,6 +57,7 @@ class Statement:
     definitions: Mapping[str, UserAggregate]
     clauses: Iterator[Clauses]
     functions: Mapping[int, TableFunction] = field(default_factory=dict)
+    windows: dict[Relation, WindowClause] = field(default_factory=dict)
 
     def relation(self, tree: Tree) -> Relation:
         """The relation of a SELECT, or of several with UNION ALL."""
@@ -79,22 +84,32 @@ class Statement:
         if len(sources) > 1:
             _check_tables(sources)
         tree.set("expressions", [each for item in tree.expressions for each in starred(item, sources)])
+        queries = _taken_queries(tree)
         self._name_bounds(tree, clauses, sources)
         after = _after(tree, sources)
         parts = [*tree.expressions, *(tree.args[each] for each in _PARTS if tree.args.get(each))]
         read = reads(parts, sources, but=sources[0].relation.time)
-        scope = joined(sources, self._joins(tree, clauses), read, self.written)
+        scope = joined(sources, self._joins(tree, clauses, sources), read, self.written)
+        for place, each in enumerate(queries):
+            scope = inner._matched(scope, each, clauses.query_bounds.get(place), read)  # noqa: SLF001 -- another of this class
         where = tree.args.get("where")
         if where is not None:
             scope = replace(scope, relation=scope.relation.where(render(scope.over(where.this))))
-        return Reading(scope, *self._window(tree, clauses, scope), after)
+        window, function = self._window(tree, clauses, scope)
+        if function is None:
+            for each in after:
+                scope = replace(scope, relation=scope.relation.where(render(scope.over(each))))
+        return Reading(scope, window, function, after if function else ())
 
     def _name_bounds(self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...]) -> None:
         """Write the bounds of windows one way, if the statement has windows."""
         group = tree.args.get("group")
         calls = [window_name(each) for each in (group.expressions if group else ())]
+        alone = len(sources) == 1
         bounded = [
-            each for each in sources if each.function or set(WINDOW_BOUNDS) <= set(each.relation.pinned)
+            each
+            for each in sources
+            if each.function or (alone and set(WINDOW_BOUNDS) <= set(each.relation.pinned))
         ]
         if not bounded and not any(calls) and clauses.window is None:
             return
@@ -108,12 +123,22 @@ class Statement:
     def _window(
         self, tree: exp.Select, clauses: Clauses, scope: Scope
     ) -> tuple[WindowClause | None, TableFunction | None]:
-        """The windows of a SELECT, which are taken out of its GROUP BY, and the table function they are of."""
+        """The windows of a SELECT, which are taken out of its GROUP BY, and the table function of them."""
         group = tree.args.get("group")
         keys = list(group.expressions) if group else []
-        calls = [window_call(each, scope.relation, self.written) for each in keys]
+        first = scope.sources[0].relation
+        inner = Inner.of(first, self.windows.get(first))
+        calls = [window_call(each, scope.relation, self.written, inner) for each in keys]
         found = [each for each in calls if each is not None]
         function = next((each.function for each in scope.sources if each.function), None)
+        if set(WINDOW_BOUNDS) <= set(scope.relation.pinned):
+            # A join by window has given its bounds to the rows already.
+            function = None
+        elif function is not None and len(scope.sources) > 1:
+            raise BadJoin(
+                f"{function.name.upper()}() beside a JOIN; join two table functions by window_start and "
+                "window_end, or put the aggregation into a sub-query"
+            )
         if clauses.window is not None:
             found.append(
                 WindowClause("window", clauses.window.size, clauses.window.slide, clauses.window.offset)
@@ -158,7 +183,10 @@ class Statement:
             if not tree.args.get("group") or not hasattr(Grouped, "agg"):
                 shown = render([*calls, *clauses][0]).strip()
                 raise BadWindow(f"{shown} has no window; write one after the stream's name: {EXAMPLE}")
-        return aggregated(reading.scope, tree, reading.window, self.definitions, reading.after)
+        found = aggregated(reading.scope, tree, reading.window, self.definitions, reading.after)
+        if reading.window is not None:
+            self.windows[found] = reading.window
+        return found
 
     def _ranked(self, tree: exp.Select, ranked: exp.Subquery) -> FromTable:
         """The table of the first rows of windows, which a WHERE on their number asks for."""
@@ -240,25 +268,66 @@ class Statement:
         names = (table.alias,) if table.alias else ()
         return FromTable(names, reading.scope.relation, source.function, tuple(reading.after))
 
-    def _joins(self, tree: exp.Select, clauses: Clauses) -> list[JoinClause]:
-        joins = tree.args.get("joins") or ()
-        return [self._join(each, clauses.bounds.get(number)) for number, each in enumerate(joins)]
+    def _matched(self, scope: Scope, query: Tree, bound: BoundClause | None, read: set[Read]) -> Scope:
+        """The rows for which a sub-query in WHERE has a row, or has none."""
+        anti = isinstance(query, exp.Not)
+        node = query.this.unnest() if anti else query
+        select = node.this if isinstance(node, exp.Exists) else node.args["query"].this
+        next(self.clauses)
+        if not isinstance(select, exp.Select) or _has_more(select, "expressions", "from_", "where"):
+            raise BadExpression(f"{render(node)}: {_QUERIES}")
+        right = self._source(select.args["from_"].this)
+        if not right.name:
+            raise BadName(f"{render(node)}: the sub-query's table needs a name; write (SELECT …) AS name")
+        where = select.args.get("where")
+        conditions = list(conjuncts(where.this)) if where else []
+        own = [each for each in conditions if _is_over(each, right)]
+        links = [each for each in conditions if not _is_over(each, right)]
+        links = [_qualified(each, (right, *scope.sources)) for each in links]
+        if isinstance(node, exp.In):
+            value, item = _qualified(node.this, scope.sources), _in_item(node, select)
+            links.append(_in_condition(value, _qualified(item, (right,)), anti=anti))
+        if own:
+            relation = right.relation.where(render(Scope.of(right, self.written).over(exp.and_(*own))))
+            right = replace(right, relation=relation)
+        on = exp.and_(*links) if links else None
+        known = implied(scope.sources, right, on) if bound is None else (bound, on)
+        if known is None:
+            raise BadJoin(
+                f"{render(node)} has no bound in time; write {BOUNDS} after it, or compare the event times "
+                f"or the bounds of windows of {scope.sources[0].name} and {right.name} in its WHERE"
+            )
+        clause = JoinClause("anti" if anti else "semi", known[1], (), known[0])
+        return joined_with(scope, right, clause, read)
 
-    def _join(self, join: exp.Join, bound: BoundClause | None) -> JoinClause:
+    def _joins(self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...]) -> list[JoinClause]:
+        joins = tree.args.get("joins") or ()
+        return [
+            self._join(each, clauses.bounds.get(number), sources[: number + 1], sources[number + 1])
+            for number, each in enumerate(joins)
+        ]
+
+    def _join(
+        self, join: exp.Join, bound: BoundClause | None, left: tuple[FromTable, ...], right: FromTable
+    ) -> JoinClause:
         kind, side = join.args.get("kind") or "", join.args.get("side") or ""
-        odd = kind not in {"", "INNER", "CROSS"} and not (kind == "OUTER" and side)
+        one_sided = kind in {"SEMI", "ANTI"} and side in {"", "LEFT"}
+        odd = kind not in {"", "INNER", "CROSS"} and not (kind == "OUTER" and side) and not one_sided
         if odd or _has_more(join, "this", "kind", "side", "on", "using"):
             raise BadJoin(
-                f"{render(join).strip()}: supported are [INNER] JOIN, CROSS JOIN, and LEFT, RIGHT and FULL "
-                f"[OUTER] JOIN{mark(join, self.written)}"
+                f"{render(join).strip()}: supported are [INNER] JOIN, CROSS JOIN, LEFT, RIGHT and FULL "
+                f"[OUTER] JOIN, and [LEFT] SEMI and ANTI JOIN{mark(join, self.written)}"
             )
-        if bound is None:
+        on = join.args.get("on")
+        known = implied(left, right, on) if bound is None else (bound, on)
+        if known is None:
             raise BadJoin(
                 f"JOIN {join.this.alias_or_name} has no bound; write {BOUNDS} after its condition"
                 f"{mark(join.this, self.written)}"
             )
         using = tuple(each.name for each in join.args.get("using") or ())
-        return JoinClause(side.lower() or "inner", join.args.get("on"), using, bound)
+        how = kind.lower() if one_sided else side.lower() or "inner"
+        return JoinClause(how, known[1], using, known[0])
 
     def _check_from(self, clauses: Clauses) -> None:
         if clauses.comma is not None:
@@ -292,8 +361,8 @@ class Reading:
         if keys != wanted:
             shown = ", ".join(sorted(keys)) or "no key"
             raise BadWindow(
-                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and GROUP BY has "
-                f"{shown}; sessions are those of a key, so give both the same keys"
+                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and GROUP BY "
+                f"has {shown}; sessions are those of a key, so give both the same keys"
             )
 
 
@@ -322,6 +391,64 @@ def _after(tree: exp.Select, sources: tuple[FromTable, ...]) -> tuple[Tree, ...]
     return tuple(found)
 
 
+def _queries(where: Tree) -> list[Tree]:
+    """The conditions of WHERE that ask whether a sub-query has a row."""
+    return [each for each in conjuncts(where.this) if _is_query(each.unnest())]
+
+
+def _is_query(node: Tree) -> bool:
+    if isinstance(node, exp.Not):
+        return _is_query(node.this.unnest())
+    return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
+
+
+def _is_inside(node: Tree, found: Sequence[Tree | None]) -> bool:
+    inside = {id(each) for query in found if query is not None for each in query.walk()}
+    return id(node) in inside or (isinstance(node, exp.Subquery) and id(node.this) in inside)
+
+
+def _taken_queries(tree: exp.Select) -> list[Tree]:
+    """The same, taken out of WHERE, in the order of the text."""
+    where = tree.args.get("where")
+    if where is None:
+        return []
+    found = _queries(where)
+    rest = [each for each in conjuncts(where.this) if all(each is not query for query in found)]
+    tree.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
+    return [each.unnest() for each in found]
+
+
+def _is_over(condition: Tree, table: FromTable) -> bool:
+    """Whether a condition of a sub-query reads its own table alone; an own column hides an outer one."""
+    nodes = [each for each in condition.find_all(exp.Column) if not is_unit(each)]
+    return all(find(each, (table,)).owners for each in nodes)
+
+
+def _qualified(tree: Tree, sources: Sequence[FromTable]) -> Tree:
+    """The tree with the name of a table before each column; that of the first table that has it."""
+
+    def qualified(node: Tree) -> Tree:
+        if not isinstance(node, exp.Column) or node.table or is_unit(node):
+            return node
+        owners = [each.name for each in sources if node.name in each.relation.schema]
+        return exp.column(node.this.copy(), table=owners[0], quoted=True) if owners else node
+
+    return tree.copy().transform(qualified)
+
+
+def _in_item(node: exp.In, select: exp.Select) -> Tree:
+    if len(select.expressions) != 1 or select.expressions[0].is_star:
+        raise BadExpression(f"{render(node)}: IN takes a sub-query with one column")
+    found: Tree = select.expressions[0].unalias()
+    return found
+
+
+def _in_condition(value: Tree, item: Tree, *, anti: bool) -> Tree:
+    """That a value is one of a sub-query; for NOT IN also if one of both is null, as SQL has it."""
+    equal = exp.EQ(this=value, expression=item)
+    return exp.Anonymous(this="coalesce", expressions=[equal, exp.true()]) if anti else equal
+
+
 def _hoist_joins(tree: exp.Select) -> None:
     # If a statement begins with FROM, the parser attaches the joins to the first table.
     first = tree.args["from_"].this if tree.args.get("from_") else None
@@ -338,17 +465,20 @@ def _check(tree: exp.Select) -> None:
     group = tree.args.get("group")
     if group and _has_more(group, "expressions", "rollup", "cube"):
         raise BadExpression(
-            f"{render(group).strip()}: GROUP BY takes keys, windows, GROUPING SETS, CUBE and ROLLUP; {_SUPPORTED}"
+            f"{render(group).strip()}: GROUP BY takes keys, windows, GROUPING SETS, CUBE and ROLLUP; "
+            f"{_SUPPORTED}"
         )
     if tree.args.get("from_") is None:
         raise BadExpression(f"{render(tree)}: FROM must name one stream; {_SUPPORTED}")
     joins = tree.args.get("joins") or ()
     optional = (*(tree.args.get(each) for each in _PARTS), *(each.args.get("on") for each in joins))
     for part in (*tree.expressions, *filter(None, optional)):
-        inner = part.find(exp.Query)
+        matched = [each.find(exp.Query) for each in _queries(part)] if isinstance(part, exp.Where) else []
+        inner = next((each for each in part.find_all(exp.Query) if not _is_inside(each, matched)), None)
         if inner is not None:
             raise BadExpression(
-                f"{render(inner)}: a sub-query is allowed only in FROM or WITH; join with it instead"
+                f"{render(inner)}: a sub-query is allowed only in FROM or WITH, and in WHERE after EXISTS "
+                "and IN; join with it instead"
             )
 
 

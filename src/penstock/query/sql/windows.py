@@ -14,14 +14,16 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import BadDuration, BadExpression, BadWindow
-from penstock.expressions.durations import signed_microseconds
+from penstock.expressions.durations import microseconds, signed_microseconds
 from penstock.expressions.parsing import Tree, call_name, marked, parse_scalar, render, tokens_of
+from penstock.expressions.scalar import scalar
 from penstock.operators import WINDOW_END, WINDOW_START
-from penstock.query.relation import Relation
+from penstock.query.relation import Derived, Relation
 
 __all__ = [
     "TIME_OF_WINDOW",
     "WINDOW_BOUNDS",
+    "Inner",
     "TableFunction",
     "WindowClause",
     "conjuncts",
@@ -50,8 +52,8 @@ _CALLS: Final = {
     "hop": "HOP(time, INTERVAL '1' MINUTE, INTERVAL '5' MINUTES), slide first",
     "session": "SESSION(time, INTERVAL '5' MINUTES)",
 }
-# sqlglot takes the word WINDOW right after BY for a clause; a name of the same length keeps positions.
-_STAND_IN: Final = "_windo"
+# sqlglot takes these words for clauses where they may be functions; names of the same length keep positions.
+_STAND_INS: Final = {"window": "_windo", "session": "_sessio"}
 _NAMES: Final = {
     "tumble": ("size", "offset"),
     "hop": ("slide", "size", "offset"),
@@ -71,6 +73,13 @@ class WindowClause:
     size: str = ""
     slide: str | None = None
     offset: str | None = None
+
+    @property
+    def lengths(self) -> tuple[int, int, int]:
+        """Size, slide and offset in microseconds."""
+        size = microseconds(self.size)
+        slide = size if self.slide is None else microseconds(self.slide)
+        return size, slide, 0 if self.offset is None else signed_microseconds(self.offset)
 
     def over(self, relation: Relation, keys: Mapping[str, str]) -> Any:
         """The relation with these windows and keys, waiting for its aggregates."""
@@ -107,9 +116,9 @@ class TableFunction:
 def cut_functions(text: str) -> tuple[str, dict[int, TableFunction]]:
     """The statement with tables in place of table functions, and the functions by the position of the table.
 
-    >>> rest, found = cut_functions("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), INTERVAL '5' MINUTES))")
+    >>> rest, found = cut_functions("SELECT * FROM TUMBLE(TABLE t, DESCRIPTOR(at), '5 minutes')")
     >>> " ".join(rest.split()), [each.clause.size for each in found.values()]
-    ('SELECT * FROM t', ["INTERVAL '5' MINUTES"])
+    ('SELECT * FROM t', ["'5 minutes'"])
     """
     found: dict[int, TableFunction] = {}
     rest = list(text)
@@ -118,8 +127,8 @@ def cut_functions(text: str) -> tuple[str, dict[int, TableFunction]]:
     for number, token in enumerate(tokens):
         opens = number + 1 < len(tokens) and tokens[number + 1].token_type == TokenType.L_PAREN
         before = words[number - 1] if number else ""
-        if opens and words[number] == "WINDOW" and before in {"GROUP BY", ","}:
-            rest[token.start : token.end + 1] = _STAND_IN
+        if opens and words[number].lower() in _STAND_INS and before in {"GROUP BY", ","}:
+            rest[token.start : token.end + 1] = _STAND_INS[words[number].lower()]
         if not opens or words[number].lower() not in _FORMS:
             continue
         wrapped = before == "(" and number > 1 and words[number - 2] == "TABLE"
@@ -183,7 +192,8 @@ def _lengths(
     refused: Callable[[str], BadWindow],
 ) -> tuple[str | None, dict[str, list[Token]]]:
     """The column of time, if one is named, and the durations by their names."""
-    time, found, names = None, {}, list(_NAMES[kind])
+    time, names = None, list(_NAMES[kind])
+    found: dict[str, list[Token]] = {}
     for name, words, tokens in arguments:
         if words[0].upper() == "DESCRIPTOR" and len(words) == 4:
             time = words[2].strip("`")
@@ -241,11 +251,12 @@ def _clause(kind: str, lengths: Mapping[str, str]) -> WindowClause:
 
 def window_name(node: Tree) -> str | None:
     """The name of a call in GROUP BY that stands for windows, None for anything else."""
-    name = (call_name(node) or "").replace(_STAND_IN, "window")
-    return name if name in _CALLS else None
+    name = call_name(node) or ""
+    known = {stand_in: word for word, stand_in in _STAND_INS.items()}.get(name, name)
+    return known if known in _CALLS else None
 
 
-def window_call(node: Tree, relation: Relation, written: str) -> WindowClause | None:
+def window_call(node: Tree, relation: Relation, written: str, inner: "Inner") -> WindowClause | None:
     """The windows that a call in GROUP BY stands for, None if it is something else."""
     name = window_name(node)
     if name is None:
@@ -254,9 +265,11 @@ def window_call(node: Tree, relation: Relation, written: str) -> WindowClause | 
     if not node.expressions or not isinstance(node.expressions[0], exp.Column):
         raise BadWindow(f"{name}() goes by a column; write {wanted}")
     time, *lengths = node.expressions
-    if time.name.lower() != relation.time.lower():
+    nested = time.name.lower() in inner.times
+    if time.name.lower() != relation.time.lower() and not nested:
         raise BadWindow(
-            f"{name}() goes by {time.name!r}, but the event time is {relation.time!r}; windows go by event time"
+            f"{name}() goes by {time.name!r}, but the event time is {relation.time!r}; windows go by event "
+            "time"
         )
     most = {"window": 3, "hop": 3, "tumble": 2}.get(name, 1)
     least = 2 if name == "hop" else 1
@@ -265,6 +278,17 @@ def window_call(node: Tree, relation: Relation, written: str) -> WindowClause | 
     texts = [
         _duration(each.name if isinstance(each, exp.Literal) else render(each), written) for each in lengths
     ]
+    found = _called(name, texts)
+    if nested and not inner.nests_in(found):
+        raise BadWindow(
+            f"{name}() goes by {time.name!r}, the last moment of windows, while their event time is "
+            f"{relation.time!r}: both are in one window only if tumbling windows fill it; go by "
+            f"{relation.time!r}"
+        )
+    return found
+
+
+def _called(name: str, texts: Sequence[str]) -> WindowClause:
     if name in {"session", "session_window"}:
         return WindowClause("session", texts[0])
     if name == "hop":
@@ -272,6 +296,33 @@ def window_call(node: Tree, relation: Relation, written: str) -> WindowClause | 
     if name == "tumble":
         return WindowClause("window", texts[0], None, *texts[1:])
     return WindowClause("window", *texts)
+
+
+@dataclass(frozen=True)
+class Inner:
+    """The windows of a sub-query, if they are known, and the columns that hold their last moment."""
+
+    window: WindowClause | None = None
+    times: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, relation: Relation, window: WindowClause | None) -> "Inner":
+        """Of a relation with these windows."""
+        if not isinstance(relation, Derived) or window is None:
+            return cls()
+        origins = relation.operator.origins(0, relation.inputs)
+        last = scalar(render(_before_end("rowtime")), relation.schema).sql
+        return cls(window, frozenset(name.lower() for name, sql in origins.items() if sql == last))
+
+    def nests_in(self, outer: WindowClause) -> bool:
+        """Whether these are tumbling windows of which each lies whole in every one of the others it meets."""
+        if self.window is None or self.window.kind != "window" or outer.kind != "window":
+            return False
+        size, slide, offset = self.window.lengths
+        outer_size, outer_slide, outer_offset = outer.lengths
+        return size == slide and not any(
+            each % size for each in (outer_size, outer_slide, outer_offset - offset)
+        )
 
 
 def named_bounds(tree: Tree, tables: Sequence[str]) -> Tree:

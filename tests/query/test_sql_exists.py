@@ -1,0 +1,124 @@
+"""EXISTS, IN, semi and anti joins and joins by window in SQL: the same plans as the verbs."""
+
+import pytest
+
+import penstock.query as ps
+from penstock import window
+from penstock.errors import BadExpression, BadJoin
+
+CALLS = ps.stream("calls", "time timestamp, caller string, x double", time="time")
+TOWERS = ps.stream("towers", "at timestamp, number string, y double", time="at")
+PLAIN = CALLS.join(TOWERS, {"caller": "number"}, within="1 hour", how="semi")
+
+
+def sql(text):
+    return ps.sql(text, CALLS, TOWERS)
+
+
+def tumbled(table, time):
+    return f"TABLE(TUMBLE(TABLE {table}, DESCRIPTOR({time}), INTERVAL '5' SECOND))"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "EXISTS (SELECT * FROM towers t WHERE t.number = calls.caller)",
+        "EXISTS (SELECT 1 FROM towers WHERE number = caller)",
+        "caller IN (SELECT number FROM towers)",
+    ],
+)
+def test_rows_for_which_a_sub_query_has_a_row(condition):
+    assert sql(f"SELECT * FROM calls WHERE {condition} WITHIN 1 HOUR") == PLAIN
+
+
+def test_conditions_of_each_side_and_of_both():
+    text = """
+        SELECT caller FROM calls
+        WHERE x > 1 AND NOT EXISTS (SELECT * FROM towers WHERE number = caller AND y > 2 AND y > x) KEEP 1 DAY
+    """
+    strong = TOWERS.where("y > 2")
+    found = CALLS.join(strong, {"caller": "number"}, keep="1 day", how="anti", condition="r.y > l.x")
+    assert sql(text) == found.where("x > 1").select("caller")
+
+
+def test_a_null_is_in_and_not_in_nothing():
+    text = "SELECT * FROM calls WHERE caller NOT IN (SELECT number FROM towers) WITHIN 1 HOUR"
+    condition = "coalesce(l.caller = r.number, TRUE)"
+    assert sql(text) == CALLS.cross(TOWERS, condition, within="1 hour", how="anti")
+
+
+@pytest.mark.parametrize("how", ["semi", "anti"])
+def test_joins_of_one_side(how):
+    text = f"SELECT * FROM calls LEFT {how} JOIN towers ON caller = number WITHIN 1 HOUR"
+    assert sql(text) == CALLS.join(TOWERS, {"caller": "number"}, within="1 hour", how=how)
+
+
+def test_a_join_with_a_time_to_live():
+    text = "SELECT caller, y FROM calls JOIN towers ON caller = number KEEP 2 HOURS"
+    assert sql(text) == CALLS.join(TOWERS, {"caller": "number"}, keep="2 hours").select("caller", "y")
+
+
+SAME = "c.window_start = t.window_start AND c.window_end = t.window_end"
+CALLED, BUILT = tumbled("calls", "time"), tumbled("towers", "at")
+
+
+def test_a_join_by_window():
+    text = f"SELECT c.window_start, time, y FROM {CALLED} c JOIN {BUILT} t ON caller = number AND {SAME}"
+    pairs = CALLS.join(TOWERS, {"caller": "number"}, window=window("5 seconds"))
+    assert sql(text) == pairs.select("time", "y")
+
+
+def test_a_sub_query_in_the_same_window():
+    inner = f"SELECT * FROM {BUILT} t WHERE caller = number AND {SAME}"
+    found = CALLS.join(TOWERS, {"caller": "number"}, window=window("5 seconds"), how="semi")
+    assert sql(f"SELECT caller, x FROM {CALLED} c WHERE EXISTS ({inner})") == found.select("caller", "x")
+
+
+@pytest.mark.parametrize(
+    ("condition", "within"),
+    [
+        ("time = at", "0 seconds"),
+        ("time BETWEEN at - INTERVAL '5' SECOND AND at + INTERVAL '6' SECOND", "6 seconds"),
+        ("calls.time > towers.at - INTERVAL '1' MINUTE AND towers.at >= calls.time", "1 minute"),
+        ("at <= time + INTERVAL '1' HOUR AND at > time", "1 hour"),
+    ],
+)
+def test_conditions_on_both_event_times_bound_a_join(condition, within):
+    found = sql(f"SELECT caller, y FROM calls JOIN towers ON caller = number AND {condition}")
+    assert f"within {within}" in repr(found)
+    bounded = sql(
+        f"SELECT caller, y FROM calls JOIN towers ON caller = number AND {condition} WITHIN {within}"
+    )
+    assert found == bounded
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "reason"),
+    [
+        (
+            "SELECT * FROM calls WHERE caller IN (SELECT number FROM towers)",
+            BadJoin,
+            "no bound in time; write",
+        ),
+        ("SELECT x FROM calls JOIN towers ON caller = number AND at > time", BadJoin, "has no bound"),
+        (
+            "SELECT * FROM calls WHERE caller IN (SELECT number, y FROM towers) WITHIN 1 HOUR",
+            BadExpression,
+            "one column",
+        ),
+        (
+            "SELECT * FROM calls WHERE caller IN (SELECT number FROM towers GROUP BY number) WITHIN 1 HOUR",
+            BadExpression,
+            "put anything else into WITH",
+        ),
+        (f"SELECT * FROM {CALLED} c JOIN towers ON caller = number WITHIN 1 HOUR", BadJoin, "beside a JOIN"),
+        (
+            f"SELECT * FROM {CALLED} c JOIN {BUILT.replace('5', '6')} t ON caller = number AND {SAME}",
+            BadJoin,
+            "give both the same",
+        ),
+    ],
+)
+def test_refuses(text, error, reason):
+    with pytest.raises(error, match=reason):
+        sql(text)
