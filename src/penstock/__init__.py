@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         rows,
     )
     from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
+    from penstock.operators import WindowInfo
     from penstock.operators.process import NO_TIMER, Block, Outcome, Processor, Visit
     from penstock.operators.windows import window
     from penstock.query.qos import QoS
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         Rescale,
         Rescaled,
         Resources,
+        ResultBatch,
         ResultLatency,
         Ruling,
         Run,
@@ -75,6 +77,7 @@ __all__ = [
     "Rescale",
     "Rescaled",
     "Resources",
+    "ResultBatch",
     "ResultLatency",
     "Ruling",
     "Run",
@@ -85,6 +88,7 @@ __all__ = [
     "Stream",
     "TrackedKey",
     "Visit",
+    "WindowInfo",
     "__version__",
     "console",
     "dataframe",
@@ -107,12 +111,13 @@ __all__ = [
 _ROOMS = {
     "penstock.connect": "Sink Source console dataframe delivered delta each files gates memory parquet rows",
     "penstock.ingest": "TLS AsyncClient Client Connection Directory",
+    "penstock.operators": "WindowInfo",
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
     "penstock.operators.windows": "window",
     "penstock.query": "QoS Query Relation Stream outputs sql stream",
     "penstock.runtime": (
         "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources "
-        "ResultLatency Ruling Run StageChannels StageProgress TrackedKey rebalance_when"
+        "ResultBatch ResultLatency Ruling Run StageChannels StageProgress TrackedKey rebalance_when"
     ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -9,6 +9,7 @@ __all__ = [
     "AggregateOverflow",
     "BadAdmission",
     "BadAggregate",
+    "BadApply",
     "BadDuration",
     "BadExpression",
     "BadForecast",
@@ -149,6 +150,10 @@ class BadSink(QueryError):
 
 class BadAggregate(QueryError):
     """An aggregate is called or defined in a way that cannot be computed."""
+
+
+class BadApply(QueryError):
+    """A function given to apply() is declared wrongly, or returns something that cannot be used."""
 
 
 class BadJoin(QueryError):

@@ -8,6 +8,7 @@ import penstock as ps
 from operators.contract import Case
 from operators.deduplicate.case import ROW, build
 from operators.deduplicate.case import oracle as deduplicated
+from operators.group_cases import count_windows, session_windows
 from processes import Running, Sessions, Waiting, visit_session, waiting_oracle
 
 TIMES = st.integers(-20, 100)
@@ -165,6 +166,56 @@ def totals(keys, own=None):
     return Case(relation, (EVENT,), oracle, late_below=lambda *_: None, group=len(keys))
 
 
+# Functions over whole windows.
+
+
+def listed(rows):
+    """What a sum would not tell: the order of times, and each of the rows."""
+    times = rows["time"].cast(pa.int64()).to_pylist()
+    return {
+        "n": [rows.num_rows],
+        "text": [f"{times} {sorted(zip(times, rows['n'].to_pylist(), strict=True))}"],
+    }
+
+
+def tops(window, rows):
+    """A row for each of the two greatest values, with what it is told of the window."""
+    found = sorted(rows["n"].to_pylist())[-2:]
+    length = (window.end - window.start).microseconds
+    return pa.table({"n": found, "text": [f"{length} {window.keys}"] * len(found)})
+
+
+def whole_windows(size, slide, keys, *, offset=0, function=listed, late="count", **given):
+    windowed = grouped(*keys).window(f"{size} us", slide=f"{slide} us", offset=f"{offset} us", late=late)
+    relation = windowed.apply(function, "n bigint, text string", **given)
+    shape = sliding(size, slide, offset)
+
+    def oracle(ports, _end):
+        groups = {}
+        for row in ports[0]:
+            closed = row.get("closed")
+            for start, end in shape(row["time"]):
+                if closed is None or end > closed:
+                    groups.setdefault((start, end, *(row[key] for key in keys)), []).append(row)
+        return [
+            (start, end, *key, *values)
+            for (start, end, *key), rows in groups.items()
+            for values in called(key, rows)
+        ]
+
+    def called(key, rows):
+        if function is tops:
+            named = dict(zip(keys, key, strict=True))
+            return [(n, f"{size} {named}") for n in sorted(row["n"] for row in rows)[-2:]]
+        ordered = sorted((row["time"], row["n"]) for row in rows)
+        return [(len(rows), f"{[time for time, _ in ordered]} {ordered}")]
+
+    def late_below(frontiers, _port):
+        return None if not frontiers or frontiers[0] is None else lowest(shape, frontiers[0], late)
+
+    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
+
+
 # Joins.
 
 LEFT = ps.stream("l", "time timestamp, k bigint, v bigint", time="time")
@@ -172,16 +223,31 @@ RIGHT = ps.stream("r", "time timestamp, k bigint, w bigint", time="time")
 PAIR = (drawn(k=KEY, v=st.integers(0, 9)), drawn(k=KEY, w=st.integers(0, 9)))
 
 
-def join(how="inner", *, within=None, last=None, condition=None):
-    bound = {"last": last} if within is None else {"within": f"{within} us"}
-    relation = LEFT.join(RIGHT, "k", condition=condition, how=how, suffixes=("", "_2"), **bound)
+PAIR_TIMES = {"earliest": min, "latest": max, "left": lambda one, _: one, "right": lambda _, other: other}
+CONDITIONS = {
+    None: lambda _one, _other: True,
+    "l.v < r.w": lambda one, other: one["v"] < other["w"],
+    "l.v < r.w AND l.v > 2": lambda one, other: 2 < one["v"] < other["w"],
+}
+
+
+def join(how="inner", *, within=None, last=None, keep=None, time=None, condition=None):
+    bound = {"last": last} if last else {"within": f"{within} us"}
+    if keep:
+        bound = {"keep": tuple(each if each == "forever" else f"{each} us" for each in keep)}
+    relation = LEFT.join(RIGHT, "k", condition=condition, how=how, time=time, suffixes=("", "_2"), **bound)
+    apart = tuple(10**9 if each == "forever" else each for each in keep or (within, within))
+    settle = PAIR_TIMES[time or ("latest" if within is None else "earliest")]
 
     def oracle(ports, _end):
         left, right = ports
-        pairs = near(left, right, within) if last is None else last_rows(left, right, last)
-        pairs = [(i, j) for i, j in pairs if condition is None or left[i]["v"] < right[j]["w"]]
-        found = [joined(left[i], right[j], max if within is None else min) for i, j in pairs]
+        pairs = near(left, right, *apart) if last is None else last_rows(left, right, last)
+        pairs = [(i, j) for i, j in pairs if CONDITIONS[condition](left[i], right[j])]
         matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        if how in {"semi", "anti"}:
+            chosen = [row for place, row in enumerate(left) if (place in matched[0]) == (how == "semi")]
+            return [(row["time"], row["k"], row["v"]) for row in chosen]
+        found = [joined(left[i], right[j], settle) for i, j in pairs]
         if how in {"left", "full"}:
             lone = [row for place, row in enumerate(left) if place not in matched[0]]
             found += [(row["time"], row["k"], row["v"], None) for row in lone]
@@ -193,13 +259,44 @@ def join(how="inner", *, within=None, last=None, condition=None):
     return Case(relation, PAIR, oracle, distinct=last is not None)
 
 
-def near(left, right, within):
+def near(left, right, within, back):
     return [
         (i, j)
         for i, one in enumerate(left)
         for j, other in enumerate(right)
-        if one["k"] is not None and one["k"] == other["k"] and abs(one["time"] - other["time"]) <= within
+        if one["k"] is not None and one["k"] == other["k"] and -back <= other["time"] - one["time"] <= within
     ]
+
+
+def join_by_window(how, size):
+    """Windows that do not overlap: a row that is late for its window is in none."""
+    window = ps.window(f"{size} us")
+    relation = LEFT.select("k", "v").join(RIGHT.select("k", "w"), "k", window=window, how=how)
+
+    def oracle(ports, _end):
+        left, right = ([row | {"time": row["time"] // size * size} for row in rows] for rows in ports)
+        pairs = near(left, right, 0, 0)
+        matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        lone = [row for place, row in enumerate(left) if place not in matched[0]]
+        if how == "anti":
+            return [(row["time"], row["time"] + size, row["k"], row["v"]) for row in lone]
+        if how == "semi":
+            return [(left[i]["time"], left[i]["time"] + size, left[i]["k"], left[i]["v"]) for i in matched[0]]
+        found = [(*bounds(left[i]), left[i]["k"], left[i]["v"], right[j]["w"]) for i, j in pairs]
+        if how == "full":
+            found += [(*bounds(row), row["k"], row["v"], None) for row in lone]
+            lone = [row for place, row in enumerate(right) if place not in matched[1]]
+            found += [(*bounds(row), row["k"], None, row["w"]) for row in lone]
+        return found
+
+    def bounds(row):
+        return row["time"], row["time"] + size
+
+    def late_below(frontiers, _port):
+        """The end of the last window that both frontiers have passed."""
+        return None if not frontiers or None in frontiers else min(frontiers) // size * size
+
+    return Case(relation, PAIR, oracle, late_below=late_below)
 
 
 def last_rows(left, right, count):
@@ -336,6 +433,12 @@ CASES = {
     "long cumulating windows": cumulated(80, 1, ["k"]),
     "several windows": several((8, 8, 0), (60, 2, 1), (6, 18, 4), keys=["k"]),
     "several windows, all or none": several((8, 8, 0), (60, 2, 1), keys=["k"], late="drop"),
+    "whole windows": whole_windows(20, 6, ["k", "s"], offset=2),
+    "whole windows without a key": whole_windows(12, 4, []),
+    "whole windows in long batches": whole_windows(30, 1, [], function=tops),
+    "whole windows apart, all or none": whole_windows(5, 9, [], offset=3, late="drop"),
+    "whole windows of keys, by windows": whole_windows(10, 3, ["k"], function=tops, partitioning="windows"),
+    "whole windows of keys, by fixed batches": whole_windows(10, 3, ["k"], batch=3),
     "corrected windows": corrected((20, 6, 2), keys=["k"], lateness=9),
     "corrected windows of user code": corrected((12, 12, 0), keys=["s"], lateness=40, own=Whole),
     "long corrected windows": corrected((90, 1, 0), (10, 5, 0), keys=["k"], lateness=25),
@@ -347,6 +450,17 @@ CASES = {
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),
     "full join": join("full", within=15),
+    "semi join": join("semi", within=9),
+    "anti join on a condition": join("anti", within=9, condition="l.v < r.w AND l.v > 2"),
+    "left join with a condition on one side": join("left", within=9, condition="l.v < r.w AND l.v > 2"),
+    "join at the time of the right side": join("left", within=9, time="right"),
+    "join that keeps rows for a time": join("left", keep=(12, 3)),
+    "join that keeps all rows": join("inner", keep=("forever", 5)),
+    "full join that keeps all rows": join("full", keep=("forever", "forever")),
+    "join by window": join_by_window("inner", 8),
+    "semi join by window": join_by_window("semi", 8),
+    "anti join by window": join_by_window("anti", 8),
+    "full join by window": join_by_window("full", 8),
     "join with the last rows": join(last=2),
     "full join with the last row": join("full", last=1),
     "product": cross(6),
@@ -357,6 +471,12 @@ CASES = {
     "running sums": running(),
     "timers": timers(),
     "deduplicate": deduplicate(),
+    "session windows": session_windows(EVENTS, EVENT, 8, ["k"]),
+    "session windows without a key": session_windows(EVENTS, EVENT, 3, []),
+    "session windows of user code": session_windows(EVENTS, EVENT, 6, ["k", "s"], own=Total),
+    "windows of counts": count_windows(EVENTS, EVENT, 4, 2, ["k"]),
+    "windows of counts that do not divide": count_windows(EVENTS, EVENT, 5, 3, []),
+    "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),
     "map in channels": channelled_map(channels=True),
     "map by cost": channelled_map(by=["k", "s"]),
 }

@@ -21,6 +21,7 @@ from penstock.operators.exchange import HASH, TIME
 from penstock.operators.kernel import Seen
 from penstock.routing import (
     PARTITIONINGS,
+    Batches,
     Frequencies,
     Goal,
     Growth,
@@ -33,10 +34,11 @@ from penstock.routing import (
 from penstock.routing.spark_hash import spark_hash
 from penstock.runtime.in_place import in_place
 from penstock.runtime.records import StageRecord
+from penstock.runtime.rescale.batching import planned_batches
 from penstock.runtime.rescale.moving import placing
 from penstock.runtime.spark.exchange import PORT, SLOT, slots
 from penstock.runtime.spark.forming import _BUSY, _FORMER
-from penstock.runtime.stage import ChannelTask, Receipt
+from penstock.runtime.stage import ChannelTask, Receipt, window_channels
 from penstock.runtime.stage_outputs import StageOutput
 from penstock.state import Departure, Location, MoveTask, MovingStage, StateLayout, gathered
 from transpiled import translate
@@ -115,7 +117,8 @@ class KernelRun:
         self.single = operator.why_single() is not None
         channels = 1 if self.single else self.channels
         router = first_router("uniform", channels) if self.kernel.exchanges[0].keys else None
-        self.layout = StateLayout(router, channels)
+        windows = self.kernel.exchanges[0].windows
+        self.layout = StateLayout(router, channels, batches=windows and Batches(windows.batch))
         self.record = StageRecord(channels=((),) * channels)
         self.segments = Location(f"{self.folder}/segments")
         self.segments.make()
@@ -148,6 +151,8 @@ class KernelRun:
         """One epoch: rows of each port, and the frontiers after it."""
         if self.restless and self.rng.random() < 0.5:
             self.move()
+        if self.restless and self.layout.batches is not None and self.rng.random() < 0.5:
+            self.rebatch(int(self.rng.integers(1, 6)))
         in_time = [self._in_time(port, rows) for port, rows in enumerate(epoch)]
         before = self.record
         record, found = self._run(before, in_time, frontiers, drained)
@@ -196,6 +201,7 @@ class KernelRun:
             exits=(StageOutput(None, self.kernel.schema, None),),
             form=form,
             ended=advance.ended,
+            windows=self.windows,
         )
         segments, found = [], []
         for channel in range(self.layout.channels):
@@ -234,12 +240,17 @@ class KernelRun:
         if exchange.hashed:
             hashes = self.hashed([sent[name] for name in exchange.keys], sent.num_rows)
             sent = sent.append_column(HASH, pa.array(hashes.view(np.int64)))
-        places, channels = self._routed(port, sent)
+        by_window = exchange.windows is not None
+        places, channels = self._by_window(sent) if by_window else self._routed(port, sent)
         tables = []
         for channel in range(count):
             own = self.rng.permutation(places[channels == channel])
             tables.append(sent.take(pa.array(own)) if len(own) else None)
         return DealtPort(tables, bucket)
+
+    def _by_window(self, table):
+        """Pairs of a row and a channel that computes one of its windows."""
+        return self.windows.deliveries(self.kernel.exchanges[0].times(table))
 
     def _routed(self, port, table):
         """Pairs of a row and a channel that it goes to."""
@@ -299,7 +310,17 @@ class KernelRun:
         found = [table.filter(pa.array(place == each)) for each in range(3)]
         return [each for each in found if each.num_rows]
 
+    @property
+    def windows(self):
+        """The channel of each window, where rows go by their windows."""
+        return window_channels(self.kernel, self.layout.batches, self.layout.channels)
+
     # Moves.
+
+    def rebatch(self, size):
+        """Compute another number of windows together, from the next boundary on."""
+        batches = planned_batches(self.kernel, self.layout.batches, self.record, size)
+        self.layout = replace(self.layout, batches=batches)
 
     def move(self, layout=None):
         """Bring all state to where another layout has it, by default any."""
@@ -320,7 +341,7 @@ class KernelRun:
         """Any router of any number of channels, or a step to it; hot keys of joins on any grids."""
         rng, channels = self.rng, 1 if self.single else int(self.rng.integers(1, 6))
         if self.layout.router is None:
-            return StateLayout(None, channels)
+            return StateLayout(None, channels, batches=self.layout.batches)
         known = np.unique(rng.choice(self.hashes, 3)) if len(self.hashes) else NOTHING
         frequencies = Frequencies(known, np.full(len(known), 0.1))
         before = self.layout.router

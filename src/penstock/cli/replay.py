@@ -163,8 +163,13 @@ def _words(ruling: dict[str, Any]) -> str:
     if decision["kind"] == "scale":
         what = f"{decision['before']} to {decision['units']} {decision['pool']}"
         return f"{ruling['policy']}, {what}: {decision['reason']}{end}"
-    channels, grouping = decision.get("channels"), decision.get("grouping")
-    whats = {"rescale": f"{channels} channels", "regroup": f"rows {grouping}", "resplit": "sub-keys"}
+    channels, grouping, batch = (decision.get(each) for each in ("channels", "grouping", "batch"))
+    whats = {
+        "rescale": f"{channels} channels",
+        "regroup": f"rows {grouping}",
+        "resplit": "sub-keys",
+        "rebatch": f"batches of {batch} windows",
+    }
     what = whats[decision["kind"]]
     return f"{ruling['policy']}, stage {decision['stage']}, {what}: {decision['reason']}{end}"
 

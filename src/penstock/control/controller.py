@@ -12,7 +12,7 @@ from penstock.checks import one_of
 from penstock.control.limits import Budget, Limits
 from penstock.control.observation import Observation
 from penstock.control.policy import Policy
-from penstock.control.rescale import Regroup, Rescale, Resplit
+from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
 from penstock.control.ruling import Decided, Ruling
 from penstock.control.scale import Scale
 from penstock.errors import BadOption, PenstockError
@@ -139,8 +139,8 @@ class Controller:
 def _checked(wanted: Sequence[Any]) -> list[Decided]:
     found = list(wanted)
     for each in found:
-        if not isinstance(each, Rescale | Resplit | Regroup | Scale):
+        if not isinstance(each, Rescale | Resplit | Regroup | Rebatch | Scale):
             raise TypeError(
-                f"it decided {type(each).__name__}; a policy gives Rescale, Resplit, Regroup or Scale"
+                f"it decided {type(each).__name__}; give Rescale, Resplit, Regroup, Rebatch or Scale"
             )
     return found

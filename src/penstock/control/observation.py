@@ -16,6 +16,7 @@ from penstock.routing import Copied, Frequencies, Grouping, Growth, Resources, S
 from penstock.shown import shown_bytes, shown_seconds
 
 __all__ = [
+    "Batched",
     "ChannelLoad",
     "Grouped",
     "KnownKeys",
@@ -141,6 +142,26 @@ class Grouped:
         return cls(**{**value, **lists})
 
 
+@dataclass(frozen=True)
+class Batched:
+    """How the windows of a stage were shared out in an epoch, and what they cost.
+
+    `size` windows are computed together, or will be from a boundary on if the size is `changing`. Windows are
+    `length` long and come every `slide`, in microseconds. The epoch had so many `rows`, copies aside, and
+    computed so many `windows`. A window took `window_seconds` over the last epochs; `row_seconds` is what a
+    row that came to a channel took beside that.
+    """
+
+    size: int
+    length: int
+    slide: int
+    rows: int
+    windows: float
+    window_seconds: float
+    row_seconds: float
+    changing: bool = False
+
+
 @dataclass(frozen=True, repr=False)
 class StageChannels:
     """The channels of a stage, and most over least load of state, computation and communication.
@@ -154,7 +175,7 @@ class StageChannels:
     many there are (`domain`); the hot keys that lie on grids (`spread`) or are split (`sub_keys`), and what
     the operator allows: rows of a hot key formed in several channels (`splits`), rows copied over a grid
     (`copied`). `moved` is what this epoch moved. `grouped` is there for a stage where any channel will do, if
-    it had rows.
+    it had rows, and `batched` for one whose windows are shared out in batches that a policy may change.
     """
 
     stage: int
@@ -179,6 +200,7 @@ class StageChannels:
     copied: Copied = "neither"
     moved: Moved | None = None
     grouped: Grouped | None = None
+    batched: Batched | None = None
 
     def __repr__(self) -> str:
         uneven = ", ".join(
@@ -199,7 +221,7 @@ class StageChannels:
         resources, spread, split, moved = (
             given.pop(each) for each in ("resources", "spread", "sub_keys", "moved")
         )
-        grouped = given.pop("grouped", None)
+        grouped, batched = given.pop("grouped", None), given.pop("batched", None)
         state, time, tuples = given.pop("imbalance")
         tolerated = given.pop("tolerated")
         return cls(
@@ -214,6 +236,7 @@ class StageChannels:
             sub_keys=None if split is None else SubKeyPlan.from_json(split),
             moved=None if moved is None else Moved(**moved),
             grouped=None if grouped is None else Grouped.from_json(grouped),
+            batched=None if batched is None else Batched(**batched),
         )
 
 

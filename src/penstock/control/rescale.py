@@ -1,4 +1,4 @@
-"""What a user or a policy asks of a stage, with the reason: channels, sub-keys, a grouping."""
+"""What a user or a policy asks of a stage, with the reason: channels, sub-keys, a grouping, batches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from penstock.control.sub_keys import SubKeyPlan
 from penstock.errors import BadRescale
 from penstock.routing import PARTITIONINGS, Grouping, HashPair, Spread
 
-__all__ = ["MOST_CHANNELS", "Regroup", "Rescale", "Resplit"]
+__all__ = ["MOST_CHANNELS", "Rebatch", "Regroup", "Rescale", "Resplit"]
 
 MOST_CHANNELS = 1024
 """The most channels that a stage can have."""
@@ -67,5 +67,15 @@ class Regroup:
 
     stage: int
     grouping: Grouping
+    reason: str
+    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Rebatch:
+    """A request: how many windows of a stage are computed together, from the next boundary of a batch on."""
+
+    stage: int
+    batch: int
     reason: str
     numbers: Mapping[str, float] = field(default_factory=dict, repr=False)

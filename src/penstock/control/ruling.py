@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.control.rescale import Regroup, Rescale, Resplit
+from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
 from penstock.control.scale import Scale
 from penstock.routing import router_name
 
 __all__ = ["Decided", "Ruling"]
 
-Decided = Rescale | Resplit | Regroup | Scale
+Decided = Rescale | Resplit | Regroup | Rebatch | Scale
 """What a policy of a run can ask for."""
 
 
@@ -63,6 +63,8 @@ def _what(decision: Decided) -> str:
             return f"stage {stage}, sub-keys"
         case Regroup(stage=stage, grouping=grouping):
             return f"stage {stage}, rows {grouping}"
+        case Rebatch(stage=stage, batch=batch):
+            return f"stage {stage}, batches of {batch} window{'s' if batch != 1 else ''}"
         case Scale(pool=pool, units=units, before=before):
             return f"{before} to {units} {pool}"
 
@@ -82,6 +84,8 @@ def _plain(decision: Decided) -> dict[str, Any]:
         return {"kind": "resplit", **common, "sub_keys": keys}
     if isinstance(decision, Regroup):
         return {"kind": "regroup", **common, "grouping": decision.grouping}
+    if isinstance(decision, Rebatch):
+        return {"kind": "rebatch", **common, "batch": decision.batch}
     return {
         "kind": "rescale",
         **common,

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from penstock.control.allotment_policy import AllotmentPolicy
+from penstock.control.batch_policy import BatchPolicy
 from penstock.control.controller import Controller, Mode, RunPolicy
 from penstock.control.function_policy import FunctionPolicy
 from penstock.control.grouping_policy import GroupingPolicy
@@ -28,6 +29,7 @@ POLICIES: Mapping[str, Callable[[Find, Mapping[str, Any]], RunPolicy]] = {
     "skew": lambda find, given: SkewPolicy(find, SkewSettings(**given)),
     "allotment": _allotment,
     "grouping": lambda _, given: GroupingPolicy(**given),
+    "batches": lambda _, given: BatchPolicy(**given),
     "scaling": lambda _, given: RunScaling(**given),
     "rebalance-when": lambda _, given: FunctionPolicy(rebalance_when(**given)),
 }

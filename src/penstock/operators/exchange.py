@@ -11,6 +11,9 @@ rows find theirs. Two exceptions keep one key from filling one channel:
 - *Parts.* An operator whose rows are combined into mergeable partials may have the rows of a hot key dealt
   out over channels by sub-keys. Each forms partials of its part, and a second hop brings them to the one
   channel that keeps the key ([000] §4.1).
+
+Where whole windows are computed and no key tells channels apart, the time of a row does: it goes to every
+channel that computes one of its windows ([004] §2.2, §2.3).
 """
 
 from dataclasses import dataclass
@@ -20,9 +23,21 @@ import pyarrow as pa
 
 from penstock.columns import HASH, KEY, TIME
 from penstock.expressions.scalar import SqlColumn
-from penstock.routing import Grouping
+from penstock.routing import Grouping, WindowShape
 
-__all__ = ["HASH", "KEY", "TIME", "Bucket", "Combine", "Copied", "Exchange", "Form", "Nulls", "SqlColumn"]
+__all__ = [
+    "HASH",
+    "KEY",
+    "TIME",
+    "Bucket",
+    "ByWindow",
+    "Combine",
+    "Copied",
+    "Exchange",
+    "Form",
+    "Nulls",
+    "SqlColumn",
+]
 
 Form = Literal["rows", "combined", "partials"]
 """How new rows reach a channel: as they are, combined by the map side, or formed by other channels."""
@@ -62,11 +77,24 @@ class Combine:
     """Rows aggregated within each partition before they are sent, by their keys and bucket.
 
     `columns` are names and Spark SQL aggregates; `weight` names the one that says how many tuples a row
-    stands for.
+    stands for. With `rowwise` every row stays apart: Spark only forms the partial of each.
     """
 
     columns: tuple[tuple[str, str], ...]
     weight: str
+    rowwise: bool = False
+
+
+@dataclass(frozen=True)
+class ByWindow:
+    """Rows go to the channels that compute their windows, `batch` neighbours on one channel at first.
+
+    Where the number is `fixed`, no plan changes it.
+    """
+
+    shape: WindowShape
+    batch: int = 1
+    fixed: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +107,8 @@ class Exchange:
     of an operator over pairs may have copies of a row; `parts` that rows of a hot key may be formed in
     several channels; `everywhere` that every channel gets every row, and divides the work by itself.
     `groupings` are the ways in which rows may find a channel where any will do, that of the first epoch
-    first; `value` names the column that holds the hash of what the cost of a row depends on.
+    first; `value` names the column that holds the hash of what the cost of a row depends on. With `windows`
+    a row goes to every channel that computes one of its windows; the plan says which channel that is.
     """
 
     columns: tuple[SqlColumn, ...]
@@ -94,6 +123,20 @@ class Exchange:
     everywhere: bool = False
     groupings: tuple[Grouping, ...] = ()
     value: str = ""
+    windows: ByWindow | None = None
+
+    @property
+    def event_time(self) -> str:
+        """SQL over the rows for a time that lies in the same windows as they do."""
+        if self.bucket is None:
+            return f"`{TIME}`"
+        return f"(`{self.bucket.name}` * {self.bucket.width}L + {self.bucket.offset}L)"
+
+    def times(self, rows: Any) -> Any:
+        """The same of an Arrow table, as an array."""
+        if self.bucket is None:
+            return rows[TIME].to_numpy()
+        return rows[self.bucket.name].to_numpy() * self.bucket.width + self.bucket.offset
 
     @property
     def schema(self) -> Any:

@@ -4,7 +4,7 @@ from penstock.routing.allotment import allot
 from penstock.routing.arrays import Exported, RouteArrays
 from penstock.routing.balance import Balance, balance, loads
 from penstock.routing.balanced import balanced
-from penstock.routing.batch_size import BatchModel, TupleCosts, choose_batch
+from penstock.routing.batch_size import BatchModel, TupleCosts, busy_limit, channel_copies, choose_batch
 from penstock.routing.batch_windows import batch_shape, pane_shape
 from penstock.routing.cost_placing import GROUPINGS, Grouping, place_by_cost
 from penstock.routing.frequencies import Frequencies
@@ -13,6 +13,7 @@ from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair, router_name
 from penstock.routing.join_grid import Copied, copied_sides, join_grid, shaped_grid
 from penstock.routing.join_spread import JoinSpread
+from penstock.routing.k_ordered import DisorderMeter, KOrderedMerge, realised_disorder
 from penstock.routing.longest_first import longest_first
 from penstock.routing.pane_shares import PaneHistory, split_panes
 from penstock.routing.pane_windows import CumulatingPanes, PaneGrid, PaneWindows, SlidingPanes
@@ -33,6 +34,7 @@ from penstock.routing.spread_hot_keys import joint_rates, spread_hot_keys
 from penstock.routing.stepwise import cost_shares, step_toward
 from penstock.routing.sub_keys import SubKeys, split_hot_keys
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
+from penstock.routing.window_channels import Batches, WindowChannels
 from penstock.routing.window_ids import count_marks, time_marks
 from penstock.routing.window_shape import WindowShape
 from penstock.routing.window_split import copies, deliveries
@@ -48,11 +50,13 @@ __all__ = [
     "REGISTRY",
     "Balance",
     "BatchModel",
+    "Batches",
     "Channels",
     "Copied",
     "Copies",
     "Costs",
     "CumulatingPanes",
+    "DisorderMeter",
     "Exported",
     "Frequencies",
     "Goal",
@@ -62,6 +66,7 @@ __all__ = [
     "HashPair",
     "Hashes",
     "JoinSpread",
+    "KOrderedMerge",
     "Moves",
     "OperatorState",
     "PaneGrid",
@@ -82,11 +87,14 @@ __all__ = [
     "Spread",
     "SubKeys",
     "TupleCosts",
+    "WindowChannels",
     "WindowShape",
     "allot",
     "balance",
     "balanced",
     "batch_shape",
+    "busy_limit",
+    "channel_copies",
     "choose_batch",
     "copied_sides",
     "copies",
@@ -107,6 +115,7 @@ __all__ = [
     "place_by_cost",
     "plan_panes",
     "readjust",
+    "realised_disorder",
     "redistribute",
     "relative_migration",
     "router_name",

@@ -1,10 +1,14 @@
-"""The smallest batch that keeps the backlog within its bound, else that with the least backlog ([004] §2.3).
+"""The smallest batch that keeps the delay within its bound, else that with the least backlog ([004] §2.3).
 
-A larger batch copies fewer tuples but answers later and updates more windows a tuple. Window sizes
-are in tuples here. Equation 1 is read as the cost of one tuple, so the updates of a batch are
-divided by its tuples like the openings and closings are; printed, it counts B(B+1)/2·s + w - s
-updates. In truth every window takes each of its w tuples once, B·w updates, and that count is the
-one that agrees with the throughputs measured in Figure 7b, so it is the default.
+A larger batch copies fewer tuples, but answers later and leaves channels without work. Window sizes are in
+tuples here. Equation 1 is read as the cost of one tuple, so the updates of a batch are divided by its tuples
+like the openings and closings are; printed, it counts B(B+1)/2·s + w - s updates. In truth every window takes
+each of its w tuples once, B·w updates, and that count is the one that agrees with the throughputs measured in
+Figure 7b, so it is the default. With it the backlog f(B) falls with every B, so that only a limit keeps it
+from growing: a batch that is longer than (w - s) / ((N - 1)·s) windows leaves some of N channels idle.
+
+The bound of Equation 3 is a latency, and f(B)·T a number of tuples. What waits after T takes
+f(B)·T·Cost(B) / (1 - H) seconds, and that is compared with the bound.
 """
 
 from collections.abc import Callable
@@ -16,7 +20,17 @@ from numpy.typing import NDArray
 from penstock.errors import BadRouting
 from penstock.routing.window_shape import WindowShape
 
-__all__ = ["BatchChoice", "BatchModel", "TupleCosts", "choose_batch", "exact_updates", "printed_updates"]
+__all__ = [
+    "BatchChoice",
+    "BatchModel",
+    "TupleCosts",
+    "busy_limit",
+    "channel_copies",
+    "choose_batch",
+    "exact_updates",
+    "partition_copies",
+    "printed_updates",
+]
 
 Batches = NDArray[np.int64]
 Figures = NDArray[np.float64]
@@ -49,6 +63,30 @@ def printed_updates(shape: WindowShape, batches: Batches) -> Figures:
     return batches * (batches + 1) / 2 * shape.slide + (shape.size - shape.slide)
 
 
+def partition_copies(shape: WindowShape, batches: Batches, channels: int) -> Figures:
+    """Copies of a tuple if each batch that holds it gets one, as in the paper; those of one channel too."""
+    del channels
+    return (shape.size + (batches - 1) * shape.slide) / (batches * shape.slide)
+
+
+def channel_copies(shape: WindowShape, batches: Batches, channels: int) -> Figures:
+    """Copies of a tuple if each channel that computes one of its windows gets one.
+
+    >>> channel_copies(WindowShape(100, 1), np.array([1, 33, 99]), 4).tolist()
+    [4.0, 4.0, 2.0]
+    """
+    return np.minimum(partition_copies(shape, batches, channels), channels)
+
+
+def busy_limit(shape: WindowShape, channels: int) -> int:
+    """The longest batch with which a tuple still has a window on every channel, at least 1.
+
+    >>> busy_limit(WindowShape(100, 1), 4)
+    33
+    """
+    return max(1, (shape.size - shape.slide) // (max(channels - 1, 1) * shape.slide))
+
+
 @dataclass(frozen=True)
 class BatchModel:
     """What a batch size does to a channel at `rate` tuples/s into the split over `channels` channels."""
@@ -59,6 +97,7 @@ class BatchModel:
     channels: int
     headroom: float = 0.1
     updates: Callable[[WindowShape, Batches], Figures] = exact_updates
+    copies: Callable[[WindowShape, Batches, int], Figures] = partition_copies
 
     def __post_init__(self) -> None:
         if not (self.rate > 0 and self.channels > 0 and 0 <= self.headroom < 1):
@@ -75,12 +114,15 @@ class BatchModel:
 
     def input_rate(self, batches: Batches) -> Figures:
         """Tuples/s that each channel receives, copies included (Equation 2)."""
-        tuples = self.shape.size + (batches - 1) * self.shape.slide
-        return self.rate / self.channels * tuples / (batches * self.shape.slide)
+        return self.rate / self.channels * self.copies(self.shape, batches, self.channels)
 
     def excess(self, batches: Batches) -> Figures:
         """Tuples/s by which the input of a channel exceeds its capacity: f(B) of the paper."""
         return self.input_rate(batches) - (1 - self.headroom) / self.cost(batches)
+
+    def delay(self, batches: Batches, period: float) -> Figures:
+        """Seconds that the backlog of a period takes; below 0 there is none (Equation 3, in seconds)."""
+        return self.excess(batches) * period * self.cost(batches) / (1 - self.headroom)
 
     def throughput(self, batches: Batches) -> Figures:
         """The highest rate into the split that all channels together sustain."""
@@ -89,27 +131,32 @@ class BatchModel:
 
 @dataclass(frozen=True)
 class BatchChoice:
-    """The batch size, whether it keeps the bound, and its f(B) in tuples/s."""
+    """The batch size, whether it keeps the bound, its f(B) in tuples/s, and the delay after a period in s."""
 
     batch: int
     within_bound: bool
     excess: float
+    delay: float
 
 
-def choose_batch(model: BatchModel, *, period: float, bound: float, limit: int = 4_096) -> BatchChoice:
+def choose_batch(model: BatchModel, *, period: float, bound: float, limit: int | None = None) -> BatchChoice:
     """The batch size for the next `period` seconds, of at most `limit` windows (Equation 3).
 
-    The bound takes the place of L_max in the paper: it is compared with f(B)·period, the tuples that
-    wait at a channel when the period ends. Of all sizes within it the smallest answers first.
+    Of all sizes with a delay below `bound` seconds the smallest, since it answers first; else that of the
+    least f(B), the smallest of equals. The limit is `busy_limit`, if none is given.
 
     >>> model = BatchModel(WindowShape(100, 1), TupleCosts(1.8e-6, 0.0, 23e-6), rate=8_000, channels=4)
-    >>> choice = choose_batch(model, period=10, bound=100)
+    >>> choice = choose_batch(model, period=10, bound=0.1)
     >>> choice.batch, choice.within_bound
     (10, True)
     """
-    if limit < 1:
-        raise BadRouting(f"batches of at most {limit} windows; give a limit of at least 1")
-    excess = model.excess(np.arange(1, limit + 1))
-    within = excess * period < bound
-    at = int(within.argmax()) if within.any() else int(excess.argmin())
-    return BatchChoice(at + 1, bool(within.any()), float(excess[at]))
+    most = busy_limit(model.shape, model.channels) if limit is None else limit
+    if most < 1:
+        raise BadRouting(f"batches of at most {most} windows; give a limit of at least 1")
+    sizes = np.arange(1, most + 1)
+    excess, delay = model.excess(sizes), model.delay(sizes, period)
+    within = delay < bound
+    # Rounding must not make a larger batch the least where all are equal.
+    least = excess <= excess.min() + 1e-9 * np.abs(excess).max()
+    at = int((within if within.any() else least).argmax())
+    return BatchChoice(at + 1, bool(within.any()), float(excess[at]), float(delay[at]))

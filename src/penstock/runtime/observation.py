@@ -7,6 +7,7 @@ import numpy as np
 
 from penstock.compile import is_single
 from penstock.control.observation import (
+    Batched,
     ChannelLoad,
     Grouped,
     KnownKeys,
@@ -151,6 +152,30 @@ def stage_channels(
         copied=exchange.copied if exchange.keys and len(members) == 1 else "neither",
         moved=next((each for each in manifest.moved if each.stage == number), None),
         grouped=_grouped(runner, plan, rescaling, tasks),
+        batched=_batched(runner, plan, rescaling, receipts.get(number, ())),
+    )
+
+
+def _batched(
+    runner: StageRunner, plan: StagePlan, rescaling: Rescaling, receipts: Sequence[Receipt]
+) -> Batched | None:
+    """How windows were shared out, if plans may change that; None while nothing was measured."""
+    windows, known = runner.kernel.exchanges[0].windows, rescaling.costs[runner.number].known
+    if not runner.may_rebatch or windows is None or plan.batches is None or known is None:
+        return None
+    learnt = [each for one in receipts if (each := one.learnt)]
+    computing = sum((each.cpu if known.clock == "cpu" else each.wall).total for each in learnt)
+    busy = sum(each.cpu_seconds if known.clock == "cpu" else each.seconds for each in receipts)
+    received = sum(each.received for each in receipts)
+    return Batched(
+        size=plan.batches.size,
+        length=windows.shape.size,
+        slide=windows.shape.slide,
+        rows=sum(each.tuples for each in receipts),
+        windows=sum(each.rows.total for each in learnt),
+        window_seconds=known.mean,
+        row_seconds=max(busy - computing, 0.0) / received if received else 0.0,
+        changing=plan.batches.earlier is not None,
     )
 
 

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.connect import EpochId
-from penstock.control.rescale import Regroup, Rescale, Resplit
+from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
 from penstock.control.sub_keys import SubKeyPlan
 from penstock.operators.exchange import Form
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph
 from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
+from penstock.runtime.rescale.batching import planned_batches
 from penstock.runtime.rescale.learnt_costs import planned_grouping
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.stage import StageRunner, hosted_by
@@ -25,7 +26,10 @@ _TRIAL_EVERY = 64
 
 @dataclass
 class Planner:
-    """Makes the plan of each epoch; `followed`, `split`, `grouped` are the requests that the last follows."""
+    """Makes the plan of each epoch.
+
+    `followed`, `split`, `grouped` and `batched` are the requests that the last one follows.
+    """
 
     graph: Graph
     checkpoint: Checkpoint
@@ -36,6 +40,7 @@ class Planner:
     followed: Mapping[int, Rescale] = field(init=False, default_factory=dict)
     split: Mapping[int, Resplit] = field(init=False, default_factory=dict)
     grouped: Mapping[int, Regroup] = field(init=False, default_factory=dict)
+    batched: Mapping[int, Rebatch] = field(init=False, default_factory=dict)
     _ended: int = field(init=False, default=0)
 
     def resume(self, last: Manifest) -> None:
@@ -49,7 +54,7 @@ class Planner:
 
     def plan(self, epoch_id: EpochId, last: Manifest | None, offsets: str) -> EpochPlan:
         """The plan that an earlier attempt left, or a new one; `offsets` is the digest of what it reads."""
-        self.followed, self.split, self.grouped = {}, {}, {}
+        self.followed, self.split, self.grouped, self.batched = {}, {}, {}, {}
         known = self.checkpoint.plan(epoch_id)
         if known is not None:
             self.steady.resume(known.steady)
@@ -57,6 +62,7 @@ class Planner:
         wishes = {} if epoch_id.drain else self.rescaling.asked()
         splits = {} if epoch_id.drain else self.rescaling.asked_splits()
         groupings = {} if epoch_id.drain else self.rescaling.asked_groupings()
+        batches = {} if epoch_id.drain else self.rescaling.asked_batches()
         stages: list[StagePlan] = []
         for runner in self.graph.stages:
             record = last.stages[runner.stage.number] if last else None
@@ -66,13 +72,14 @@ class Planner:
             else:
                 stage = self._stage_plan(runner, last, wishes.get(runner.stage.number), drain=epoch_id.drain)
             stage = self._grouping(runner, stage, groupings.get(runner.stage.number))
+            stage = _batches(runner, stage, record, batches.get(runner.stage.number))
             split = _sub_keys(epoch_id, last, splits.get(runner.stage.number), runner, stage.channels)
             stages.append(replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split))
         now = int(self.clock() * 1e6)
         plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, offsets)
         self.checkpoint.write_plan(epoch_id, plan)
-        self.rescaling.planned(wishes, splits, groupings)
-        self.followed, self.split, self.grouped = wishes, splits, groupings
+        self.rescaling.planned(wishes, splits, groupings, batches)
+        self.followed, self.split, self.grouped, self.batched = wishes, splits, groupings, batches
         return plan
 
     def _grouping(self, runner: StageRunner, stage: StagePlan, wish: Regroup | None) -> StagePlan:
@@ -113,6 +120,16 @@ class Planner:
         # Costs of keys are those of the form in force; a single epoch may try another.
         before = replace(before, form=_usual(runner, held[0], before.sub_keys))
         return self.rescaling.following(number, before, held[0], wish, size)
+
+
+def _batches(
+    runner: StageRunner, stage: StagePlan, record: StageRecord | None, wish: Rebatch | None
+) -> StagePlan:
+    """With the windows that are computed together, as before or as requested."""
+    if runner.in_place is not None:
+        return stage
+    size = None if wish is None else wish.batch
+    return replace(stage, batches=planned_batches(runner.kernel, stage.batches, record, size))
 
 
 def _sub_keys(

@@ -9,7 +9,7 @@ from penstock.control.observation import Moved
 from penstock.control.sub_keys import SubKeyPlan
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import StagePosition
-from penstock.routing import Grouping, Spread
+from penstock.routing import Batches, Grouping, Spread
 from penstock.runtime.frontier import Frontier
 from penstock.runtime.rescale.frequent_keys import KeyCounts
 from penstock.state.segments import Segment
@@ -27,7 +27,8 @@ class StagePlan:
     channels form partials of them, and each partial then goes to the channel that keeps its key.
 
     Where any channel will do, `grouping` says how rows find theirs, and `costs` names the sketch of what they
-    cost by their value; it is empty while nothing is known.
+    cost by their value; it is empty while nothing is known. Where rows go to the channels of their windows,
+    `batches` says which windows are computed together.
     """
 
     channels: int
@@ -39,15 +40,18 @@ class StagePlan:
     sub_keys: SubKeyPlan | None = None
     grouping: Grouping | None = None
     costs: str = ""
+    batches: Batches | None = None
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StagePlan":
         """The plan from its plain values."""
         spread, split = value.pop("spread", None), value.pop("sub_keys", None)
+        batches = value.pop("batches", None)
         return cls(
             **value,
             spread=None if spread is None else Spread.from_json(spread),
             sub_keys=None if split is None else SubKeyPlan.from_json(split),
+            batches=None if batches is None else Batches.from_json(batches),
         )
 
 

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from penstock.compile import Stage
 from penstock.connect.results import Output
 from penstock.operators.cost_meter import CostMeter
-from penstock.operators.exchange import Exchange, Form
+from penstock.operators.exchange import HASH, Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
 from penstock.operators.poison import Refuse
+from penstock.routing import Batches, WindowChannels
 from penstock.runtime.epoch_input import PortInput
 from penstock.runtime.in_place import InPlace, InPlacePorts
 from penstock.runtime.occupied import Occupied
@@ -33,7 +34,15 @@ from penstock.sketches import ValueCosts
 from penstock.state.segments import ChannelStore, Segment
 from penstock.state.storage import Location
 
-__all__ = ["ChannelTask", "Receipt", "StageRunner", "channel_work", "folded", "hosted_by"]
+__all__ = [
+    "ChannelTask",
+    "Receipt",
+    "StageRunner",
+    "channel_work",
+    "folded",
+    "hosted_by",
+    "window_channels",
+]
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,12 @@ class StageRunner:
         """Whether rows of a hot key may be formed in several channels."""
         return self.in_place is None and any(each.parts for each in self.kernel.exchanges)
 
+    @property
+    def may_rebatch(self) -> bool:
+        """Whether plans say how many windows are computed together."""
+        windows = self.kernel.exchanges[0].windows
+        return self.in_place is None and windows is not None and not windows.fixed
+
 
 def hosted_by(runners: Sequence[StageRunner], number: int) -> list[StageRunner]:
     """The stages that run in the channels of a stage, each after the one that feeds it."""
@@ -87,6 +102,14 @@ def hosted_by(runners: Sequence[StageRunner], number: int) -> list[StageRunner]:
     return [runner for runner in runners if runner.number in members - {number}]
 
 
+def window_channels(kernel: Kernel, batches: Batches | None, channels: int) -> WindowChannels | None:
+    """The channel of each window, where rows go to the channels of their windows."""
+    windows = kernel.exchanges[0].windows
+    if windows is None or batches is None:
+        return None
+    return WindowChannels(windows.shape, batches, channels)
+
+
 @dataclass(frozen=True)
 class Receipt:
     """What a channel of a stage did in an epoch: its output and state, its input, and its time.
@@ -94,8 +117,9 @@ class Receipt:
     `received` rows came in; they represent `tuples`. `seconds` is how long the kernel was busy, and
     `cpu_seconds` the processor time of all threads, that of reading the rows included. `keys` counts the
     keys of the input; `formed` is what other channels formed for this one. `refused` are the files of rows
-    that functions of the user could not take. `costs` is what rows cost by their value, as text. Of the
-    tuples, `partly_late` came too late for some of their windows.
+    that functions of the user could not take. `costs` is what rows cost by their value, as text. `late` are
+    hash of key and bucket of the tuples that its kernel found to be too late. Of the tuples, `partly_late`
+    came too late for some of their windows.
     """
 
     channel: int
@@ -109,6 +133,7 @@ class Receipt:
     formed: tuple[Formed, ...] = ()
     refused: tuple[Output, ...] = ()
     costs: str = ""
+    late: tuple[tuple[int, int], ...] = ()
     partly_late: int = 0
 
     @property
@@ -134,7 +159,16 @@ class Receipt:
         keys = KeyCounts.from_json(value.pop("keys"))
         formed = tuple(Formed(**each) for each in value.pop("formed"))
         refused = tuple(Output(**each) for each in value.pop("refused"))
-        return cls(segments=segments, outputs=outputs, keys=keys, formed=formed, refused=refused, **value)
+        late = tuple((key, bucket) for key, bucket in value.pop("late"))
+        return cls(
+            segments=segments,
+            outputs=outputs,
+            keys=keys,
+            formed=formed,
+            refused=refused,
+            late=late,
+            **value,
+        )
 
 
 def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
@@ -177,7 +211,8 @@ class ChannelTask:
 
     A stage that runs in the channels of others takes the rows of each port from one of `hosts`, an exit of
     another stage, through `in_place`. `refusals` is where rows go for which a function raises; without it the
-    task fails. If it is `thorough`, the channels sketch the keys of all their rows.
+    task fails. If it is `thorough`, the channels sketch the keys of all their rows. `windows` says which
+    channel computes each window, where rows go by their windows.
     """
 
     stage: int
@@ -194,6 +229,7 @@ class ChannelTask:
     in_place: InPlace | InPlacePorts | None = None
     refusals: Refusals | None = None
     thorough: bool = False
+    windows: WindowChannels | None = None
 
     def taken(self, passed: Mapping[tuple[int, int], Any]) -> Any:
         """Its rows among those that other stages left in the channel: by port if it has several, or None."""
@@ -219,9 +255,10 @@ class ChannelTask:
         if self.form == "partials" and rows is not None:
             rows, formed = merged(self.kernel, rows)
         new = _by_port(self.kernel.exchanges, rows)
+        late: list[Any] = []
         with Occupied() as occupied:
-            meter = CostMeter(occupied, time.process_time) if self.kernel.exchanges[0].value else None
-            segments = self._stepped(number, new, files, refuse, meter)
+            meter = CostMeter(occupied, time.process_time) if self._measured else None
+            segments = self._stepped(number, new, files, refuse, meter, late)
         costs = None if meter is None else meter.costs()
         weights = self._weights(rows)
         receipt = Receipt(
@@ -229,7 +266,7 @@ class ChannelTask:
             segments=segments,
             outputs=files.close(),
             received=received,
-            tuples=received if weights is None else int(weights.sum()),
+            tuples=self._tuples(number, rows, weights),
             seconds=time.perf_counter() - began,
             cpu_seconds=read + time.process_time() - cpu_began,
             # If the stage shares the channels of another stage, that one counts.
@@ -237,17 +274,19 @@ class ChannelTask:
             formed=formed,
             refused=() if refused is None else refused.close(),
             costs="" if costs is None else base64.b85encode(costs.to_bytes()).decode(),
+            late=_pairs(late, self.kernel.exchanges[0]),
             partly_late=self.kernel.partly_late(self.before, new, self.form),
         )
         return receipt, files.onward()
 
-    def _stepped(
+    def _stepped(  # noqa: PLR0913, PLR0917 -- what a channel is given beside its task
         self,
         number: int,
         new: tuple[Any | None, ...],
         files: OpenStageOutputs,
         refuse: Refuse | None,
         meter: CostMeter | None,
+        late: list[Any],
     ) -> tuple[Segment, ...]:
         """Let the kernel take the new rows; the segments of its state afterwards."""
         return self.kernel.step(
@@ -263,12 +302,29 @@ class ChannelTask:
                 refuse=refuse,
                 channels=len(self.state),
                 meter=meter,
+                late=late.append,
+                windows=self.windows,
             )
         )
 
     def _held(self, number: int) -> tuple[Segment, ...]:
         """The state of a channel; without any, tasks may be more than channels, and rows stay in them."""
         return self.state[number] if self.kernel.tables else ()
+
+    @property
+    def _measured(self) -> bool:
+        """Whether the costs of rows, or of windows, decide on later plans."""
+        exchange = self.kernel.exchanges[0]
+        return bool(exchange.value) or (exchange.windows is not None and not exchange.windows.fixed)
+
+    def _tuples(self, number: int, rows: Any, weights: Any) -> int:
+        """The tuples behind the rows; of copies, the one on the channel of the last window counts."""
+        if rows is None:
+            return 0
+        if self.windows is None:
+            return int(rows.num_rows if weights is None else weights.sum())
+        own = self.windows.last(self.kernel.exchanges[0].times(rows)) == number
+        return int(own.sum() if weights is None else weights[own].sum())
 
     def _weights(self, rows: Any) -> Any:
         """The number of tuples behind each row, None if it is one."""
@@ -291,13 +347,26 @@ class ChannelTask:
         return count_keys(together.columns, together.num_rows, weights, ports=ports, thorough=self.thorough)
 
 
+def _pairs(late: Sequence[Any], exchange: Exchange) -> tuple[tuple[int, int], ...]:
+    """Hash of key and bucket of late tuples, each pair once."""
+    if not late or exchange.bucket is None:
+        return ()
+    together = pa.concat_tables(late)
+    pairs = zip(together[HASH].to_pylist(), together[exchange.bucket.name].to_pylist(), strict=True)
+    return tuple(sorted(set(pairs)))
+
+
 def _by_port(exchanges: Sequence[Exchange], rows: Any) -> tuple[Any | None, ...]:
     """The rows of each port; the rows of several ports come in one table of slots."""
     if len(exchanges) == 1 or rows is None:
         return (rows,) if len(exchanges) == 1 else (None,) * len(exchanges)
     found: list[Any | None] = []
     for port, (exchange, places) in enumerate(zip(exchanges, slots(exchanges), strict=True)):
-        sent = rows.select([SLOT.format(slot) for slot in places])
-        own = sent.filter(pc.equal(rows[PORT], port)).combine_chunks()
-        found.append(pa.Table.from_arrays(own.columns, schema=exchange.schema) if own.num_rows else None)
+        mine = pc.equal(rows[PORT], port)
+        if not pc.any(mine).as_py():
+            # In place, the slots of a port without rows may not be there.
+            found.append(None)
+            continue
+        own = rows.select([SLOT.format(slot) for slot in places]).filter(mine).combine_chunks()
+        found.append(pa.Table.from_arrays(own.columns, schema=exchange.schema))
     return tuple(found)

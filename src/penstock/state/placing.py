@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.routing import Grid, HashPair, JoinSpread, RouteArrays, Spread
+from penstock.columns import TIME
+from penstock.routing import Batches, Grid, HashPair, JoinSpread, RouteArrays, Spread, WindowChannels
 from penstock.routing.spark_hash import spark_hash
 from penstock.sketches.splitmix import splitmix64
 from penstock.state.segments import Mask
@@ -26,6 +27,7 @@ __all__ = [
     "Placing",
     "SpreadPlacing",
     "StateLayout",
+    "WindowPlacing",
     "losing",
 ]
 
@@ -35,11 +37,15 @@ Targets = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class StateLayout:
-    """The placement of a stage's state: a router over a number of channels, and the hot keys of a join."""
+    """The placement of a stage's state: a router over a number of channels, and the hot keys of a join.
+
+    Where rows lie with the windows that they are in, `batches` says which windows share a channel.
+    """
 
     router: HashPair | None
     channels: int
     spread: Spread | None = None
+    batches: Batches | None = None
 
     def join_router(self) -> JoinSpread:
         """The router of an equi-join."""
@@ -208,3 +214,33 @@ class EverywherePlacing:
         new = np.arange(self.before, self.after, dtype=np.int32) if channel == 0 else np.zeros(0, np.int32)
         every = np.arange(rows.num_rows, dtype=np.int64)
         return Placed(stays, np.tile(every, len(new)), np.repeat(new, rows.num_rows))
+
+
+@dataclass(frozen=True)
+class WindowPlacing:
+    """State that lies on every channel that computes one of its windows.
+
+    A row's time is that of its bucket in `column`, each `width` long from `offset` on.
+    """
+
+    before: WindowChannels
+    after: WindowChannels
+    column: str = TIME
+    width: int = 1
+    offset: int = 0
+
+    def place(self, rows: Any, keys: tuple[str, ...], port: int, channel: int) -> Placed:
+        """Keep what is needed here; the copy of the last window goes to channels that need the row anew.
+
+        Every live row is on all channels of its windows: copies die together, by time.
+        """
+        del keys, port
+        times = rows[self.column].to_numpy() * self.width + self.offset
+        needed, targets = self.after.deliveries(times)
+        stays = np.zeros(rows.num_rows, np.bool_)
+        stays[needed[targets == channel]] = True
+        held, holders = self.before.deliveries(times)
+        span = max(self.before.channels, self.after.channels)
+        lacking = ~np.isin(needed * span + targets, held * span + holders)
+        sent = lacking & (self.before.last(times) == channel)[needed]
+        return Placed(stays, needed[sent], targets[sent])

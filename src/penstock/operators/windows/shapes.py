@@ -146,8 +146,12 @@ def window(size: Duration, slide: Duration | None = None, offset: Duration | Non
     return window_of(size, slide, offset)
 
 
-def window_of(size: Duration, slide: Duration | None, offset: Duration | None) -> Window:
+def window_of(size: Duration | int, slide: Duration | int | None, offset: Duration | None) -> Window:
     """The window that a user's durations describe; the slide defaults to the size."""
+    if isinstance(size, int) or isinstance(slide, int):
+        raise BadWindow(
+            f"window({size!r}, {slide!r}); give durations such as '1 minute', or rows=True for counts"
+        )
     length = microseconds(size)
     return Window(
         size=length,

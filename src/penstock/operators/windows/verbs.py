@@ -1,8 +1,8 @@
 """The verbs window, cumulate, windows, group_by and agg: what a user gives, checked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
-from typing import Generic, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
@@ -22,6 +22,10 @@ from penstock.operators.windows.node import (
     shown_windows,
 )
 from penstock.operators.windows.shapes import WindowValue, coinciding, cumulation_of, window_of
+from penstock.operators.windows.top import TopVerbs
+
+if TYPE_CHECKING:
+    from penstock.operators.counts import CountWindowed
 
 __all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "finished"]
 
@@ -57,7 +61,8 @@ class Rules:
 class WindowVerbs(Derivable[R, D]):
     """The verbs of a relation that put windows over its tuples."""
 
-    def window(  # noqa: PLR0913 -- the options of a window
+    @overload
+    def window(
         self,
         size: Duration,
         slide: Duration | None = None,
@@ -66,7 +71,24 @@ class WindowVerbs(Derivable[R, D]):
         late: Late = "count",
         lateness: Duration | None = None,
         early: Duration | None = None,
-    ) -> "Windowed[R, D]":
+    ) -> "Windowed[R, D]": ...
+
+    @overload
+    def window(
+        self, size: int, slide: int | None = None, *, rows: Literal[True]
+    ) -> "CountWindowed[R, D]": ...
+
+    def window(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration | int,
+        slide: Duration | int | None = None,
+        offset: Duration | None = None,
+        *,
+        rows: bool = False,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D] | CountWindowed[R, D]":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
 
         If the slide is longer than the size, tuples between windows are in none.
@@ -78,7 +100,14 @@ class WindowVerbs(Derivable[R, D]):
           whenever a window closes, if they changed.
 
         With either of the last two, results begin with a column ``change``: insert, retract or update.
+
+        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
         """
+        if rows:
+            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
+
+            others = {"offset": offset, "lateness": lateness, "early": early}
+            return counted_of(self, (), size, slide, **others)
         rules = Rules.of(late, lateness, early)
         return Windowed(self, (), (window_of(size, slide, offset),), rules)
 
@@ -117,7 +146,8 @@ class WindowVerbs(Derivable[R, D]):
 class GroupedWindowVerbs(GroupedVerbs[R, D]):
     """The verbs of a relation with keys that put windows over the tuples of each key."""
 
-    def window(  # noqa: PLR0913 -- the options of a window
+    @overload
+    def window(
         self,
         size: Duration,
         slide: Duration | None = None,
@@ -126,7 +156,24 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
         late: Late = "count",
         lateness: Duration | None = None,
         early: Duration | None = None,
-    ) -> "Windowed[R, D]":
+    ) -> "Windowed[R, D]": ...
+
+    @overload
+    def window(
+        self, size: int, slide: int | None = None, *, rows: Literal[True]
+    ) -> "CountWindowed[R, D]": ...
+
+    def window(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration | int,
+        slide: Duration | int | None = None,
+        offset: Duration | None = None,
+        *,
+        rows: bool = False,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D] | CountWindowed[R, D]":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
 
         If the slide is longer than the size, tuples between windows are in none.
@@ -138,7 +185,15 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
           whenever a window closes, if they changed.
 
         With either of the last two, results begin with a column ``change``: insert, retract or update.
+
+        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
         """
+        if rows:
+            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
+
+            return counted_of(
+                self.relation, self.keys, size, slide, offset=offset, lateness=lateness, early=early
+            )
         rules = Rules.of(late, lateness, early)
         return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), rules)
 
@@ -175,7 +230,7 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
 
 
 @dataclass(frozen=True)
-class Windowed(Generic[R, D]):
+class Windowed(TopVerbs[R, D]):
     """A relation with windows, waiting for its aggregates."""
 
     relation: Derivable[R, D]
@@ -204,6 +259,40 @@ class Windowed(Generic[R, D]):
         found = tuple(resolve(name, each, self.relation.schema) for name, each in parts.items())
         results = self.relation.derive(Aggregation(self.keys, self.windows, found, *astuple(self.rules)))
         return finished(results, self.keys, list(aggregates), finishes) if finishes else results
+
+    def apply(
+        self,
+        function: Callable[..., Any],
+        schema: Any,
+        *,
+        partitioning: str = "auto",
+        batch: int | None = None,
+    ) -> D:
+        """Call a function with the rows of each key in each window.
+
+        It takes a pyarrow.Table of all columns in sight, in the order of event time, and returns a table or a
+        dict of columns with those of ``schema``, in any number of rows. A function of two arguments gets a
+        ``ps.WindowInfo`` in front: the bounds of the window and the values of the keys. The results:
+        window_start, window_end, the keys, then what the function makes.
+
+        Without a key, windows are shared out over channels: single ones, or ``"batches"`` of neighbours
+        where they overlap. ``partitioning`` forces ``"keys"``, ``"windows"`` or ``"batches"``. ``batch`` is
+        the number of windows in a batch; without it, it follows from what windows and rows cost.
+
+        >>> from penstock.query import stream
+        >>> def spread(rows):
+        ...     speeds = rows["speed"].to_numpy()
+        ...     return {"spread": [speeds.max() - speeds.min()]}
+        >>> reports = stream("reports", "time timestamp, speed double", time="time")
+        >>> reports.window("10 minutes", slide="1 minute").apply(spread, "spread double")
+        reports.window(10 minutes slide 1 minute).apply(spread)
+        """
+        from penstock.operators.whole_windows import applied  # noqa: PLC0415 -- it needs windows
+
+        found = applied(
+            self.relation, self.keys, self.windows, function, schema, self.rules.late, partitioning, batch
+        )
+        return self.relation.derive(found)
 
     def __repr__(self) -> str:
         windows = shown_windows(self.windows, shown_rules(*astuple(self.rules)))

@@ -12,7 +12,7 @@ from penstock.routing import shaped_grid
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.routers import Routers
 from penstock.runtime.spark.channels import move_state
-from penstock.runtime.stage import StageRunner
+from penstock.runtime.stage import StageRunner, window_channels
 from penstock.state.moving import MoveTask, MovingStage, gathered
 from penstock.state.placing import (
     EverywherePlacing,
@@ -21,6 +21,7 @@ from penstock.state.placing import (
     Placing,
     SpreadPlacing,
     StateLayout,
+    WindowPlacing,
 )
 from penstock.state.storage import Location
 
@@ -35,11 +36,21 @@ def relocated(before: StagePlan, after: StagePlan) -> bool:
 def placing(kernel: Kernel, before: StateLayout, after: StateLayout) -> Placing:
     """Where the rows of a stage's state go: with their keys, or to the new grid where they have copies."""
     exchange = kernel.exchanges[0]
+    if exchange.windows is not None:
+        old, new = (window_channels(kernel, each.batches, each.channels) for each in (before, after))
+        assert old is not None
+        assert new is not None
+        bucket = exchange.bucket
+        return (
+            WindowPlacing(old, new)
+            if bucket is None
+            else WindowPlacing(old, new, bucket.name, bucket.width, bucket.offset)
+        )
     if exchange.everywhere:
         return EverywherePlacing(before.channels, after.channels)
     if not exchange.keys:
-        old, new = (shaped_grid(exchange.copied, each.channels) for each in (before, after))
-        return GridPlacing(old, new)
+        grids = (shaped_grid(exchange.copied, each.channels) for each in (before, after))
+        return GridPlacing(*grids)
     if exchange.nulls == "equal":
         assert after.router is not None
         return KeyPlacing(after.router.arrays)
@@ -99,4 +110,4 @@ class Moving:
 
     def _layout(self, plan: StagePlan, record: StageRecord) -> StateLayout:
         router = self.routers.find(plan.router) if plan.router else None
-        return StateLayout(router, plan.channels, record.spread)
+        return StateLayout(router, plan.channels, record.spread, plan.batches)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.compile import is_single
-from penstock.control.rescale import Regroup, Rescale, Resplit
+from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
 from penstock.control.ruling import Decided
 from penstock.control.scale import Scale
 from penstock.errors import BadRescale, BadRouting
@@ -71,6 +71,7 @@ class Rescaling:
     _asked: dict[int, Rescale] = field(default_factory=dict)
     _split: dict[int, Resplit] = field(default_factory=dict)
     _grouped: dict[int, Regroup] = field(default_factory=dict)
+    _batched: dict[int, Rebatch] = field(default_factory=dict)
     _under_way: dict[int, list[threading.Event]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -83,13 +84,15 @@ class Rescaling:
             self._under_way.setdefault(wish.stage, []).append(done)
         return done
 
-    def offer(self, wish: Rescale | Resplit | Regroup) -> bool:
+    def offer(self, wish: Rescale | Resplit | Regroup | Rebatch) -> bool:
         """Take a request of a policy for the next plan, unless a user's is there already."""
         with self._lock:
             if isinstance(wish, Resplit):
                 self._split[wish.stage] = wish
             elif isinstance(wish, Regroup):
                 self._grouped[wish.stage] = wish
+            elif isinstance(wish, Rebatch):
+                self._batched[wish.stage] = wish
             elif wish.stage in self._asked:
                 return False
             else:
@@ -119,17 +122,24 @@ class Rescaling:
         with self._lock:
             return dict(self._grouped)
 
+    def asked_batches(self) -> dict[int, Rebatch]:
+        """The same for windows that are computed together."""
+        with self._lock:
+            return dict(self._batched)
+
     def planned(
         self,
         wishes: Mapping[int, Rescale],
         splits: Mapping[int, Resplit],
         groupings: Mapping[int, Regroup],
+        batches: Mapping[int, Rebatch],
     ) -> None:
         """Drop these requests: they are now part of a durable plan."""
         with self._lock:
             _drop(self._asked, wishes)
             _drop(self._split, splits)
             _drop(self._grouped, groupings)
+            _drop(self._batched, batches)
 
     def first(self, number: int, channels: int) -> StagePlan:
         """The first plan of a stage, which has no state yet."""
@@ -229,7 +239,7 @@ class Rescaling:
         if not isinstance(wanted, Scale):
             self.check(wanted)
 
-    def check(self, wish: Rescale | Resplit | Regroup) -> None:
+    def check(self, wish: Rescale | Resplit | Regroup | Rebatch) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""
         if isinstance(wish, Regroup):
             allowed = {each.number: each.kernel.exchanges[0].groupings for each in self.runners}
@@ -237,6 +247,14 @@ class Rescaling:
             if wish.grouping not in given:
                 others = f"give one of {', '.join(given)}" if given else "its rows have no choice of channels"
                 raise BadRescale(f"stage {wish.stage} cannot have its rows {wish.grouping}; {others}")
+            return
+        if isinstance(wish, Rebatch):
+            chosen = [each.number for each in self.runners if each.may_rebatch]
+            if wish.stage not in chosen or wish.batch < 1:
+                raise BadRescale(
+                    f"stage {wish.stage} cannot have batches of {wish.batch} windows; give 1 or more to a "
+                    "stage that shares out windows and leaves their number to the run"
+                )
             return
         if isinstance(wish, Resplit):
             if wish.stage not in [each.number for each in self.runners if each.may_split]:
@@ -247,6 +265,10 @@ class Rescaling:
             return
         if not isinstance(wish, Rescale):
             raise BadRescale(f"a request is {type(wish).__name__}; give a Rescale(stage, channels)")
+        self._check_rescale(wish)
+
+    def _check_rescale(self, wish: Rescale) -> None:
+        """The same for another number of channels, another router or other grids."""
         hosts = [each.stage.number for each in self.runners if each.stage.host is None]
         if wish.stage not in hosts:
             exists = 0 <= wish.stage < len(self.runners)

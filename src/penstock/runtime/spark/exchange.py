@@ -16,7 +16,7 @@ from penstock.connect import ARRIVED
 from penstock.operators.exchange import HASH, TIME, Bucket, Exchange
 from penstock.operators.kernel import Kernel, Seen
 from penstock.query import Stream
-from penstock.routing import JoinSpread, Spread, shaped_grid
+from penstock.routing import JoinSpread, Spread, WindowChannels, shaped_grid
 from penstock.runtime.epoch_input import NEVER, EpochInput, PortInput, StreamSeen
 from penstock.runtime.records import StagePlan
 from penstock.runtime.spark.forming import formed
@@ -30,6 +30,7 @@ from penstock.runtime.spark.routes import (
     spread_left_column,
     spread_right_column,
     sub_key_column,
+    window_column,
 )
 
 __all__ = ["NOTHING", "PORT", "SLOT", "MapSide", "SparkExchange", "slots"]
@@ -39,6 +40,7 @@ PORT, SLOT = "_ps_port", "_ps_slot{}"
 
 _CHANNEL, _DEALT, _LATEST = "_ps_channel", "_ps_dealt", "_ps_latest"
 _CAME_FIRST, _CAME_LAST = "_ps_came_first", "_ps_came_last"
+_ROW = "_ps_row"
 _METRICS = "penstock"
 _VIEW = "_ps_rows"
 # A bucket that no tuple has; the smallest bigint has no literal in SQL.
@@ -101,6 +103,28 @@ class SparkExchange:
         if plan.grouping is not None:
             return _grouped(intake, frame, exchange, plan)
         return self._shuffled(intake, exchange, frame, plan, closed=None)
+
+    def judged_late(
+        self, intake: EpochInput, plan: StagePlan, late: Sequence[tuple[int, int]]
+    ) -> DataFrame | None:
+        """The tuples that the channels found to be too late, by hash of key and bucket, read once more.
+
+        The source gives the same tuples again within an epoch, and few epochs have any that are late.
+        """
+        (exchange,) = self.kernel.exchanges
+        bucket, source = exchange.bucket, self.inputs[0].rows(intake, plan.channels)
+        assert bucket is not None
+        if not late or source is None:
+            return None
+        rows = intake.session.sql(f"SELECT * FROM {source}")
+        keyed = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name in exchange.keys]
+        placed = rows.selectExpr("*", *keyed, f"{bucket.sql} AS `{bucket.name}`")
+        by = [bucket.name]
+        if exchange.keys:
+            placed, by = placed.withColumn(HASH, F.expr(_hash(exchange))), [HASH, *by]
+        pairs = intake.session.createDataFrame(list(late), f"`{HASH}` bigint, `{bucket.name}` bigint")
+        found = placed.join(F.broadcast(pairs.select(*by).distinct()), by, "left_semi")
+        return found.select(*(f"`{name}`" for name in rows.columns))
 
     # One port.
 
@@ -229,7 +253,10 @@ class SparkExchange:
         bucketed = self.kernel.exchanges[0].bucket is not None
         if not bucketed or not isinstance(feeds[0].origin, Stream):
             return None
-        return None if any(step.as_filter() or step.calls for step in feeds[0].outside) else feeds[0]
+        steps = feeds[0].outside
+        # A tuple that is late or rejected is counted as it came, once.
+        changed = any(step.as_filter() or step.calls or step.multiplies for step in steps)
+        return None if changed else feeds[0]
 
 
 def slots(exchanges: Sequence[Exchange]) -> tuple[tuple[int, ...], ...]:
@@ -265,16 +292,19 @@ def _selected(
         hashed = f", {_hash(exchange)} AS {HASH}" if exchange.hashed else ""
         return f"SELECT {names}{hashed} FROM ({text}){_where(exchange)}"
     keyed = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name in exchange.keys]
-    placed = ", ".join(["*", *keyed, f"{bucketed.format(bucket.sql)} AS `{bucket.name}`"])
-    rows = f"(SELECT {placed} FROM {source})"
+    placed = ["*", *keyed, f"{bucketed.format(bucket.sql)} AS `{bucket.name}`"]
+    apart = plan.form == "combined" and exchange.combine is not None and exchange.combine.rowwise
+    placed += [f"monotonically_increasing_id() AS {_ROW}"] if apart else []
+    rows = f"(SELECT {', '.join(placed)} FROM {source})"
     by = ", ".join(f"`{name}`" for name in [*exchange.keys, bucket.name])
     if plan.form == "combined":
         assert exchange.combine is not None
+        each = f", {_ROW}" if apart else ""
         aggregates = [f"{sql} AS `{name}`" for name, sql in exchange.combine.columns]
         aggregates += [f"max({TIME}) AS {_LATEST}"]
         if stamped:
             aggregates += [f"min({ARRIVED}) AS {_CAME_FIRST}", f"max({ARRIVED}) AS {_CAME_LAST}"]
-        return f"SELECT {', '.join([by, *aggregates])} FROM {rows} GROUP BY {by}"
+        return f"SELECT {', '.join([by, *aggregates])} FROM {rows} GROUP BY {by}{each}"
     values = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name not in exchange.keys]
     values += [f"{TIME} AS {_LATEST}"]
     if stamped:
@@ -329,7 +359,11 @@ def _hash(exchange: Exchange) -> str:
 
 
 def _sent_home(intake: EpochInput, rows: DataFrame, exchange: Exchange, plan: StagePlan) -> DataFrame:
-    """Send each row to the channel that keeps its key."""
+    """Send each row to the channel that keeps its key, or to those that compute its windows."""
+    if exchange.windows is not None and plan.batches is not None and plan.channels > 1:
+        windows = WindowChannels(exchange.windows.shape, plan.batches, plan.channels)
+        copied = rows.withColumn(_CHANNEL, F.explode(window_column(exchange.event_time, windows)))
+        return copied.repartitionById(plan.channels, F.col(_CHANNEL))
     if not plan.router:
         return rows.repartitionById(plan.channels, F.lit(0))
     hashed = HASH if exchange.hashed else _hash(exchange)

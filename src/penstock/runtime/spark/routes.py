@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 from pyspark.sql.classic import column as classic
 
-from penstock.routing import Grid, JoinSpread, PlainPanes, RatePanes, SubKeys
+from penstock.routing import Batches, Grid, JoinSpread, PlainPanes, RatePanes, SubKeys, WindowChannels
 from penstock.routing.arrays import CHANNEL_BITS, RouteArrays
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "spread_left_column",
     "spread_right_column",
     "sub_key_column",
+    "window_column",
 ]
 
 _ARRAY = "array<int>"
@@ -153,3 +154,33 @@ def rate_pane_column(panes: Column, sequence: Column, router: RatePanes) -> Colu
         channel = F.when(home >= 0, home).otherwise(literal_array(router.slots)[place])
     planned = panes.between(router.first, router.first + len(router.homes) - 1)
     return F.when(planned, channel.cast("int")).otherwise(plain)
+
+
+def window_column(time: str, windows: WindowChannels) -> Column:
+    """The channels that compute the windows of each row, an array, from SQL for its time in microseconds."""
+    shape = windows.shape
+    ahead = f"({time} - {shape.offset}L)"
+    first = f"({_floored(f'({ahead} - {shape.size}L)', shape.slide)} + 1)"
+    last = _floored(ahead, shape.slide)
+    return F.expr(_window_channels(windows.batches, windows.channels, first, last))
+
+
+def _window_channels(batches: Batches, channels: int, first: str, last: str) -> str:
+    if batches.earlier is None:
+        return _batch_channels(batches, channels, first, last)
+    before = _window_channels(batches.earlier, channels, first, f"least({last}, {batches.start - 1}L)")
+    after = _batch_channels(batches, channels, f"greatest({first}, {batches.start}L)", last)
+    return f"array_distinct(concat({before}, {after}))"
+
+
+def _batch_channels(batches: Batches, channels: int, first: str, last: str) -> str:
+    one, other = (_floored(f"({each} - {batches.start}L)", batches.size) for each in (first, last))
+    numbers = f"sequence({one}, least({other}, {one} + {channels - 1}L))"
+    found = f"transform({numbers}, batch -> cast(pmod(batch, {channels}L) AS int))"
+    # A sequence to a smaller number would go down.
+    return f"CASE WHEN {first} <= {last} THEN {found} ELSE CAST(array() AS {_ARRAY}) END"
+
+
+def _floored(number: str, by: int) -> str:
+    """A quotient rounded down, in exact integer arithmetic also below zero."""
+    return f"(({number} - pmod({number}, {by}L)) div {by}L)" if by != 1 else number

@@ -1,0 +1,64 @@
+"""The verb apply: what a user gives, checked."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from penstock.checks import one_of, whole_number
+from penstock.errors import BadApply
+from penstock.expressions.schema import schema_of
+from penstock.operators.names import Named, check_names
+from penstock.operators.operator import InputRelation
+from penstock.operators.whole_windows.node import WholeWindows, WindowPartitioning
+from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Late
+from penstock.operators.windows.shapes import Window, WindowValue
+
+__all__ = ["applied"]
+
+_GIVEN: Final = ("auto", "keys", "windows", "batches")
+_MOST: Final = 1 << 20
+
+
+def applied(  # noqa: PLR0913, PLR0917 -- each is one documented option
+    relation: InputRelation,
+    keys: Named,
+    windows: Sequence[WindowValue],
+    function: Callable[..., Any],
+    schema: Any,
+    late: Late,
+    partitioning: str,
+    batch: int | None,
+) -> WholeWindows:
+    """The operator behind `apply`, with the partitioning that fits."""
+    (window, *others) = windows
+    if others or not isinstance(window, Window):
+        raise BadApply(
+            f"apply() over {', '.join(each.verb for each in windows)}; give one window(size, slide), and unite "
+            "the results of several"
+        )
+    if isinstance(function, type) or not callable(function):
+        raise BadApply(
+            f"apply() got {function!r}; give a function from a pyarrow.Table of rows to a table or a "
+            "dict of columns"
+        )
+    one_of("partitioning", partitioning, _GIVEN, BadApply)
+    if partitioning == "keys" and not keys:
+        raise BadApply("apply(partitioning='keys') without a key; use group_by(), or leave partitioning out")
+    if batch is not None:
+        batch = whole_number("batch", batch, 1, _MOST, BadApply)
+        if partitioning in {"keys", "windows"}:
+            raise BadApply(
+                f"apply(partitioning={partitioning!r}, batch={batch}); a number of windows goes with "
+                "partitioning='batches'"
+            )
+        partitioning = "batches"
+    made = schema_of(schema)
+    check_names([WINDOW_START, WINDOW_END, *(name for name, _ in keys), *made.names])
+    chosen = _chosen(keys, window) if partitioning == "auto" else partitioning
+    return WholeWindows(keys, window, function, relation.schema, made, relation.time, chosen, batch, late)  # type: ignore[arg-type]
+
+
+def _chosen(keys: Named, window: Window) -> WindowPartitioning:
+    """Keys send a row once; batches save copies only where windows overlap."""
+    if keys:
+        return "keys"
+    return "windows" if window.slide >= window.size else "batches"

@@ -1,0 +1,111 @@
+"""Functions over whole windows through whole runs, while channels and batches come and go."""
+
+import datetime as dt
+import random
+
+import numpy as np
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
+
+import penstock as ps
+from penstock.control.rescale import Rebatch
+from penstock.routing import Batches, WindowChannels, WindowShape
+from penstock.runtime.spark.routes import window_column
+from rescales import AtRandom
+from sessions import interpreting
+
+START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _interpreted(spark):
+    with interpreting(spark):
+        yield
+
+
+def at(seconds):
+    return START + dt.timedelta(seconds=seconds)
+
+
+def reports(epochs, **options):
+    """A stream of (second, key, value) tuples, one list per epoch."""
+    rows = [[{"time": at(t), "k": k, "v": v} for t, k, v in epoch] for epoch in epochs]
+    return ps.stream("reports", "time timestamp, k string, v bigint", "time", source=ps.rows(rows), **options)
+
+
+def extremes(rows):
+    values = sorted(rows["v"].to_pylist())
+    return {"low": values[:1], "high": values[-1:], "n": [len(values)]}
+
+
+def expected(epochs, size, slide, *, keyed=False):
+    groups = {}
+    for t, k, v in (row for epoch in epochs for row in epoch):
+        for start in range((t - size) // slide * slide + slide, t + 1, slide):
+            groups.setdefault((at(start), k) if keyed else (at(start),), []).append(v)
+    return {key: (min(values), max(values), len(values)) for key, values in groups.items()}
+
+
+class Unrest(AtRandom):
+    """Other channels, and other batches, at random."""
+
+    def __call__(self, seen):
+        chance = random.Random(seen.epoch)
+        wishes = super().__call__(seen)
+        return [*wishes, Rebatch(0, chance.randint(1, 4), "at random")]
+
+
+def test_windows_without_a_key_are_each_computed_once_while_channels_and_batches_change(tmp_path):
+    chance = random.Random(5)
+    epochs = [
+        [(4 * e + chance.randrange(12), "a", chance.randrange(99)) for _ in range(30)] for e in range(7)
+    ]
+    found = reports(epochs, delay="12 seconds").window("6 seconds", slide="2 seconds")
+    results = found.apply(extremes, "low bigint, high bigint, n bigint")
+    slow = results.group_by("n").window("1 minute").agg(windows=ps.count())
+    sink, counted = ps.memory(), ps.memory()
+    run = ps.outputs(results, slow).start(
+        sink, counted, channels=3, policy=Unrest(3, every=2, most=5), checkpoint=tmp_path
+    )
+    run.wait()
+    rows = sink.table().to_pylist()
+    assert {(row["window_start"],): (row["low"], row["high"], row["n"]) for row in rows} == expected(
+        epochs, 6, 2
+    )
+    assert len(rows) == len(expected(epochs, 6, 2))
+    assert sum(row["windows"] for row in counted.table().to_pylist()) == len(rows)
+    assert run.progress[0].rows == 30
+    assert {each.partitioning.split()[0] for each in run.decisions} > {"batches"}
+
+
+def test_the_windows_of_a_key_are_computed_in_its_channel(tmp_path):
+    epochs = [[(1, "a", 5), (2, "b", 7), (9, "a", 1)], [(3, "a", 2), (21, "b", 4)]]
+    stream = reports(epochs, delay="10 seconds")
+    windows = stream.group_by("k").window("10 seconds", slide="5 seconds")
+    sink = ps.memory()
+    windows.apply(extremes, "low bigint, high bigint, n bigint").start(
+        sink, channels=2, checkpoint=tmp_path
+    ).wait()
+    found = {
+        (row["window_start"], row["k"]): (row["low"], row["high"], row["n"])
+        for row in sink.table().to_pylist()
+    }
+    assert found == expected(epochs, 10, 5, keyed=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "batches"),
+    [
+        (WindowShape(10, 3, 2), Batches(1)),
+        (WindowShape(100, 7), Batches(4)),
+        (WindowShape(9, 2), Batches(3).changed(2, beyond=5)),
+    ],
+)
+def test_the_native_route_is_that_of_the_router(spark, shape, batches):
+    times = np.arange(-60, 60)
+    for channels in (1, 2, 5):
+        windows = WindowChannels(shape, batches, channels)
+        frame = spark.range(-60, 60, 1, 1).withColumn("c", F.explode(window_column("id", windows)))
+        found = sorted((row["id"], row["c"]) for row in frame.collect())
+        rows, routes = windows.deliveries(times)
+        assert found == sorted(zip(times[rows].tolist(), routes.tolist(), strict=True))
