@@ -21,7 +21,7 @@ from penstock.operators.windows.node import (
     shown_rules,
     shown_windows,
 )
-from penstock.operators.windows.shapes import WindowValue, cumulation_of, window_of
+from penstock.operators.windows.shapes import WindowValue, coinciding, cumulation_of, window_of
 from penstock.operators.windows.top import TopVerbs
 
 if TYPE_CHECKING:
@@ -317,9 +317,13 @@ def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
         raise BadWindow(f"windows({wrong[0]!r}); give windows as ps.window('1 minute', slide='10 seconds')")
     if not windows:
         raise BadWindow("windows() needs at least one window, such as ps.window('1 minute')")
-    twice = [each for place, each in enumerate(windows) if each in windows[:place]]
-    if twice:
-        raise BadWindow(f"windows(): {twice[0]} is there twice; its results could not be told apart")
+    for place, each in enumerate(windows):
+        for other in windows[:place]:
+            if coinciding(each, other):
+                raise BadWindow(
+                    f"windows(): some windows of {each} are also windows of {other}, and their results could "
+                    "not be told apart; leave one of the two out"
+                )
     return windows
 
 
