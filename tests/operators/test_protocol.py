@@ -25,6 +25,12 @@ def doubled(batch):
     return batch
 
 
+class Top(ps.ArrowAggregate):
+    state = {"top": "double"}  # noqa: RUF012 -- as users write it
+    result = "double"
+    split = True
+
+
 def visit(key, time, row, state):
     return ps.Visit(None)
 
@@ -43,6 +49,9 @@ RELATIONS = {
     "cross": calls.cross(others, "l.x < r.x", within="1 hour", suffixes=("", "_2")),
     "windows": calls.group_by("phone", m="seconds div 60").window("1 hour", "10 minutes").agg(n=ps.count()),
     "one group": calls.window("1 hour").agg(top=ps.max("x")),
+    "apply": calls.window("1 hour", "10 minutes").apply(doubled, "phone string"),
+    "apply by key": calls.group_by("phone").window("1 hour").apply(doubled, "x double"),
+    "user code of one group": calls.window("1 hour").agg(top=Top("x")),
     "deduplicate": calls.deduplicate("phone", within="1 hour"),
     "process": calls.group_by("phone").process(visit, state={"n": "bigint"}, result="n bigint"),
 }

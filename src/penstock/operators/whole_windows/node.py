@@ -166,5 +166,5 @@ class WholeWindows(Operator):
     def route_words(self) -> str:
         """The router and the reason for it."""
         if self.partitioning == "keys":
-            return super().route_words()
+            return Operator.route_words(self)
         return f"by time, to the channels that compute its windows, {NATIVE}"

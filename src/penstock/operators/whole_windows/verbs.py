@@ -32,8 +32,8 @@ def applied(  # noqa: PLR0913, PLR0917 -- each is one documented option
     (window, *others) = windows
     if others or not isinstance(window, Window):
         raise BadApply(
-            f"apply() over {', '.join(each.verb for each in windows)}; give one window(size, slide), and unite "
-            "the results of several"
+            f"apply() over {', '.join(each.verb for each in windows)}; give one window(size, slide), and "
+            "unite the results of several"
         )
     if isinstance(function, type) or not callable(function):
         raise BadApply(
