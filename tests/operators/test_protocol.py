@@ -25,12 +25,6 @@ def doubled(batch):
     return batch
 
 
-class Top(ps.ArrowAggregate):
-    state = {"top": "double"}  # noqa: RUF012 -- as users write it
-    result = "double"
-    split = True
-
-
 def visit(key, time, row, state):
     return ps.Visit(None)
 
@@ -51,7 +45,6 @@ RELATIONS = {
     "one group": calls.window("1 hour").agg(top=ps.max("x")),
     "apply": calls.window("1 hour", "10 minutes").apply(doubled, "phone string"),
     "apply by key": calls.group_by("phone").window("1 hour").apply(doubled, "x double"),
-    "user code of one group": calls.window("1 hour").agg(top=Top("x")),
     "deduplicate": calls.deduplicate("phone", within="1 hour"),
     "process": calls.group_by("phone").process(visit, state={"n": "bigint"}, result="n bigint"),
 }
