@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Spark's classes, parsed and linked: each of the many JVMs of the tests starts from them.
+CLASSES := $(VENV)/spark.jsa
 
 # Many processes import the same modules: drivers, gates, Spark's workers. Each would compile them again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -16,7 +18,7 @@ demo: $(READY)
 	$(BIN)/penstock demo
 
 test: $(READY)
-	$(MAKE) --jobs 2 --output-sync check
+	$(MAKE) --jobs 2 --output-sync check $(CLASSES)
 	$(BIN)/pytest -m "not soak" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 check: types doctests style imports
@@ -47,8 +49,11 @@ bench: $(READY)
 	$(BIN)/penstock bench gates
 	$(BIN)/penstock reproduce all --plots figures
 
-soak: $(READY)
+soak: $(READY) $(CLASSES)
 	$(BIN)/pytest -m soak -s
+
+$(CLASSES): $(READY)
+	$(BIN)/python tests/jvms.py $@
 
 # The functions that Spark knows, for a new version of Spark.
 functions: $(READY)

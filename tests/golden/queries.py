@@ -146,6 +146,15 @@ def _windows():
         .group_by("caller")
         .window("1 hour")
         .agg(most=ps.max("n")),
+        "window_cumulating": CALLS.group_by("caller").cumulate("1 hour", "10 minutes").agg(n=ps.count()),
+        "window_apart": CALLS.group_by("caller").window("1 minute", slide="1 hour").agg(),
+        "window_several": CALLS.group_by("caller")
+        .windows(ps.window("1 minute"), ps.window("10 minutes", slide="1 minute"), late="drop")
+        .agg(n=ps.count()),
+        "window_corrected": CALLS.group_by("caller")
+        .window("10 minutes", slide="5 minutes", lateness="1 hour", early="1 minute")
+        .agg(n=ps.count()),
+        "totals": CALLS.group_by("caller").agg(n=ps.count(), top=ps.max("x"), keep="1 day"),
         "window_idle_streams": TOWERS.where("up")
         .group_by("tower")
         .window("10 seconds")

@@ -7,9 +7,10 @@ stage promises the start of the first window that is open; a join within w promi
 sides minus w, a join with the last rows the lesser of its sides.
 
 A tuple is late if a stateful operator that its stream feeds directly, through stateless operators and
-unions, had passed it before the epoch began: a window the end of its last closed window, a join the promise
-of that side. A stream feeding several operators has the largest of these bounds: what is late for one of
-them is taken by none, nor by outputs, so that all of a graph sees the same tuples.
+unions, had passed it before the epoch began: a window if all windows of the tuple were closed, a join the
+promise of that side. It counts in those windows that were open before its epoch. A stream feeding several
+operators has the largest of these bounds: what is late for one of them is taken by none, nor by outputs, so
+that all of a graph sees the same tuples.
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ def judge(graph: Graph) -> Judged:
             given = graph.epochs[name][number]
             held = [row for row in given if row[time] is not None]
             taken = [row for row in held if bounds[name] is None or row[time] >= bounds[name]]
-            accepted[name] += taken
+            accepted[name] += [{**row, "_e": number} for row in taken]
             late += len(held) - len(taken)
             rejected += len(given) - len(held)
             times = [row[time] for row in held] + ([] if latest[place] is None else [latest[place]])
@@ -54,8 +55,23 @@ def bound(graph: Graph, source: int, latest: Latest) -> int | None:
             reached = port(graph, each, latest)
             if source in graph.origins(each) and reached is not None:
                 window = isinstance(node.operator, Windowed)
-                passed.append(node.operator.last_closed_end(reached) if window else reached)
+                passed.append(node.operator.late_below(reached) if window else reached)
     return max(passed, default=None)
+
+
+def closings(graph: Graph) -> dict[int, list[int | None]]:
+    """For every window the end of the last one that was closed when each epoch began."""
+    latest: Latest = dict.fromkeys(graph.sources.values())
+    found = {place: [] for place, node in enumerate(graph.nodes) if isinstance(node.operator, Windowed)}
+    for number in range(len(next(iter(graph.epochs.values()), []))):
+        for place, ends in found.items():
+            node = graph.nodes[place]
+            reached = port(graph, node.inputs[0], latest)
+            ends.append(None if reached is None else node.operator.last_closed_end(reached))
+        for name, place in graph.sources.items():
+            held = [row[graph.nodes[place].time] for row in graph.epochs[name][number]]
+            latest[place] = max((each for each in [*held, latest[place]] if each is not None), default=None)
+    return found
 
 
 def port(graph: Graph, place: int, latest: Latest) -> int | None:

@@ -1,8 +1,9 @@
 """The batch oracle: a graph over whole tables. Spark evaluates expressions, DuckDB windows and joins.
 
 Written apart from Penstock on purpose. Steps without state are one query of Spark from one stateful relation
-to the next. What the two engines pass on has the event time in `_t`, a bigint of microseconds; columns of
-timestamps are passed in the same way, and are timestamps inside of Spark.
+to the next. What the two engines pass on has the event time in `_t`, a bigint of microseconds, and in `_e`
+the epoch in which a tuple of a stream came, null if it comes from elsewhere: it may be late for some windows.
+Columns of timestamps are passed as the time is, and are timestamps inside of Spark.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ import duckdb
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from graphs.accepted import closings
 from graphs.graph import (
     Branch,
     Graph,
@@ -76,6 +78,7 @@ class Batch:
 
     def __init__(self, graph: Graph, accepted: dict[str, list[dict]]) -> None:
         self.graph, self.accepted, self.context = graph, accepted, quick_session().sparkContext
+        self.closings = closings(graph)
         self._frames: dict[int, DataFrame] = {}
         self._rows: dict[int, Rows] = {}
 
@@ -110,11 +113,11 @@ class Batch:
         node = self.graph.nodes[place]
         if (node.stateful or not node.inputs) and {*columns.values()} <= {*node.names}:
             given = self.rows(place)
-            taken = {"_t": "_t", **columns}
+            taken = {"_t": "_t", "_e": "_e", **columns}
             types = {name: given.types[each] for name, each in taken.items()}
             return Rows(pa.table({name: given.table[each] for name, each in taken.items()}), types)
         return _collected(
-            self.frame(place).selectExpr("_t", *(f"{sql} AS {name}" for name, sql in columns.items()))
+            self.frame(place).selectExpr("_t", "_e", *(f"{sql} AS {name}" for name, sql in columns.items()))
         )
 
     def rows(self, place: int) -> Rows:
@@ -125,7 +128,8 @@ class Batch:
                 case Source():
                     found = _given(node, self.accepted[node.operator.name])
                 case Windowed():
-                    found = _windows(node.operator, self.made(node.inputs[0], _made(node.operator)))
+                    made = self.made(node.inputs[0], _made(node.operator))
+                    found = _windows(node.operator, made, self.closings.get(place, []))
                 case Joined():
                     found = _join(self.graph, node, *(self.rows(each) for each in node.inputs))
                 case _:
@@ -153,7 +157,7 @@ def _arrow(type_: str) -> pa.DataType:
 
 
 def _given(node: Node, rows: list[dict]) -> Rows:
-    types = {each.name: each.type for each in node.columns}
+    types = {**{each.name: each.type for each in node.columns}, "_e": "bigint"}
     table = pa.Table.from_pylist(rows, schema=pa.schema({name: _arrow(kind) for name, kind in types.items()}))
     return Rows(table.append_column("_t", table[node.time]), {**types, "_t": "bigint"})
 
@@ -187,7 +191,7 @@ def _branch(node: Node, given: DataFrame) -> DataFrame:
 def _projection(node: Node, given: DataFrame) -> DataFrame:
     operator = node.operator
     made = operator.function.sql if isinstance(operator, Mapped) else dict(operator.made)
-    return given.selectExpr("_t", *(f"{made.get(name, name)} AS {name}" for name in node.names))
+    return given.selectExpr("_t", "_e", *(f"{made.get(name, name)} AS {name}" for name in node.names))
 
 
 STEPS = {
@@ -230,13 +234,18 @@ def _made(operator: Windowed) -> dict[str, str]:
     return keys | {f"_a{i}": sql for i, (_, _, sql) in enumerate(operator.aggregates) if sql}
 
 
-def _windows(operator: Windowed, made: Rows) -> Rows:
-    """Every tuple is copied into each of its windows."""
+def _windows(operator: Windowed, made: Rows, closed: list[int | None]) -> Rows:
+    """Every tuple is copied into each of its windows that was not closed before its epoch."""
     first = f"ceil_div(_t - {operator.offset} - {operator.size} + 1, {operator.slide})"
     last = f"floor_div(_t - {operator.offset}, {operator.slide})"
     start = f"unnest(generate_series({first}, {last})) * {operator.slide} + {operator.offset}"
-    types = {"_t": "bigint", "window_start": "timestamp", "window_end": "timestamp"}
-    chosen = ["_start AS _t", "_start AS window_start", f"_start + {operator.size} AS window_end"]
+    types = {"_t": "bigint", "_e": "bigint", "window_start": "timestamp", "window_end": "timestamp"}
+    chosen = [
+        "_start AS _t",
+        "CAST(NULL AS BIGINT) AS _e",
+        "_start AS window_start",
+        f"_start + {operator.size} AS window_end",
+    ]
     for i, (name, _) in enumerate(operator.keys):
         chosen.append(f"_k{i} AS {name}")
         types[name] = made.types[f"_k{i}"]
@@ -248,6 +257,10 @@ def _windows(operator: Windowed, made: Rows) -> Rows:
         chosen.append(f"{value if function in {'min', 'max'} else f'CAST({value} AS {kind})'} AS {name}")
     groups = ["_start", *(f"_k{i}" for i in range(len(operator.keys)))]
     copies = f"SELECT *, {start} AS _start FROM given"
+    ends = " ".join(f"WHEN {epoch} THEN {end}" for epoch, end in enumerate(closed) if end is not None)
+    if ends:
+        held = f"_start + {operator.size} > CASE _e {ends} END"
+        copies = f"SELECT * FROM ({copies}) WHERE coalesce({held}, true)"
     return _duck(
         f"SELECT {', '.join(chosen)} FROM ({copies}) GROUP BY {', '.join(groups)}", types, given=made.table
     )
@@ -270,7 +283,8 @@ def _join(graph: Graph, node: Node, left: Rows, right: Rows) -> Rows:
     if operator.condition is not None:
         pairs = _true(operator.condition, left, right, pairs)
     names = sides(graph.nodes, *node.inputs, operator)
-    columns, types = [f"timed._t AS {node.time}"], {"_t": "bigint", node.time: "timestamp"}
+    columns = [f"timed._t AS {node.time}", "CAST(NULL AS BIGINT) AS _e"]
+    types = {"_t": "bigint", "_e": "bigint", node.time: "timestamp"}
     for ours, theirs in operator.keys:
         columns.append(f"coalesce(l.{ours}, r.{theirs}) AS {ours}")
         wide = "bigint" in {left.types[ours], right.types[theirs]}

@@ -38,7 +38,7 @@ def window(draft: Draft, _left: int) -> list[Node]:
         types[name] = Column(name, *made)
     keys.sort(key=lambda key: key[0] != key[1])  # group_by() takes names first, then expressions
     size = rng.randint(1, 32)
-    slide = size if rng.random() < 0.5 else rng.randint(max(1, size // 6), size)
+    slide = size if rng.random() < 0.5 else rng.randint(max(1, size // 6), size + size // 3)
     quarter = draft.clock.unit // 4
     offset = rng.randrange(slide * quarter) if rng.random() < 0.3 else 0
     operator = Windowed(tuple(keys), size * quarter, slide * quarter, offset, tuple(aggregates))

@@ -68,6 +68,10 @@ class Windowed:
         """The largest window end at or below the frontier."""
         return (frontier - self.size - self.offset) // self.slide * self.slide + self.size + self.offset
 
+    def late_below(self, frontier: int) -> int:
+        """Below it all windows have ended at or below the frontier."""
+        return min(self.last_closed_end(frontier), self.first_open_start(frontier))
+
     def first_open_start(self, frontier: int) -> int:
         return self.last_closed_end(frontier) - self.size + self.slide
 

@@ -9,15 +9,21 @@ def times(judged, name="a"):
     return [row["time"] for row in judged.accepted[name]]
 
 
-def test_a_window_takes_what_its_last_closed_window_has_not_passed():
-    #  epoch 0   0 ── 4 ────────────── 11     delay 2: frontier 9, [0, 8) is closed
-    #  epoch 1          7 late, 8 taken
+def test_a_window_takes_what_one_of_its_open_windows_holds():
+    #  epoch 0   0 ── 4 ────────────── 11     delay 2: frontier 9, [0, 8) is closed, [4, 12) is open
+    #  epoch 1      3 late, 7 and 8 taken
     nodes = [source("a", delay=2)]
     nodes.append(counted(nodes, 0, 8, 4))
     judged = judge(
-        graph(nodes, a=[rows((0, "x", 1), (4, "x", 1), (11, "x", 1)), rows((7, "x", 1), (8, "x", 1))])
+        graph(
+            nodes,
+            a=[
+                rows((0, "x", 1), (4, "x", 1), (11, "x", 1)),
+                rows((3, "x", 1), (7, "x", 1), (8, "x", 1)),
+            ],
+        )
     )
-    assert times(judged) == [0, 4, 11, 8]
+    assert times(judged) == [0, 4, 11, 7, 8]
     assert judged.late == 1
 
 

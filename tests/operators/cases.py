@@ -81,7 +81,7 @@ def cumulating(size, step, offset=0):
     return windows
 
 
-def windows(windowed, shapes, keys, *, own=None, late="count"):
+def windows(windowed, shapes, keys, *, own=None, late="count", lateness=0):
     if own is None:
         relation = windowed.agg(rows=ps.count(), total=ps.sum("v"), top=ps.max("n"))
     else:
@@ -92,24 +92,26 @@ def windows(windowed, shapes, keys, *, own=None, late="count"):
         for row in ports[0]:
             closed = row.get("closed")
             for bounds in (each for shape in shapes for each in shape(row["time"])):
-                if late == "drop" or closed is None or bounds[1] > closed:
+                if late == "drop" or closed is None or bounds[1] > closed - lateness:
                     groups.setdefault((*bounds, *(row[key] for key in keys)), []).append(row)
-        return [(*group, *aggregated(rows)) for group, rows in groups.items()]
-
-    def aggregated(rows):
-        top = max(row["n"] for row in rows)
-        if own is not None:
-            return [sum(row["n"] for row in rows) * 1000 + top]
-        values = [row["v"] for row in rows if row["v"] is not None]
-        return [len(rows), sum(values) if values else None, top]
+        return [(*group, *aggregated(rows, own)) for group, rows in groups.items()]
 
     def late_below(frontiers, _port):
         if not frontiers or frontiers[0] is None:
             return None
-        floors = [lowest(shape, frontiers[0], late) for shape in shapes]
+        floors = [lowest(shape, frontiers[0] - lateness, late) for shape in shapes]
         return max(floors) if late == "drop" else min(floors)
 
-    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
+    group = 2 + len(keys) if relation.schema.names[0] == "change" else 0
+    return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count", group=group)
+
+
+def aggregated(rows, own):
+    top = max(row["n"] for row in rows)
+    if own is not None:
+        return [sum(row["n"] for row in rows) * 1000 + top]
+    values = [row["v"] for row in rows if row["v"] is not None]
+    return [len(rows), sum(values) if values else None, top]
 
 
 def lowest(shape, closed, late):
@@ -129,6 +131,14 @@ def slid(size, slide, keys, *, offset=0, own=None, late="count"):
     return windows(windowed, [sliding(size, slide, offset)], keys, own=own, late=late)
 
 
+def corrected(*given, keys, lateness=0, early=None, own=None):
+    """Windows of many shapes that are corrected for some time or delivered early."""
+    made = [ps.window(*(f"{each} us" for each in shape)) for shape in given]
+    often = None if early is None else f"{early} us"
+    windowed = grouped(*keys).windows(*made, lateness=f"{lateness} us", early=often)
+    return windows(windowed, [sliding(*each) for each in given], keys, own=own, lateness=lateness)
+
+
 def cumulated(size, step, keys, *, offset=0):
     windowed = grouped(*keys).cumulate(f"{size} us", f"{step} us", f"{offset} us")
     return windows(windowed, [cumulating(size, step, offset)], keys)
@@ -139,6 +149,20 @@ def several(*given, keys, own=None, late="count"):
     made = [ps.window(*(f"{each} us" for each in shape)) for shape in given]
     windowed = grouped(*keys).windows(*made, late=late)
     return windows(windowed, [sliding(*each) for each in given], keys, own=own, late=late)
+
+
+def totals(keys, own=None):
+    """All tuples so far, however old."""
+    named = {"own": own("n")} if own else {"rows": ps.count(), "total": ps.sum("v"), "top": ps.max("n")}
+
+    def oracle(ports, _end):
+        groups = {}
+        for row in ports[0]:
+            groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+        return [(*group, *aggregated(rows, own)) for group, rows in groups.items()]
+
+    relation = grouped(*keys).agg(**named)
+    return Case(relation, (EVENT,), oracle, late_below=lambda *_: None, group=len(keys))
 
 
 # Functions over whole windows.
@@ -364,6 +388,13 @@ CASES = {
     "long cumulating windows": cumulated(80, 1, ["k"]),
     "several windows": several((8, 8, 0), (60, 2, 1), (6, 18, 4), keys=["k"]),
     "several windows, all or none": several((8, 8, 0), (60, 2, 1), keys=["k"], late="drop"),
+    "corrected windows": corrected((20, 6, 2), keys=["k"], lateness=9),
+    "corrected windows of user code": corrected((12, 12, 0), keys=["s"], lateness=40, own=Whole),
+    "long corrected windows": corrected((90, 1, 0), (10, 5, 0), keys=["k"], lateness=25),
+    "early windows": corrected((20, 10, 2), keys=["k"], early=4),
+    "early and corrected windows": corrected((60, 2, 0), (8, 8, 0), keys=["k"], early=15, lateness=7),
+    "totals": totals(["k", "s"]),
+    "totals of user code": totals(["s"], own=Whole),
     "whole windows": whole_windows(20, 6, ["k", "s"], offset=2),
     "whole windows without a key": whole_windows(12, 4, []),
     "whole windows in long batches": whole_windows(30, 1, [], function=tops),

@@ -61,6 +61,7 @@ class Case:
       ended: tuples of the columns of the result, times in microseconds.
     - `distinct`: the oracle has no order for rows of one time in one port, so it is not asked about such.
     - `late_below`: says apart from the kernel which rows are late, by the frontiers before the epoch.
+    - `group`: results are changes, which add up to what the oracle says; so many columns tell their groups.
     - `dated`: rows of the oracle say in `closed` how far the frontier of their port was before their epoch.
     """
 
@@ -70,6 +71,24 @@ class Case:
     distinct: bool = False
     late_below: Callable = frontier_of_port
     dated: bool = False
+    group: int = 0
+
+
+def added_up(changes, keys):
+    """What changes leave: (change, columns that tell a group, values) in order, each checked."""
+    found = {}
+    for change, *row in changes:
+        group, values = tuple(row[:keys]), tuple(row[keys:])
+        if change == "insert":
+            assert group not in found, f"{group} is inserted twice"
+        elif change == "retract":
+            assert found.pop(group) == values, f"{group} is retracted with other values"
+            continue
+        else:
+            assert change == "update"
+            assert group not in found, f"{group} is updated and was not retracted"
+        found[group] = values
+    return [(*group, *values) for group, values in found.items()]
 
 
 @dataclass
@@ -446,10 +465,11 @@ def _together(exchanges, tables):
 
 
 def _tuples(table):
-    """Results as tuples: the first column is the event time; times are microseconds."""
+    """Results as tuples: the first column is the event time, unless they are changes; in microseconds."""
     columns = []
     for name in table.column_names[:-1]:
         column = table[name]
         columns.append(column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column)
-    assert columns[0].to_pylist() == table[TIME].to_pylist()
+    if table.column_names[0] != "change":
+        assert columns[0].to_pylist() == table[TIME].to_pylist()
     return list(zip(*(each.to_pylist() for each in columns), strict=True))

@@ -48,7 +48,7 @@ ANY = {
 def shapes(draw):
     unit = draw(st.sampled_from([1, 7_000, 1_000_000, 60_000_000]))
     size = draw(st.integers(1, 12))
-    slide = draw(st.integers(1, size))
+    slide = draw(st.integers(1, size + 2))
     return Shape(size * unit, slide * unit, draw(st.integers(0, slide * unit - 1))), unit
 
 
@@ -88,7 +88,7 @@ def stamped(rows):
 
 
 def expected_of(shape, accepted, keys, chosen):
-    fields = [("time", pa.int64())]
+    fields = [("time", pa.int64()), ("closed", pa.int64())]
     from penstock.expressions.types import arrow_type
 
     fields += [(key, arrow_type(KEYS[key][0])) for key in keys]

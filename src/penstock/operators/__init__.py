@@ -20,6 +20,7 @@ from penstock.operators.operator import (
 )
 from penstock.operators.process import Process, ProcessVerbs
 from penstock.operators.steps import Branch, Map, Select, StepVerbs, Union, Where
+from penstock.operators.totals import Totals, TotalsVerbs
 from penstock.operators.whole_windows import WholeWindows, WindowInfo
 from penstock.operators.windows import (
     WINDOW_END,
@@ -59,6 +60,8 @@ __all__ = [
     "Select",
     "Step",
     "StepVerbs",
+    "Totals",
+    "TotalsVerbs",
     "Union",
     "Where",
     "WholeWindows",

@@ -149,6 +149,11 @@ class Kernel(ABC):
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Take the new rows of a channel, emit results, and give the segments of its state afterwards."""
 
+    def partly_late(self, before: StagePosition, new: tuple[Any | None, ...], form: Form) -> int:
+        """How many tuples among the new rows of a channel came too late for a part of what they go into."""
+        del before, new, form
+        return 0
+
     def ends(self, before: StagePosition, after: StagePosition) -> Ends:
         """The windows that are closed on the way from one position to another, if it has windows."""
         del before, after

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from penstock.errors import QueryError
 from penstock.expressions.conditions import substituted
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Schema, quoted
@@ -215,6 +216,10 @@ class Operator(ABC):
     def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
         """Raise a QueryError if its channels cannot evaluate what a session of this setting means."""
         return
+
+    def refused(self, why: str) -> QueryError:
+        """The error for an operator with state that follows it, with `why_last`."""
+        return QueryError(why)
 
     def why_last(self) -> str | None:
         """Why no operator with state can follow it, as an error for people; None if one can."""

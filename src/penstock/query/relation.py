@@ -21,6 +21,7 @@ from penstock.operators import (
     Operator,
     ProcessVerbs,
     StepVerbs,
+    TotalsVerbs,
     WindowVerbs,
     group_keys,
     shown_keys,
@@ -69,7 +70,7 @@ class Relation(
 
         Stateful operators pin the time of their results; tuples of a stream stay in the source's order.
         """
-        return self.pinned[:1]
+        return (self.time,) if self.time in self.pinned else self.pinned[:1]
 
     @property
     def inputs(self) -> "tuple[Relation, ...]":
@@ -236,8 +237,10 @@ def derived(operator: Operator, inputs: Sequence[Relation]) -> Derived:
 
 
 @dataclass(frozen=True)
-class Grouped(GroupedWindowVerbs[Relation, Derived], ProcessVerbs[Relation, Derived]):
-    """A relation with keys, before its window or its function is given."""
+class Grouped(
+    GroupedWindowVerbs[Relation, Derived], TotalsVerbs[Relation, Derived], ProcessVerbs[Relation, Derived]
+):
+    """A relation with keys, before its window, its aggregates or its function is given."""
 
     relation: Relation
     keys: Named

@@ -103,7 +103,13 @@ class Epoch:
         self.phases.ends("deliver")
         refused = 0 if self.intake.refused is None else self.intake.refused.rows
         rows = {each.name: self._rows(each) for each in self.works.arrivals.streams}
-        counts = replace(aside, rows=sum(rows.values()), results=results, rejected=aside.rejected + refused)
+        counts = replace(
+            aside,
+            rows=sum(rows.values()),
+            results=results,
+            rejected=aside.rejected + refused,
+            partly_late=sum(each.partly_late for every in self.tasks.values() for each in every),
+        )
         return Manifest(
             epoch_id=self.epoch_id,
             plan=self.plan,

@@ -17,7 +17,7 @@ from penstock.compile import (
     partitioned_by,
 )
 from penstock.connect.results import ResultFormat
-from penstock.errors import BadJoin, WrongType
+from penstock.errors import WrongType
 from penstock.functions import SqlSetting
 from penstock.query import Relation, Stream
 from penstock.runtime.delivering import OpenSink, QueryOutput, Written
@@ -156,7 +156,7 @@ class _Building:
         """Refuse a stateful operator after one whose results have no frontier to wait for."""
         why = stage.operator.why_last()
         if why is not None and self._waits_behind(stage.number):
-            raise BadJoin(why)
+            raise stage.operator.refused(why)
 
     def _waits_behind(self, number: int) -> bool:
         """Whether a stage behind this one waits for its frontier; one that passes tuples on does not."""

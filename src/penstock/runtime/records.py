@@ -89,12 +89,17 @@ class EpochPlan:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of tuples and results, of one epoch or since the start."""
+    """Counts of tuples and results, of one epoch or since the start.
+
+    `late` tuples were set aside. `partly_late` ones count in some of their windows, and came too late for
+    others; each stage counts them.
+    """
 
     rows: int = 0
     late: int = 0
     rejected: int = 0
     results: int = 0
+    partly_late: int = 0
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(
@@ -102,6 +107,7 @@ class Counts:
             self.late + other.late,
             self.rejected + other.rejected,
             self.results + other.results,
+            self.partly_late + other.partly_late,
         )
 
 

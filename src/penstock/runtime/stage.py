@@ -123,7 +123,8 @@ class Receipt:
     `received` rows came in; they represent `tuples`. `seconds` is how long the kernel was busy, and
     `cpu_seconds` the processor time of all threads, that of reading the rows included. `keys` counts the
     keys of the input; `formed` is what other channels formed for this one. `refused` are the files of rows
-    that functions of the user could not take. `costs` is what rows cost by their value, as text.
+    that functions of the user could not take. `costs` is what rows cost by their value, as text. Of the
+    tuples, `partly_late` came too late for some of their windows.
     """
 
     channel: int
@@ -137,6 +138,7 @@ class Receipt:
     formed: tuple[Formed, ...] = ()
     refused: tuple[Output, ...] = ()
     costs: str = ""
+    partly_late: int = 0
 
     @property
     def learnt(self) -> ValueCosts | None:
@@ -266,6 +268,7 @@ class ChannelTask:
             formed=formed,
             refused=() if refused is None else refused.close(),
             costs="" if costs is None else base64.b85encode(costs.to_bytes()).decode(),
+            partly_late=self.kernel.partly_late(self.before, new, self.form),
         )
         return receipt, files.onward()
 

@@ -134,6 +134,10 @@ class OpenPaneTable:
         """The rows of these pieces, each once, with the number of panes that a row covers."""
         return self._read(pieces, self.segments)
 
+    def every(self) -> list[Any]:
+        """All rows."""
+        return [self.store.read(each) for each in self.segments]
+
     def close(self, fresh: Any, kept: int | None, complete: Extent | None = None) -> list[Segment]:
         """The segments after an epoch that adds `fresh` partials.
 

@@ -88,6 +88,8 @@ def test_names_of_bounds_and_windows_of_other_kinds_are_refused():
         EVENTS.window("4 us").apply(len, "window_start bigint")
     with pytest.raises(BadApply, match="give one window"):
         EVENTS.cumulate("4 us", "2 us").apply(len, "n bigint")
+    with pytest.raises(BadApply, match="lateness or early"):
+        EVENTS.window("4 us", lateness="1 us").apply(len, "n bigint")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
+from penstock.errors import BadJoin, QueryError
 from penstock.expressions.conditions import substituted
 from penstock.expressions.durations import words
 from penstock.expressions.pairs import PairCondition
@@ -237,6 +238,10 @@ class Join(Operator):
             f"{self} delivers rows of any age when they can match no more, so no window or join can "
             "follow it; use within=..., or how='inner'"
         )
+
+    def refused(self, why: str) -> QueryError:
+        """A join that cannot be where it is."""
+        return BadJoin(why)
 
     def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
         """The condition is evaluated where pairs meet."""

@@ -58,16 +58,19 @@ class PaneBlock:
         """A value for every row: that of rows formed here, or that of its table."""
         return np.repeat(np.array([fresh, *tables]), self._counts)
 
-    def combined(self, length: int) -> Any:
-        """A segment table with one row per node of `length` panes and key, ascending by pane."""
+    def combined(self, length: int, *, ordered: bool = False) -> Any:
+        """A segment table with one row per node of `length` panes and key, ascending by pane.
+
+        If it is `ordered`, panes of a node are merged in their order.
+        """
         if not len(self):
             return self.table(self.rows)
-        width = max(len(self.keys[0]) if self.keys else 1, int(self.rows.key.max()) + 1)
-        base = int(self.rows.pane.min()) // length
-        cells, at = group((self.rows.pane // length - base) * width + self.rows.key)
+        rows = self.rows.by_pane() if ordered else self.rows
+        width = max(len(self.keys[0]) if self.keys else 1, int(rows.key.max()) + 1)
+        base = int(rows.pane.min()) // length
+        cells, at = group((rows.pane // length - base) * width + rows.key)
         lanes = tuple(
-            merge.scatter(len(cells), at, lane)
-            for merge, lane in zip(self.merges, self.rows.lanes, strict=True)
+            merge.scatter(len(cells), at, lane) for merge, lane in zip(self.merges, rows.lanes, strict=True)
         )
         return self.table(Partials((cells // width + base) * length, cells % width, lanes))
 

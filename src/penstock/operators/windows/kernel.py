@@ -5,6 +5,7 @@ when the frontier has passed its end: its panes are merged and finished (the win
 formed on the map side by Spark SQL, or in the channel from raw rows; both give the same columns.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,22 +22,26 @@ from penstock.operators.kernel import (
     Advance,
     Channel,
     Describe,
+    Ends,
     Kernel,
     Progress,
     Seen,
     StagePosition,
     WindowEnds,
 )
+from penstock.operators.names import Named
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.node import Aggregation, Late
+from penstock.operators.windows.node import CHANGE, Aggregation, Late
+from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised, touched
 from penstock.operators.windows.shapes import paned
 from penstock.operators.windows.sliding import Closed, Partials, close_windows, extents
 from penstock.routing import PaneGrid, PaneWindows, SlidingPanes, WindowShape
 from penstock.state.pane_nodes import Extent
 from penstock.state.pane_table import PANE, PaneTable, Piece
 from penstock.state.segments import Segment
+from penstock.state.table import Table
 
-__all__ = ["WindowKernel", "WindowProgress", "WindowResult", "compile_windows"]
+__all__ = ["WindowKernel", "WindowProgress", "WindowResult", "aggregated", "compile_windows", "panes_of"]
 
 
 _MOST_ENDS = 10_000
@@ -53,13 +58,16 @@ class WindowResult:
 
 @dataclass(frozen=True)
 class WindowProgress:
-    """How far windows have come, in panes: windows that end at or below `closed` are closed.
+    """How far windows have come, in panes: those that end at or below `closed` are closed.
 
-    `closed` is the end of a window. `newest` is the last pane that holds a tuple. None before the first.
+    Those that end at or below `final` get no corrections any more. Both are ends of windows. `newest` is the
+    last pane that holds a tuple. All are None before the first. `rounds` counts deliveries of early results.
     """
 
     closed: int | None = None
+    final: int | None = None
     newest: int | None = None
+    rounds: int | None = None
 
     @classmethod
     def of(cls, position: StagePosition) -> "WindowProgress":
@@ -70,6 +78,13 @@ class WindowProgress:
         """Plain values."""
         return asdict(self)
 
+    def delivers(self, before: "WindowProgress") -> bool:
+        """Whether early results are due on the way here: a round is over, or windows are closed or final.
+
+        What is delivered of a tuple is delivered for all of its windows, so closing some is a reason too.
+        """
+        return (self.rounds, self.closed, self.final) != (before.rounds, before.closed, before.final)
+
 
 @dataclass(frozen=True)
 class WindowKernel(Kernel):
@@ -77,8 +92,10 @@ class WindowKernel(Kernel):
 
     `keys` are named as in the result; `inputs` are the columns of raw rows that partials are formed from.
     `bound_type` is the type of window_start and window_end. With `late` "count" a tuple counts in those of
-    its windows that are open, with "drop" in all of them or in none. `parted` are the places of the keys that
-    the router hashes, None for all; with `in_place` the rows come from a stage in the same channels.
+    its windows that are open, with "drop" in all of them or in none. Closed windows are corrected for
+    `lateness` microseconds of event time; open ones are delivered `early`, every so many of them. `parted`
+    are the places of the keys that the router hashes, None for all; with `in_place` the rows come from a
+    stage in the same channels.
     """
 
     grid: PaneGrid
@@ -89,14 +106,22 @@ class WindowKernel(Kernel):
     results: tuple[WindowResult, ...]
     bound_type: Any
     late: Late = "count"
+    lateness: int = 0
+    early: int | None = None
     parted: tuple[int, ...] | None = None
 
     # What it sends, keeps and gives.
 
     @property
+    def revising(self) -> bool:
+        """Whether a window may be delivered more than once."""
+        return bool(self.lateness) or self.early is not None
+
+    @property
     def schema(self) -> Any:
         """The bounds of the window, the keys, the aggregates; the event time is the window's start."""
-        fields = [("window_start", self.bound_type), ("window_end", self.bound_type)]
+        fields = [(CHANGE, pa.string())] if self.revising else []
+        fields += [("window_start", self.bound_type), ("window_end", self.bound_type)]
         fields += [(key.name, key.type) for key in self.keys]
         return pa.schema([*fields, *((each.name, each.type) for each in self.results), (TIME, pa.int64())])
 
@@ -123,12 +148,20 @@ class WindowKernel(Kernel):
         ([004] §2.4.3). What Spark combines on its map side is so little that one channel is enough.
         """
         windows = self.windows[0]
-        if self.keys or len(self.windows) > 1 or not self.splits or not isinstance(windows, SlidingPanes):
+        one = len(self.windows) == 1 and isinstance(windows, SlidingPanes)
+        if self.keys or self.revising or not one or not self.splits:
             return None
+        assert isinstance(windows, SlidingPanes)
         grid, shared = self.grid, windows.span - windows.stride
         size, slide = windows.span * grid.pane, windows.stride * grid.pane
         shape = WindowShape(size, slide, grid.start_of(windows.phase))
         return ByWindow(shape, batch=max(1, -(-shared // windows.stride)), fixed=True)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether partials have to be merged in the order of panes: some user code does not say otherwise."""
+        own = [each.accumulated.aggregate for each in self.partial_columns if each.accumulated]
+        return not all(each.split for each in own)
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -154,25 +187,27 @@ class WindowKernel(Kernel):
         )
 
     @property
-    def tables(self) -> tuple[PaneTable]:
-        """Partials of panes, and coarser nodes over them."""
+    def tables(self) -> tuple[Table, ...]:
+        """Its tables of panes."""
+        return self.pane_tables
+
+    @property
+    def pane_tables(self) -> tuple[PaneTable, ...]:
+        """Partials of panes, and coarser nodes over them; with early results also those not delivered yet."""
         names = self._names
-        labels = {name: key.name for name, key in zip(names, self.keys, strict=True)}
-        for partial in self.partial_columns:
-            labels |= dict(zip(partial.columns, partial.texts, strict=True))
         parted = names if self.parted is None else [names[place] for place in self.parted]
-        return (
+        own = ("panes",) if self.early is None else ("panes", "undelivered")
+        return tuple(
             PaneTable(
-                "panes",
+                name,
                 keys=tuple(parted),
-                labels=labels,
+                labels=self._labels,
                 span=max(each.longest for each in self.windows),
                 pane=self.grid.pane,
                 offset=self.grid.offset,
-                ordered=any(
-                    each.accumulated and not each.accumulated.aggregate.split for each in self.partial_columns
-                ),
-            ),
+                ordered=self.ordered,
+            )
+            for name in own
         )
 
     def hosted(self, keys: tuple[str, ...]) -> "WindowKernel":
@@ -185,10 +220,10 @@ class WindowKernel(Kernel):
     def bound(self, position: StagePosition, port: int) -> int | None:
         """Where the first window that is open begins; or the last one that is closed ends."""
         del port
-        closed = WindowProgress.of(position).closed
-        if closed is None:
+        final = WindowProgress.of(position).final
+        if final is None:
             return None
-        opens = [(each, each.first_with(closed)) for each in self.windows]
+        opens = [(each, each.first_with(final)) for each in self.windows]
         if self.late == "drop":
             return int(self.grid.start_of(max(each.end(first - 1) for each, first in opens)))
         return int(self.grid.start_of(min(each.late_below(first) for each, first in opens)))
@@ -201,12 +236,17 @@ class WindowKernel(Kernel):
         panes = [each for each in (progress.newest, seen.bucket) if each is not None]
         newest = max(panes, default=None)
         closed = self._closed(progress.closed, newest, frontiers[0], drained)
-        kept = self._kept_from(closed)
+        allowed = None if frontiers[0] is None else frontiers[0] - self.lateness
+        final = self._closed(progress.final, newest, allowed, drained)
+        kept = self._kept_from(final)
         promise = None if kept is None else int(self.grid.start_of(kept))
         if drained is not None:
             promise = drained if promise is None else max(drained, promise)
-        after = WindowProgress(closed, newest)
-        idle = not seen.rows and closed == progress.closed
+        rounds = self._rounds(progress.rounds, frontiers[0], drained)
+        after = WindowProgress(closed, final, newest, rounds)
+        moved = (closed, final) != (progress.closed, progress.final)
+        due = self.early is not None and seen.state and after.delivers(progress)
+        idle = not (seen.rows or moved or due)
         return Advance(StagePosition(frontiers, promise, after.to_json()), idle=idle)
 
     def _closed(
@@ -224,15 +264,39 @@ class WindowKernel(Kernel):
         else:
             pane = self.grid.pane_of(frontier)
             passed = max(each.end(each.first_with(pane) - 1) for each in self.windows)
-        return passed if before is None else max(passed, before)
+        return int(passed if before is None else max(passed, before))
+
+    def _rounds(self, before: int | None, frontier: int | None, drained: int | None) -> int | None:
+        """How often the frontier has passed a multiple of `early`, counted from the grid's origin."""
+        if self.early is None:
+            return None
+        if drained is not None:
+            return 0 if before is None else before + 1
+        if frontier is None:
+            return before
+        now = (frontier - self.grid.offset) // self.early
+        return now if before is None else max(now, before)
 
     def _kept_from(self, closed: int | None) -> int | None:
-        """The first pane that a window which is still open may need."""
+        """The first pane that a window which is not closed, or not final, may need."""
         return (
             None if closed is None else int(min(each.start(each.first_with(closed)) for each in self.windows))
         )
 
-    def ends(self, before: StagePosition, after: StagePosition) -> WindowEnds:
+    def partly_late(self, before: StagePosition, new: tuple[Any | None, ...], form: Form) -> int:
+        """Tuples of which some windows were closed and final, and others were not."""
+        final, (rows,) = WindowProgress.of(before).final, new
+        if final is None or rows is None:
+            return 0
+        pane = rows[PANE].to_numpy()
+        below = np.flatnonzero(pane < final)
+        missed = np.zeros(len(below), np.bool_)
+        for each in self.windows if len(below) else ():
+            first = each.first_with(pane[below])
+            missed |= (first < each.first_with(final)) & (each.start(first) <= pane[below])
+        return int(missed.sum() if form == "rows" else rows[ROWS].to_numpy()[below][missed].sum())
+
+    def ends(self, before: StagePosition, after: StagePosition) -> Ends:
         """The windows that end after the last one that was closed, up to the last one that is."""
         opened, closed = (WindowProgress.of(each).closed for each in (before, after))
         times: list[int] = []
@@ -249,9 +313,11 @@ class WindowKernel(Kernel):
 
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Close the windows that the frontier has passed, and keep the partials of the others."""
+        if self.revising:
+            return self._revise(channel)
         (rows,) = channel.new
         opened, closed = (WindowProgress.of(each).closed for each in (channel.before, channel.after))
-        state = self.tables[0].open(channel.store, self, self._kept_from(opened))
+        state = self.pane_tables[0].open(channel.store, self, self._kept_from(opened))
         kept = self._kept_from(closed)
         first = self._first(rows, state.first)
         closing = [self._closing(each, first, opened, closed) for each in self.windows]
@@ -264,23 +330,103 @@ class WindowKernel(Kernel):
             ]
             held = state.held([piece for each in pieces for piece in each])
             block = self._block([*tables, *(table for _, table in held)], raw)
-            lengths = block.marked(0, [*(0 for _ in tables), *(length for length, _ in held)])
+            lengths = [*(0 for _ in tables), *(length for length, _ in held)]
             for windows, numbers, own in zip(self.windows, closing, pieces, strict=True):
-                chosen = block.rows if len(self.windows) == 1 else _chosen(block.rows, lengths, own)
+                # Nodes that one shape reads would count a second time for another.
+                apart = len(self.windows) > 1 and max(lengths, default=0) > 1
+                chosen = _chosen(block.rows, block.marked(0, lengths), own) if apart else block.rows
+                chosen = chosen.by_pane() if self.ordered else chosen
                 for part in _own(numbers, channel):
                     for each in close_windows(windows, part.start, part.stop, chosen, block.merges):
                         channel.emit(self._finished(block, windows, each))
             if raw is not None:
                 fresh = self._formed(block, kept)
-        if opened is None or closed is None:
-            complete = None if closed is None or first is None else Extent(first, closed)
-        else:
-            complete = Extent(opened, closed)
+        return tuple(state.close(fresh, kept, _complete(first, opened, closed)))
+
+    def _revise(self, channel: Channel) -> tuple[Segment, ...]:
+        """Deliver what is new of windows that are not final, and what differs from what was delivered."""
+        (rows,) = channel.new
+        before, after = (WindowProgress.of(each) for each in (channel.before, channel.after))
+        opened = [each.open(channel.store, self, self._kept_from(before.final)) for each in self.pane_tables]
+        state, kept = opened[0], self._kept_from(after.final)
+        raw, tables = (rows, []) if channel.form == "rows" else (None, self._received(rows, channel.form))
+        if self.early is not None:
+            if not after.delivers(before):
+                fresh = self.form(raw) if raw is not None else tables[0] if tables else None
+                return (*state.close(None, kept), *opened[1].close(fresh, kept))
+            tables += opened[1].every()
+        added = _distinct(raw, tables)
+        first = min([*added[:1].tolist(), *([] if state.first is None else [state.first])], default=None)
+        work = [each for windows in self.windows for each in self._work(windows, first, added, before, after)]
+        pieces = [state.pieces(*extents(windows, numbers)) for windows, numbers, _ in work]
+        fresh = None
+        held = state.held([piece for each in pieces for piece in each])
+        if held or raw is not None or tables:
+            block = self._block([*tables, *(table for _, table in held)], raw)
+            lengths = block.marked(0, [*(0 for _ in tables), *(length for length, _ in held)])
+            for (windows, numbers, whole), own in zip(work, pieces, strict=True):
+                for each in self._changes(block, lengths, windows, numbers, own, whole=whole):
+                    channel.emit(each)
+            fresh = block.rows.at(np.flatnonzero(lengths == 0))
+            fresh = block.table(fresh if kept is None else fresh.at(np.flatnonzero(fresh.pane >= kept)))
+        complete = _complete(first, before.closed, after.closed)
         return tuple(state.close(fresh, kept, complete))
+
+    def _work(
+        self,
+        windows: PaneWindows,
+        first: int | None,
+        added: NDArray[np.int64],
+        before: WindowProgress,
+        after: WindowProgress,
+    ) -> list[tuple[PaneWindows, range, bool]]:
+        """Ranges of windows to look at, and whether they are delivered whole for the first time."""
+        low = None if before.final is None else windows.first_with(before.final)
+        if self.early is not None:
+            return [(windows, each, False) for each in touched(windows, added, low, None)]
+        closing = self._closing(windows, first, before.closed, after.closed)
+        work = [(windows, closing, True)] if closing else []
+        if before.closed is None:
+            return work
+        delivered = touched(windows, added, low, windows.first_with(before.closed))
+        return [*((windows, each, False) for each in delivered), *work]
+
+    def _changes(  # noqa: PLR0913 -- what is read of which windows
+        self,
+        block: PaneBlock,
+        lengths: NDArray[Any],
+        windows: PaneWindows,
+        numbers: range,
+        pieces: list[Piece],
+        *,
+        whole: bool,
+    ) -> Iterator[Any]:
+        """The rows that bring what was delivered of some windows to what holds now."""
+        read = _of_pieces(block.rows, lengths, pieces)
+        if whole:
+            rows = self._some(block, read | (lengths == 0))
+            for each in close_windows(windows, numbers.start, numbers.stop, rows, block.merges):
+                yield self._finished(block, windows, each, INSERT)
+            return
+        keys = np.zeros(int(block.rows.key.max()) + 1, np.bool_)
+        keys[block.rows.key[lengths == 0]] = True
+        mine = keys[block.rows.key]
+        old, new = self._some(block, mine & read), self._some(block, mine & (read | (lengths == 0)))
+        found = revised(windows, numbers, old, new, block.merges)
+        if found is None:
+            return
+        if len(found.added.window):
+            yield self._finished(block, windows, found.added, INSERT)
+        if len(found.old.window):
+            gone = self._finished(block, windows, found.old, RETRACT)
+            come = self._finished(block, windows, found.new, UPDATE)
+            pairs = replaced(gone, come, apart={CHANGE})
+            if pairs.num_rows:
+                yield pairs
 
     def combined(self, tables: list[Any], length: int) -> Any:
         """One row for each key and node of `length` panes."""
-        return self._block(tables).combined(length)
+        return self._block(tables).combined(length, ordered=self.ordered)
 
     @property
     def partials(self) -> Any:
@@ -338,21 +484,42 @@ class WindowKernel(Kernel):
             chosen = chosen.at(np.flatnonzero(chosen.pane >= kept))
         return block.table(chosen)
 
-    def _finished(self, block: PaneBlock, windows: PaneWindows, closed: Closed) -> Any:
+    def _finished(
+        self, block: PaneBlock, windows: PaneWindows, closed: Closed, change: str | None = None
+    ) -> Any:
         """Closed windows as rows of the result."""
-        columns: dict[str, Any] = {}
-        for partial, stored in zip(self.partial_columns, block.stored(closed.lanes), strict=True):
-            columns.update(zip(partial.columns, stored, strict=True))
+        columns = self._columns(block, closed)
         start, end = (
             self.grid.start_of(each) for each in (windows.start(closed.window), windows.end(closed.window))
         )
         bounds = [pa.array(each).cast(self.bound_type) for each in (start, end)]
         values = [result.finish(columns) for result in self.results]
-        arrays = [*bounds, *block.key_columns(closed.key), *values, pa.array(start)]
+        changes = [] if change is None else [pa.repeat(pa.scalar(change), len(start))]
+        arrays = [*changes, *bounds, *block.key_columns(closed.key), *values, pa.array(start)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def _some(self, block: PaneBlock, chosen: NDArray[np.bool_]) -> Partials:
+        """Some rows of a block, in an order in which they can be merged."""
+        rows = block.rows.at(np.flatnonzero(chosen))
+        return rows.by_pane() if self.ordered else rows
+
+    def _columns(self, block: PaneBlock, closed: Closed) -> dict[str, Any]:
+        """The partials of closed windows by the names of their columns."""
+        columns: dict[str, Any] = {}
+        for partial, stored in zip(self.partial_columns, block.stored(closed.lanes), strict=True):
+            columns.update(zip(partial.columns, stored, strict=True))
+        return columns
 
     def _block(self, tables: list[Any], raw: Any = None) -> PaneBlock:
         return PaneBlock(self._names, self.partial_columns, tables, raw)
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        """The columns of state in words."""
+        labels = {name: key.name for name, key in zip(self._names, self.keys, strict=True)}
+        for partial in self.partial_columns:
+            labels |= dict(zip(partial.columns, partial.texts, strict=True))
+        return labels
 
     @property
     def _names(self) -> list[str]:
@@ -371,12 +538,27 @@ def _own(numbers: range, channel: Channel) -> list[range]:
 
 def _chosen(rows: Partials, lengths: NDArray[Any], pieces: list[Piece]) -> Partials:
     """New rows, which have no length, and those of the pieces that one shape of windows reads."""
-    if not (lengths > 1).any():
-        return rows
-    inside = lengths == 0
+    return rows.at(np.flatnonzero((lengths == 0) | _of_pieces(rows, lengths, pieces)))
+
+
+def _of_pieces(rows: Partials, lengths: NDArray[Any], pieces: list[Piece]) -> NDArray[np.bool_]:
+    """The rows of state that belong to some pieces."""
+    inside = np.zeros(len(lengths), np.bool_)
     for length, extent in pieces:
         inside |= (lengths == length) & (rows.pane >= extent.start) & (rows.pane < extent.end)
-    return rows.at(np.flatnonzero(inside))
+    return inside
+
+
+def _complete(first: int | None, opened: int | None, closed: int | None) -> Extent | None:
+    """The panes that become complete when windows close, from the first one that a channel has."""
+    begin = first if opened is None else opened
+    return None if begin is None or closed is None else Extent(begin, closed)
+
+
+def _distinct(raw: Any, tables: list[Any]) -> NDArray[np.int64]:
+    """The panes of some rows, ascending."""
+    panes = [each[PANE].to_numpy() for each in ([] if raw is None else [raw]) + tables]
+    return np.unique(np.concatenate(panes)) if panes else np.empty(0, np.int64)
 
 
 def compile_windows(operator: Aggregation, time_type: str, describe: Describe | None = None) -> WindowKernel:
@@ -384,24 +566,40 @@ def compile_windows(operator: Aggregation, time_type: str, describe: Describe | 
 
     Without `describe`, what the query itself could infer is used, which is enough to explain it.
     """
-    if describe is not None:
-        operator = _typed(operator, describe)
-    panes = PaneColumns(f"`{TIME}`", None if describe is None else _types_by(describe))
-    results = tuple(_result(each, panes) for each in operator.aggregates)
     grid, windows = paned(operator.windows)
+    parts = aggregated(operator.keys, operator.aggregates, panes_of(describe), describe)
     return WindowKernel(
         grid=grid,
         windows=windows,
-        keys=tuple(
-            SqlColumn(name, key.sql, pa.null() if key.type is None else arrow_type(key.type))
-            for name, key in operator.keys
-        ),
-        inputs=tuple(panes.inputs.values()),
-        partial_columns=tuple(panes.partials.values()),
-        results=results,
+        **parts,
         bound_type=arrow_type(time_type),
         late=operator.late,
+        lateness=operator.lateness,
+        early=operator.early,
     )
+
+
+def panes_of(describe: Describe | None) -> PaneColumns:
+    """The partials of an aggregation, none yet but the number of tuples."""
+    return PaneColumns(f"`{TIME}`", None if describe is None else _types_by(describe))
+
+
+def aggregated(
+    keys: Named, aggregates: Sequence[ResolvedAggregate], panes: PaneColumns, describe: Describe | None
+) -> dict[str, Any]:
+    """What keys and aggregates make of a kernel: the columns that it takes, keeps and gives."""
+    if describe is not None:
+        keys, aggregates = _typed(keys, aggregates, describe)
+    results = tuple(_result(each, panes) for each in aggregates)
+    return {
+        "keys": tuple(
+            SqlColumn(name, key.sql, pa.null() if key.type is None else arrow_type(key.type))
+            for name, key in keys
+        ),
+        "inputs": tuple(panes.inputs.values()),
+        "partial_columns": tuple(panes.partials.values()),
+        "results": results,
+    }
 
 
 def _result(aggregate: ResolvedAggregate, panes: PaneColumns) -> WindowResult:
@@ -412,19 +610,18 @@ def _types_by(describe: Describe) -> Any:
     return lambda texts: [type_ for type_, _ in describe(texts)]
 
 
-def _typed(operator: Aggregation, describe: Describe) -> Aggregation:
-    """The aggregation with the types that Spark gives its keys and arguments."""
-    texts = [key.sql for _, key in operator.keys]
-    texts += [each.sql for aggregate in operator.aggregates for each in aggregate.arguments]
+def _typed(
+    keys: Named, aggregates: Sequence[ResolvedAggregate], describe: Describe
+) -> tuple[Named, Sequence[ResolvedAggregate]]:
+    """Keys and aggregates with the types that Spark gives them and their arguments."""
+    texts = [key.sql for _, key in keys]
+    texts += [each.sql for aggregate in aggregates for each in aggregate.arguments]
     known = dict(zip(texts, describe(texts), strict=True))
 
     def settle(each: Expression) -> Expression:
         type_, nullable = known[each.sql]
         return replace(each, type=type_, nullable=each.nullable and nullable)
 
-    keys = tuple((name, settle(key)) for name, key in operator.keys)
-    aggregates = tuple(
-        replace(each, arguments=tuple(settle(value) for value in each.arguments))
-        for each in operator.aggregates
+    return tuple((name, settle(key)) for name, key in keys), tuple(
+        replace(each, arguments=tuple(settle(value) for value in each.arguments)) for each in aggregates
     )
-    return replace(operator, keys=keys, aggregates=aggregates)

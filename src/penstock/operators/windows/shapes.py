@@ -50,7 +50,7 @@ class Window:
     @property
     def verb(self) -> str:
         """The verb that puts it over a relation."""
-        return f"window({self})"
+        return "window"
 
     def __str__(self) -> str:
         return f"{words(self.size)} slide {words(self.slide)}{_offset(self.offset)}"
@@ -99,7 +99,7 @@ class Cumulation:
     @property
     def verb(self) -> str:
         """The verb that puts it over a relation."""
-        return f"cumulate({self})"
+        return "cumulate"
 
     def __str__(self) -> str:
         return f"{words(self.size)} step {words(self.step)}{_offset(self.offset)}"

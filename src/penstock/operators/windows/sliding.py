@@ -46,6 +46,10 @@ class Partials:
         lanes = tuple(tuple(lane[index] for lane in merge) for merge in self.lanes)
         return Partials(self.pane[index], self.key[index], lanes)
 
+    def by_pane(self) -> "Partials":
+        """The rows in the order of panes, in which a merge that does not commute has to get them."""
+        return self.at(np.argsort(self.pane, kind="stable"))
+
 
 @dataclass(frozen=True)
 class Closed:

@@ -1,78 +1,177 @@
 """The verbs window, cumulate, windows, group_by and agg: what a user gives, checked."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Generic, cast
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
 from penstock.errors import BadName, BadWindow
+from penstock.expressions.durations import microseconds
 from penstock.expressions.scalar import column, scalar
 from penstock.operators.names import Named, check_names, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, InputRelation, R
 from penstock.operators.steps import Select
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation, Late, shown_windows
+from penstock.operators.windows.node import (
+    CHANGE,
+    WINDOW_END,
+    WINDOW_START,
+    Aggregation,
+    Late,
+    shown_rules,
+    shown_windows,
+)
 from penstock.operators.windows.shapes import WindowValue, cumulation_of, window_of
 
-__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed"]
+__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "finished"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How windows deal with late tuples, and how often they are delivered."""
+
+    late: Late = "count"
+    lateness: int = 0
+    early: int | None = None
+
+    @classmethod
+    def of(cls, late: Late, lateness: Duration | None, early: Duration | None) -> "Rules":
+        """From what a user gives."""
+        if late not in {"count", "drop"}:
+            raise BadWindow(f"late={late!r}; it is 'count' or 'drop'")
+        allowed = 0 if lateness is None else microseconds(lateness)
+        often = None if early is None else microseconds(early)
+        if allowed < 0 or (often is not None and often <= 0):
+            raise BadWindow(
+                f"lateness={lateness!r}, early={early!r}; lateness cannot be below zero, and early has to be "
+                "above zero"
+            )
+        if late == "drop" and allowed:
+            raise BadWindow(
+                "late='drop' with a lateness: windows that are closed would be corrected for tuples that "
+                "count in none of their windows; leave one of the two out"
+            )
+        return cls(late, allowed, often)
 
 
 class WindowVerbs(Derivable[R, D]):
     """The verbs of a relation that put windows over its tuples."""
 
-    def window(
+    def window(  # noqa: PLR0913 -- the options of a window
         self,
         size: Duration,
         slide: Duration | None = None,
         offset: Duration | None = None,
         *,
         late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
     ) -> "Windowed[R, D]":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
 
-        A tuple that comes when some of its windows are closed counts in the others; with late="drop" it
-        counts in none.
+        If the slide is longer than the size, tuples between windows are in none.
+
+        - ``late``: a tuple that comes when some of its windows are closed counts in the others ("count"), or
+          in none ("drop").
+        - ``lateness``: closed windows are corrected for so long, in event time.
+        - ``early``: windows that are open are delivered each time the frontier passes a multiple of it, and
+          whenever a window closes, if they changed.
+
+        With either of the last two, results begin with a column ``change``: insert, retract or update.
         """
-        return Windowed(self, (), (window_of(size, slide, offset),), _late(late))
+        rules = Rules.of(late, lateness, early)
+        return Windowed(self, (), (window_of(size, slide, offset),), rules)
 
-    def cumulate(
-        self, size: Duration, step: Duration, offset: Duration | None = None, *, late: Late = "count"
+    def cumulate(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration,
+        step: Duration,
+        offset: Duration | None = None,
+        *,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
     ) -> "Windowed[R, D]":
-        """Aggregate over windows that start together and grow by the step until they have this size."""
-        return Windowed(self, (), (cumulation_of(size, step, offset),), _late(late))
+        """Aggregate over windows that start together and grow by the step until they have this size.
 
-    def windows(self, /, *windows: WindowValue, late: Late = "count") -> "Windowed[R, D]":
-        """Aggregate over all of these windows at once; tuples are read and combined once for all."""
-        return Windowed(self, (), _several(windows), _late(late))
+        The options are those of ``window``.
+        """
+        rules = Rules.of(late, lateness, early)
+        return Windowed(self, (), (cumulation_of(size, step, offset),), rules)
+
+    def windows(
+        self,
+        /,
+        *windows: WindowValue,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D]":
+        """Aggregate over all of these windows at once; tuples are read and combined once for all.
+
+        Windows are values, such as ``ps.window("1 minute")``. The options are those of ``window``.
+        """
+        return Windowed(self, (), _several(windows), Rules.of(late, lateness, early))
 
 
 class GroupedWindowVerbs(GroupedVerbs[R, D]):
     """The verbs of a relation with keys that put windows over the tuples of each key."""
 
-    def window(
+    def window(  # noqa: PLR0913 -- the options of a window
         self,
         size: Duration,
         slide: Duration | None = None,
         offset: Duration | None = None,
         *,
         late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
     ) -> "Windowed[R, D]":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
 
-        A tuple that comes when some of its windows are closed counts in the others; with late="drop" it
-        counts in none.
+        If the slide is longer than the size, tuples between windows are in none.
+
+        - ``late``: a tuple that comes when some of its windows are closed counts in the others ("count"), or
+          in none ("drop").
+        - ``lateness``: closed windows are corrected for so long, in event time.
+        - ``early``: windows that are open are delivered each time the frontier passes a multiple of it, and
+          whenever a window closes, if they changed.
+
+        With either of the last two, results begin with a column ``change``: insert, retract or update.
         """
-        return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), _late(late))
+        rules = Rules.of(late, lateness, early)
+        return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), rules)
 
-    def cumulate(
-        self, size: Duration, step: Duration, offset: Duration | None = None, *, late: Late = "count"
+    def cumulate(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration,
+        step: Duration,
+        offset: Duration | None = None,
+        *,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
     ) -> "Windowed[R, D]":
-        """Aggregate over windows that start together and grow by the step until they have this size."""
-        return Windowed(self.relation, self.keys, (cumulation_of(size, step, offset),), _late(late))
+        """Aggregate over windows that start together and grow by the step until they have this size.
 
-    def windows(self, /, *windows: WindowValue, late: Late = "count") -> "Windowed[R, D]":
-        """Aggregate over all of these windows at once; tuples are read and combined once for all."""
-        return Windowed(self.relation, self.keys, _several(windows), _late(late))
+        The options are those of ``window``.
+        """
+        rules = Rules.of(late, lateness, early)
+        return Windowed(self.relation, self.keys, (cumulation_of(size, step, offset),), rules)
+
+    def windows(
+        self,
+        /,
+        *windows: WindowValue,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D]":
+        """Aggregate over all of these windows at once; tuples are read and combined once for all.
+
+        Windows are values, such as ``ps.window("1 minute")``. The options are those of ``window``.
+        """
+        return Windowed(self.relation, self.keys, _several(windows), Rules.of(late, lateness, early))
 
 
 @dataclass(frozen=True)
@@ -82,7 +181,7 @@ class Windowed(Generic[R, D]):
     relation: Derivable[R, D]
     keys: Named
     windows: tuple[WindowValue, ...]
-    late: Late = "count"
+    rules: Rules = Rules()
 
     def group_by(self, /, *names: str, **expressions: str) -> "Windowed[R, D]":
         """Aggregate for each value of these columns and expressions."""
@@ -96,12 +195,15 @@ class Windowed(Generic[R, D]):
         Without an aggregate the results are the groups themselves: windows and keys that hold a tuple. The
         event time of a result is the start of its window.
         """
-        check_names(_names(self.keys, aggregates))
+        revising = self.rules.lateness or self.rules.early is not None
+        taken = [CHANGE] if revising else []
+        taken += [WINDOW_START, WINDOW_END, *(name for name, _ in self.keys)]
+        check_names([*taken, *aggregates])
         parts, finishes = taken_apart(aggregates)
-        check_names(_names(self.keys, parts))
+        check_names([*taken, *parts])
         found = tuple(resolve(name, each, self.relation.schema) for name, each in parts.items())
-        results = self.relation.derive(Aggregation(self.keys, self.windows, found, self.late))
-        return _finished(results, self.keys, list(aggregates), finishes) if finishes else results
+        results = self.relation.derive(Aggregation(self.keys, self.windows, found, *astuple(self.rules)))
+        return finished(results, self.keys, list(aggregates), finishes) if finishes else results
 
     def apply(
         self,
@@ -133,12 +235,13 @@ class Windowed(Generic[R, D]):
         from penstock.operators.whole_windows import applied  # noqa: PLC0415 -- it needs windows
 
         found = applied(
-            self.relation, self.keys, self.windows, function, schema, self.late, partitioning, batch
+            self.relation, self.keys, self.windows, function, schema, self.rules, partitioning, batch
         )
         return self.relation.derive(found)
 
     def __repr__(self) -> str:
-        return f"{self.relation!r}{shown_keys(self.keys)}.{shown_windows(self.windows)}"
+        windows = shown_windows(self.windows, shown_rules(*astuple(self.rules)))
+        return f"{self.relation!r}{shown_keys(self.keys)}.{windows}"
 
 
 def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
@@ -153,21 +256,11 @@ def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
     return windows
 
 
-def _late(late: Late) -> Late:
-    if late not in {"count", "drop"}:
-        raise BadWindow(f"late={late!r}; it is 'count' or 'drop'")
-    return late
-
-
-def _names(keys: Named, aggregates: Iterable[str]) -> list[str]:
-    return [WINDOW_START, WINDOW_END, *(name for name, _ in keys), *aggregates]
-
-
-def _finished(results: D, keys: Named, aggregates: list[str], finishes: Mapping[str, str]) -> D:
+def finished(results: D, keys: Named, aggregates: list[str], finishes: Mapping[str, str]) -> D:
     """The results with the partials of aggregates in SQL made into their values."""
     schema = results.schema
     columns = tuple(
         (name, scalar(finishes[name], schema) if name in finishes else column(name, schema))
-        for name in _names(keys, aggregates)
+        for name in [*results.pinned, *(name for name, _ in keys), *aggregates]
     )
     return cast("Derivable[InputRelation, D]", results).derive(Select(columns))

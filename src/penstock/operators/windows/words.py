@@ -29,7 +29,7 @@ def _panes(kernel: WindowKernel, windows: Sequence[WindowValue]) -> list[str]:
     if all(each.longest == 1 and not each.gaps for each in kernel.windows):
         lines.append("  windows do not overlap: a pane is a window, and closing it needs no merge of panes")
     elif all(each.gaps for each in kernel.windows):
-        lines.append("  windows do not touch: tuples between them are in none, and none of these is late")
+        lines.append("  windows do not touch: tuples between them are in none")
     elif not any(each.overlapping for each in kernel.windows):
         lines.append("  windows of one size do not overlap: a window is one grouping of its panes")
     else:
@@ -65,11 +65,20 @@ def _copies(windows: PaneWindows) -> int:
 
 
 def _late(kernel: WindowKernel) -> list[str]:
-    if len(kernel.windows) == 1 and not kernel.windows[0].overlapping:
-        return []
+    """What is not as usual: a tuple counts in its open windows, and each window is delivered once."""
+    lines = []
     if kernel.late == "drop":
-        return ["  a tuple is late as soon as one of its windows is closed, and then counts in none"]
-    return ["  a tuple counts in those of its windows that are open, and is late when none is"]
+        lines.append("  a tuple is late as soon as one of its windows is closed, and then counts in none")
+    if kernel.lateness:
+        lines.append(
+            f"  windows are corrected for {words(kernel.lateness)} after they close; panes are kept as long"
+        )
+    if kernel.early is not None:
+        often = words(kernel.early)
+        lines.append(
+            f"  windows are delivered early, each {often} of event time and when one closes, if they changed"
+        )
+    return lines
 
 
 def _panes_of(count: int) -> str:

@@ -1,0 +1,45 @@
+"""The verb agg without a window: what a user gives, checked."""
+
+from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
+from penstock.aggregates.sql_aggregate import taken_apart
+from penstock.errors import BadAggregate
+from penstock.expressions.durations import microseconds
+from penstock.operators.names import check_names
+from penstock.operators.operator import D, Duration, GroupedVerbs, R
+from penstock.operators.totals.node import Totals
+from penstock.operators.windows.node import CHANGE
+from penstock.operators.windows.verbs import finished
+
+__all__ = ["TotalsVerbs"]
+
+
+class TotalsVerbs(GroupedVerbs[R, D]):
+    """The verb of a relation with keys that aggregates all tuples of each key so far."""
+
+    def agg(self, /, *, keep: Duration | None = None, **aggregates: Aggregate | AggregateLike) -> D:
+        """The totals of each key over all tuples so far; every epoch gives the groups that it changed.
+
+        Results begin with a column ``change``: a group that is new is an ``insert``; for one that has
+        changed, a ``retract`` has the old values and an ``update`` the new ones. With ``keep``, a group is
+        forgotten when the frontier is so far past its latest tuple, and its next tuple begins it anew.
+
+        >>> from penstock import count
+        >>> from penstock.query import stream
+        >>> orders = stream("orders", "time timestamp, customer bigint, price double", time="time")
+        >>> orders.group_by("customer").agg(n=count(), keep="1 day")
+        orders.group_by(customer).agg(n=count(), keep=1 day)
+        """
+        if isinstance(keep, (Aggregate, AggregateLike)):
+            raise BadAggregate(
+                "keep is how long a group is kept, such as '1 day'; name the aggregate otherwise"
+            )
+        kept = None if keep is None else microseconds(keep)
+        if kept is not None and kept <= 0:
+            raise BadAggregate(f"keep={keep!r}; a group has to be kept for longer than no time")
+        taken = [CHANGE, *(name for name, _ in self.keys)]
+        check_names([*taken, *aggregates])
+        parts, finishes = taken_apart(aggregates)
+        check_names([*taken, *parts])
+        found = tuple(resolve(name, each, self.relation.schema) for name, each in parts.items())
+        results = self.relation.derive(Totals(self.keys, found, kept))
+        return finished(results, self.keys, list(aggregates), finishes) if finishes else results
