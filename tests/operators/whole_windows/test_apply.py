@@ -1,5 +1,7 @@
 """What a user may give to apply(), and what a function may return."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,9 +10,11 @@ import penstock as ps
 from operators.contract import KernelRun
 from penstock.compile import explain
 from penstock.errors import BadApply, BadName
+from penstock.operators.kernel import Channel, StagePosition
 from penstock.operators.whole_windows.kernel import calls_for
 from penstock.query import Query
 from penstock.routing import Batches, WindowChannels, WindowShape
+from penstock.state import ChannelStore
 
 EVENTS = ps.stream("events", "time timestamp, k bigint, n bigint", time="time")
 ROWS = [{"time": time, "k": time % 2, "n": time} for time in range(6)]
@@ -65,6 +69,22 @@ def test_a_function_of_two_arguments_is_told_the_window(tmp_path):
 def test_what_cannot_be_used_is_told_with_the_function(made, message, tmp_path):
     with pytest.raises(BadApply, match=message):
         run(made, tmp_path)
+
+
+def test_the_rows_of_a_window_for_which_the_function_raises_can_be_set_aside(tmp_path):
+    def fussy(rows):
+        return {"n": [10 // (rows["n"][0].as_py() - 2)]}
+
+    held = KernelRun(EVENTS.window("2 us").apply(fussy, "n bigint"), tmp_path)
+    made, refused = [], []
+    rows = pa.table({"_ps_time": [0, 1, 2, 3, 4], "k": [0] * 5, "n": [0, 1, 2, 3, 4]})
+    positions = [StagePosition((0,), 0, {"first_open": 0}), StagePosition((6,), 6, {"first_open": 3})]
+    store = ChannelStore(held.segments, "e0", ())
+    refuse = lambda reason, record: refused.append((reason, json.loads(record)["n"]))  # noqa: E731 -- a recorder
+    held.kernel.step(Channel(0, (rows,), "rows", store, *positions, False, made.append, refuse))
+    assert pa.concat_tables(made)["n"].to_pylist() == [-5, 5]
+    assert [n for _, n in refused] == [2, 3]
+    assert "apply(fussy) raised ZeroDivisionError" in refused[0][0]
 
 
 @pytest.mark.parametrize(
