@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
 
@@ -238,11 +239,12 @@ def _scaled(curves: Curves) -> tuple[list[Row], list[Check]]:
 def _spans() -> tuple[list[Row], list[Check]]:
     """The busiest of four channels over spans of one window: rows by the ring, and dealt out in runs."""
     shape, times = WindowShape(1_000, 10), np.arange(1_000_000)
-    found = {}
-    for name, routes in {
+    routed: dict[str, NDArray[Any]] = {
         "rows by the ring": WindowRing(shape, _CHANNELS).route(times),
         "rows in runs of a mean pane": times // shape.pane % _CHANNELS,
-    }.items():
+    }
+    found = {}
+    for name, routes in routed.items():
         spans = routes[: len(times) // shape.size * shape.size].reshape(-1, shape.size)
         shares = [np.bincount(each, minlength=_CHANNELS).max() / shape.size for each in spans[:400]]
         found[name] = float(np.mean(shares))

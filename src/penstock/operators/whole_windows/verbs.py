@@ -1,7 +1,7 @@
 """The verb apply: what a user gives, checked."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from penstock.checks import one_of, whole_number
 from penstock.errors import BadApply
@@ -59,14 +59,16 @@ def applied(  # noqa: PLR0913, PLR0917 -- each is one documented option
         partitioning = "batches"
     made = schema_of(schema)
     check_names([WINDOW_START, WINDOW_END, *(name for name, _ in keys), *made.names])
-    chosen = _chosen(keys, window) if partitioning == "auto" else partitioning
+    chosen = _chosen(keys, window, partitioning)
     return WholeWindows(
         keys, window, function, relation.schema, made, relation.time, chosen, batch, rules.late
-    )  # type: ignore[arg-type]
+    )
 
 
-def _chosen(keys: Named, window: Window) -> WindowPartitioning:
-    """Keys send a row once; batches save copies only where windows overlap."""
+def _chosen(keys: Named, window: Window, asked: str) -> WindowPartitioning:
+    """As asked for; else keys, which send a row once, and batches where windows overlap."""
+    if asked != "auto":
+        return cast("WindowPartitioning", asked)
     if keys:
         return "keys"
     return "windows" if window.slide >= window.size else "batches"
