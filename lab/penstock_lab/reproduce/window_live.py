@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
 
@@ -37,7 +36,7 @@ Curves = Mapping[str, Mapping[int, float]]
 def run(*, quick: bool, seed: int) -> Outcome:
     """All of it; the seed draws the rows of the windows."""
     say("measuring the split on Spark over size/slide (Figure 6)")
-    split = _measured_split(spark_session(), rows=400_000 if quick else 2_000_000, rounds=3 if quick else 7)
+    split = _measured_split(spark_session(), sent=1_500_000 if quick else 4_000_000, rounds=3 if quick else 7)
     say("measuring windows in batches of every size (Equations 1 to 3)")
     sweeps = [swept(each, quick=quick, seed=seed) for each in WORKLOADS]
     say("scale-out on a cluster with the measured costs (Figure 7)")
@@ -58,31 +57,41 @@ WINDOW_LIVE = Experiment(
 # Figure 6.
 
 
-def _measured_split(session: SparkSession, rows: int, rounds: int) -> Curves:
+def _measured_split(session: SparkSession, sent: int, rounds: int) -> Curves:
     """Tuples/s through the split and its shuffle, the best of some rounds over all points.
 
     Batches get a copy of a tuple each, as in the paper. What Penstock does, one copy for each channel, is
-    measured as well.
+    measured as well. Every point sends about as many rows, copies included, so each takes about as long.
     """
-    frames: dict[tuple[str, int], DataFrame] = {}
-    source = session.range(0, rows, 1, 2).withColumn("v", F.col("id") * 3)
+    frames: dict[tuple[str, int], tuple[DataFrame, int]] = {}
+
+    def point(copies: float) -> tuple[DataFrame, int]:
+        rows = int(sent / copies)
+        return session.range(0, rows, 1, 2).withColumn("v", F.col("id") * 3), rows
+
     for overlap in _OVERLAPS:
         shape = WindowShape(size=10 * overlap, slide=10)
         pane = f"(id - pmod(id, {shape.pane}L)) div {shape.pane}L"
+        source, rows = point(1)
         dealt = source.withColumn("pane", F.expr(pane)).withColumn("c", run_column(64, _CHANNELS))
-        frames["panes", overlap] = dealt
+        frames["panes", overlap] = dealt, rows
         for batch in (*reversed(_BATCHES), 1):
             name = f"batches of {batch}" if batch > 1 else "windows"
-            frames[name, overlap] = _copied(source, shape, batch)
+            source, rows = point((overlap + batch - 1) / batch)
+            frames[name, overlap] = _copied(source, shape, batch), rows
+        source, rows = point(min(overlap, _CHANNELS))
         delivered = window_column("id", WindowChannels(shape, Batches(1), _CHANNELS))
-        frames["windows, one delivery a channel", overlap] = source.withColumn("c", F.explode(delivered))
+        frames["windows, one delivery a channel", overlap] = (
+            source.withColumn("c", F.explode(delivered)),
+            rows,
+        )
     best = dict.fromkeys(frames, np.inf)
     for _ in range(rounds):
-        for point, frame in frames.items():
-            best[point] = min(best[point], _seconds(frame))
+        for each, (frame, _) in frames.items():
+            best[each] = min(best[each], _seconds(frame))
     curves: dict[str, dict[int, float]] = {}
     for (name, overlap), seconds in best.items():
-        curves.setdefault(name, {})[overlap] = rows / seconds
+        curves.setdefault(name, {})[overlap] = frames[name, overlap][1] / seconds
     return curves
 
 
@@ -239,7 +248,7 @@ def _scaled(curves: Curves) -> tuple[list[Row], list[Check]]:
 def _spans() -> tuple[list[Row], list[Check]]:
     """The busiest of four channels over spans of one window: rows by the ring, and dealt out in runs."""
     shape, times = WindowShape(1_000, 10), np.arange(1_000_000)
-    routed: dict[str, NDArray[Any]] = {
+    routed: dict[str, Any] = {
         "rows by the ring": WindowRing(shape, _CHANNELS).route(times),
         "rows in runs of a mean pane": times // shape.pane % _CHANNELS,
     }
