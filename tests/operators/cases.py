@@ -426,6 +426,8 @@ CASES = {
     "long windows": slid(90, 1, ["k"]),
     "windows without a key": slid(10, 5, []),
     "windows of user code": slid(12, 4, ["k"], own=Total),
+    "windows of user code without a key": slid(12, 4, [], own=Total),
+    "long windows of user code without a key": slid(40, 1, [], own=Total, offset=3),
     "windows of user code, whole keys": slid(12, 4, ["s"], own=Whole),
     "long windows of user code, whole keys": slid(60, 1, ["s"], own=Whole),
     "windows apart": slid(5, 12, ["k"], offset=3),

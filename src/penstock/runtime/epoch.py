@@ -196,6 +196,9 @@ class Epoch:
         for member in members:
             found = side.spread if member is runner else None
             self._record(member, advances[member.number], receipts.get(member.number, []), found)
+            if member is runner and side.buckets:
+                taken = self.records[number].tuples - self._before(number).tuples
+                self.records[number] = replace(self.records[number], in_bucket=taken / side.buckets)
         self.phases.ends("channels")
 
     def _run_channels(self, side: MapSide, tasks: tuple[ChannelTask, ...]) -> dict[int, list[Receipt]]:
@@ -300,6 +303,7 @@ class Epoch:
             recent=before.recent.after(tuples, busy),
             spread=before.spread if spread is None else spread,
             keys=frequent.counts(),
+            in_bucket=before.in_bucket,
         )
         for receipt in receipts:
             for output in receipt.outputs:

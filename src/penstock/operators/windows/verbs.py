@@ -297,7 +297,7 @@ class Windowed(TopVerbs[R, D]):
         from penstock.operators.whole_windows import applied  # noqa: PLC0415 -- it needs windows
 
         found = applied(
-            self.relation, self.keys, self.windows, function, schema, self.rules.late, partitioning, batch
+            self.relation, self.keys, self.windows, function, schema, self.rules, partitioning, batch
         )
         return self.relation.derive(found)
 
