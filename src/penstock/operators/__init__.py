@@ -21,7 +21,7 @@ from penstock.operators.operator import (
 )
 from penstock.operators.process import Process, ProcessVerbs
 from penstock.operators.regroup import ByWindow, ByWindowVerbs, Rebound
-from penstock.operators.sessions import GroupedSessionVerbs, Sessioned, Sessions, SessionVerbs
+from penstock.operators.sessions import Sessioned, Sessions, SessionVerbs
 from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
 from penstock.operators.totals import Totals, TotalsVerbs
 from penstock.operators.whole_windows import WholeWindows, WindowInfo
@@ -29,7 +29,6 @@ from penstock.operators.windows import (
     WINDOW_END,
     WINDOW_START,
     Aggregation,
-    GroupedWindowVerbs,
     Window,
     Windowed,
     WindowVerbs,
@@ -52,9 +51,7 @@ __all__ = [
     "Duration",
     "Explode",
     "Filter",
-    "GroupedSessionVerbs",
     "GroupedVerbs",
-    "GroupedWindowVerbs",
     "How",
     "InputRelation",
     "Inputs",

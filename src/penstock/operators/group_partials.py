@@ -18,33 +18,24 @@ from numpy.typing import NDArray
 from penstock.aggregates.aggregate import ResolvedAggregate
 from penstock.aggregates.kinds import Fold
 from penstock.aggregates.merges import Lanes
-from penstock.aggregates.partials import ROWS, Finish, Inputs, PaneColumns, Partial
-from penstock.expressions.scalar import Expression
+from penstock.aggregates.partials import ROWS, Inputs, PaneColumns, Partial
 from penstock.expressions.types import arrow_type
 from penstock.operators.exchange import HASH, KEY, TIME, Bucket, Combine, Exchange, Form, SqlColumn
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named
 from penstock.operators.windows.block import PaneBlock
+from penstock.operators.windows.kernel import WindowResult, aggregated, panes_of
 from penstock.routing.spark_hash import spark_hash
 from penstock.state.keys import normal_keys, number_keys
 from penstock.state.pane_table import PANE
 from penstock.state.version_table import KNOWN, TIMER, OpenVersionTable, Versions
 
-__all__ = ["GroupPartials", "GroupResult", "HeldKeys", "compile_groups"]
+__all__ = ["GroupPartials", "HeldKeys", "compile_groups"]
 
 _NUMBER = "_ps_number"
 _ONE_KEY = pa.int8()
 
 Places = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class GroupResult:
-    """One aggregate of the result."""
-
-    name: str
-    finish: Finish
-    type: Any
 
 
 @dataclass(frozen=True)
@@ -58,8 +49,8 @@ class GroupPartials:
 
     keys: tuple[SqlColumn, ...]
     inputs: tuple[SqlColumn, ...]
-    columns: tuple[Partial, ...]
-    results: tuple[GroupResult, ...]
+    partial_columns: tuple[Partial, ...]
+    results: tuple[WindowResult, ...]
     first: str
     last: str
     time: Any
@@ -69,14 +60,14 @@ class GroupPartials:
     @property
     def forms(self) -> tuple[Form, ...]:
         """Where partials may be formed, the better guess first: on the map side, or in the channel."""
-        if any(each.lift is None for each in self.columns):
+        if any(each.lift is None for each in self.partial_columns):
             return ("combined",)
-        return ("rows",) if any(each.accumulated for each in self.columns) else ("combined", "rows")
+        return ("rows",) if any(each.accumulated for each in self.partial_columns) else ("combined", "rows")
 
     @property
     def split(self) -> bool:
         """Whether all code of users allows that rows of a group are formed apart and merged in any order."""
-        return all(each.accumulated.aggregate.split for each in self.columns if each.accumulated)
+        return all(each.accumulated.aggregate.split for each in self.partial_columns if each.accumulated)
 
     def exchange(
         self, bucket: Bucket, forms: tuple[Form, ...], *, rowwise: bool = False, parts: bool = False
@@ -85,7 +76,9 @@ class GroupPartials:
         keys = tuple(
             SqlColumn(name, key.sql, key.type) for name, key in zip(self.sent_keys, self.keys, strict=True)
         )
-        combined = tuple(pair for each in self.columns for pair in zip(each.wire, each.combine, strict=True))
+        combined = tuple(
+            pair for each in self.partial_columns for pair in zip(each.wire, each.combine, strict=True)
+        )
         return Exchange(
             columns=(*keys, *self.inputs),
             keys=self.sent_keys,
@@ -114,7 +107,7 @@ class GroupPartials:
 
     def received(self, rows: Any) -> Any:
         """What Spark combined, as partials: lists of rows that it collected are accumulated."""
-        for each in self.columns:
+        for each in self.partial_columns:
             if each.wire != each.columns:
                 made = each.received(rows)
                 rows = rows.drop_columns(list(each.wire))
@@ -125,12 +118,12 @@ class GroupPartials:
 
     def formed(self, rows: Any) -> Any:
         """The partials of raw rows, one for each pane and key."""
-        block = PaneBlock(self.sent_keys, self.columns, [], rows)
+        block = PaneBlock(self.sent_keys, self.partial_columns, [], rows)
         return block.table(block.rows)
 
     def merged(self, partials: Any) -> Any:
         """One partial for each pane and key, merged in their order."""
-        return PaneBlock(self.sent_keys, self.columns, [partials]).combined(1)
+        return PaneBlock(self.sent_keys, self.partial_columns, [partials]).combined(1)
 
     # What is kept.
 
@@ -152,7 +145,7 @@ class GroupPartials:
         """What columns are called in front of people."""
         found = {name: key.name for name, key in zip(self.sent_keys, self.keys, strict=True)}
         found |= {} if self.keys else {KEY.format(0): ""}
-        for each in self.columns:
+        for each in self.partial_columns:
             found |= dict(zip(each.columns, each.texts, strict=True))
         return {**found, self.first: "_first", self.last: "_last"}
 
@@ -179,7 +172,7 @@ class GroupPartials:
     def finished(self, bounds: tuple[Places, Places], keys: Any, stored: list[list[Any]]) -> Any:
         """Rows of the result, from the bounds of windows, their keys, and the columns of their partials."""
         columns: dict[str, Any] = {}
-        for each, made in zip(self.columns, stored, strict=True):
+        for each, made in zip(self.partial_columns, stored, strict=True):
             columns.update(zip(each.columns, made, strict=True))
         start, end = (pa.array(each) for each in bounds)
         values = [each.finish(columns) for each in self.results]
@@ -190,11 +183,13 @@ class GroupPartials:
     @property
     def partial_fields(self) -> list[tuple[str, Any]]:
         """The names and types of the columns that hold partials."""
-        return [pair for each in self.columns for pair in zip(each.columns, each.kind.types, strict=True)]
+        return [
+            pair for each in self.partial_columns for pair in zip(each.columns, each.kind.types, strict=True)
+        ]
 
     def lane(self, lanes: Sequence[Lanes], name: str) -> Places:
         """The only lane of a partial that is a time."""
-        place = next(number for number, each in enumerate(self.columns) if each.name == name)
+        place = next(number for number, each in enumerate(self.partial_columns) if each.name == name)
         return lanes[place][0]
 
 
@@ -225,7 +220,7 @@ class HeldKeys:
         tables = [self.rows]
         if given is not None and not raw:
             tables = [given, *tables]
-        block = PaneBlock([_NUMBER], self.groups.columns, tables, given if raw else None)
+        block = PaneBlock([_NUMBER], self.groups.partial_columns, tables, given if raw else None)
         known = block.keys[0].to_numpy(zero_copy_only=False)
         block.rows = replace(block.rows, key=known[block.rows.key])
         return block
@@ -274,52 +269,12 @@ def compile_groups(
 
     Without `describe`, what the query itself could infer is used, which is enough to explain it.
     """
-    if describe is not None:
-        keys, aggregates = _typed(keys, aggregates, describe)
-    panes = PaneColumns(f"`{TIME}`", None if describe is None else _types_by(describe))
+    panes = panes_of(describe)
     first, last = (_extreme(panes, "min"), _extreme(panes, "max"))
-    results = tuple(
-        GroupResult(each.name, *each.definition.lower(each.arguments, panes)) for each in aggregates
-    )
-    return GroupPartials(
-        keys=tuple(
-            SqlColumn(name, key.sql, pa.null() if key.type is None else arrow_type(key.type))
-            for name, key in keys
-        ),
-        inputs=tuple(panes.inputs.values()),
-        columns=tuple(panes.partials.values()),
-        results=results,
-        first=first,
-        last=last,
-        time=arrow_type(time_type),
-    )
+    parts = aggregated(keys, aggregates, panes, describe)
+    return GroupPartials(**parts, first=first, last=last, time=arrow_type(time_type))
 
 
 def _extreme(panes: PaneColumns, operation: Any) -> str:
     lift = Inputs((panes.event_time(),), (pa.int64(),))
     return panes.partial(Fold(operation, pa.int64()), (f"{operation}({panes.time})",), lift).name
-
-
-def _types_by(describe: Describe) -> Any:
-    return lambda texts: [type_ for type_, _ in describe(texts)]
-
-
-def _typed(
-    keys: Named, aggregates: Sequence[ResolvedAggregate], describe: Describe
-) -> tuple[Named, Sequence[ResolvedAggregate]]:
-    """Keys and arguments with the types that Spark gives them."""
-    texts = [key.sql for _, key in keys]
-    texts += [each.sql for aggregate in aggregates for each in aggregate.arguments]
-    known = dict(zip(texts, describe(texts), strict=True))
-
-    def settle(each: Expression) -> Expression:
-        type_, nullable = known[each.sql]
-        return replace(each, type=type_, nullable=each.nullable and nullable)
-
-    settled = [
-        replace(each, arguments=tuple(settle(value) for value in each.arguments)) for each in aggregates
-    ]
-    for each in settled:
-        # What the query could not infer is checked before a worker meets it.
-        each.definition.check(each.arguments, [value.sql for value in each.arguments])
-    return tuple((name, settle(key)) for name, key in keys), settled

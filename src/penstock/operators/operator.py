@@ -29,6 +29,7 @@ __all__ = [
     "Derivable",
     "Duration",
     "Filter",
+    "Groupable",
     "GroupedVerbs",
     "InputRelation",
     "Inputs",
@@ -347,7 +348,16 @@ class Filter(Step):
         return f"(SELECT * FROM {source} WHERE {translated(self.condition, given, setting).sql})", given
 
 
-class Derivable(InputRelation, Generic[R, D]):
+class Groupable(Generic[R, D]):
+    """Tuples with keys, or without any: what verbs that stand on a relation and after a group_by build on."""
+
+    @property
+    @abstractmethod
+    def grouping(self) -> "tuple[Derivable[R, D], Named]":
+        """The relation, and the keys by which its tuples are grouped."""
+
+
+class Derivable(InputRelation, Groupable[R, D]):
     """A relation from which operators make others: what the verbs of each operator build on.
 
     The verbs of an operator are a mixin for the user's relation, so that a new operator is one folder and
@@ -358,12 +368,22 @@ class Derivable(InputRelation, Generic[R, D]):
     def derive(self, operator: Operator, *others: R) -> D:
         """The relation that an operator makes of this one and the others."""
 
+    @property
+    def grouping(self) -> "tuple[Derivable[R, D], Named]":
+        """The relation itself, without keys."""
+        return self, ()
 
-class GroupedVerbs(Generic[R, D]):
+
+class GroupedVerbs(Groupable[R, D]):
     """A relation with keys: what the verbs after a group_by build on."""
 
     relation: Derivable[R, D]
     keys: Named
+
+    @property
+    def grouping(self) -> tuple[Derivable[R, D], Named]:
+        """The relation and its keys."""
+        return self.relation, self.keys
 
 
 def lowered(names: Iterable[str]) -> frozenset[str]:

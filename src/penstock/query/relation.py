@@ -15,8 +15,6 @@ from penstock.operators import (
     ByWindowVerbs,
     DeduplicateVerbs,
     Duration,
-    GroupedSessionVerbs,
-    GroupedWindowVerbs,
     JoinVerbs,
     MapVerbs,
     Named,
@@ -246,8 +244,8 @@ def derived(operator: Operator, inputs: Sequence[Relation]) -> Derived:
 
 @dataclass(frozen=True)
 class Grouped(
-    GroupedWindowVerbs[Relation, Derived],
-    GroupedSessionVerbs[Relation, Derived],
+    WindowVerbs[Relation, Derived],
+    SessionVerbs[Relation, Derived],
     TotalsVerbs[Relation, Derived],
     ProcessVerbs[Relation, Derived],
 ):

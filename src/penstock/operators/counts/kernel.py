@@ -74,7 +74,7 @@ class CountKernel(EventOrderKernel):
         where = "Spark SQL, one for each row: some only Spark can form"
         if self.sent_as == "rows":
             where = "Arrow in the channel, from rows in their order"
-        columns = self.groups.columns
+        columns = self.groups.partial_columns
         return [f"partials: {where}", *(f"  {', '.join(each.columns)} := {each.source}" for each in columns)]
 
     # What a channel does.

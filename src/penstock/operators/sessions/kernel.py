@@ -86,7 +86,7 @@ class SessionKernel(EventOrderKernel):
 
     def forming_words(self) -> list[str]:
         """Where partials are formed and why."""
-        forms, columns = self.groups.forms, self.groups.columns
+        forms, columns = self.groups.forms, self.groups.partial_columns
         if forms == ("combined",):
             where = "Spark SQL with the combine on the map side: some partials only Spark can form"
         elif forms == ("rows",):

@@ -8,17 +8,17 @@ from penstock.errors import BadName, BadWindow
 from penstock.expressions.durations import microseconds
 from penstock.operators.aggregated import aggregated
 from penstock.operators.names import Named, group_keys, shown_keys
-from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, R
+from penstock.operators.operator import D, Derivable, Duration, Groupable, R
 from penstock.operators.sessions.node import Late, Sessions
 from penstock.operators.windows.top import TopVerbs
 
-__all__ = ["GroupedSessionVerbs", "SessionVerbs", "Sessioned"]
+__all__ = ["SessionVerbs", "Sessioned"]
 
 _LONGEST: Final = 1 << 61
 
 
-class SessionVerbs(Derivable[R, D]):
-    """The verb of a relation that puts session windows over its tuples."""
+class SessionVerbs(Groupable[R, D]):
+    """The verb that puts session windows over tuples, or over those of each key."""
 
     def session(self, gap: Duration, *, late: str = "count") -> "Sessioned[R, D]":
         """Aggregate over sessions: tuples of which no two neighbours are further apart than the gap.
@@ -37,15 +37,7 @@ class SessionVerbs(Derivable[R, D]):
         >>> pages.group_by("user").session("30 minutes").agg(pages=count())
         pages.group_by(user).session(30 minutes).agg(pages=count())
         """
-        return sessions_of(self, (), gap, late)
-
-
-class GroupedSessionVerbs(GroupedVerbs[R, D]):
-    """The verb of a relation with keys that puts session windows over the tuples of each key."""
-
-    def session(self, gap: Duration, *, late: str = "count") -> "Sessioned[R, D]":
-        """Aggregate over the sessions of each key; `Relation.session` explains the options."""
-        return sessions_of(self.relation, self.keys, gap, late)
+        return sessions_of(*self.grouping, gap, late)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Aggregation
 from penstock.operators.windows.shapes import Cumulation, Window, WindowValue, window, window_of
-from penstock.operators.windows.verbs import GroupedWindowVerbs, Windowed, WindowVerbs
+from penstock.operators.windows.verbs import Windowed, WindowVerbs
 
 __all__ = [
     "WINDOW_END",
     "WINDOW_START",
     "Aggregation",
     "Cumulation",
-    "GroupedWindowVerbs",
     "Window",
     "WindowValue",
     "WindowVerbs",

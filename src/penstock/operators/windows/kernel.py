@@ -622,6 +622,10 @@ def _typed(
         type_, nullable = known[each.sql]
         return replace(each, type=type_, nullable=each.nullable and nullable)
 
-    return tuple((name, settle(key)) for name, key in keys), tuple(
+    settled = tuple(
         replace(each, arguments=tuple(settle(value) for value in each.arguments)) for each in aggregates
     )
+    for each in settled:
+        # What the query could not infer is checked before a worker meets it.
+        each.definition.check(each.arguments, [value.sql for value in each.arguments])
+    return tuple((name, settle(key)) for name, key in keys), settled

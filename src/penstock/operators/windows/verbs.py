@@ -10,7 +10,7 @@ from penstock.errors import BadName, BadWindow
 from penstock.expressions.durations import microseconds
 from penstock.expressions.scalar import column, scalar
 from penstock.operators.names import Named, check_names, group_keys, shown_keys
-from penstock.operators.operator import D, Derivable, Duration, GroupedVerbs, InputRelation, R
+from penstock.operators.operator import D, Derivable, Duration, Groupable, InputRelation, R
 from penstock.operators.steps import Select
 from penstock.operators.windows.node import (
     CHANGE,
@@ -27,7 +27,7 @@ from penstock.operators.windows.top import TopVerbs
 if TYPE_CHECKING:
     from penstock.operators.counts import CountWindowed
 
-__all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "finished"]
+__all__ = ["WindowVerbs", "Windowed", "finished"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Rules:
         return cls(late, allowed, often)
 
 
-class WindowVerbs(Derivable[R, D]):
-    """The verbs of a relation that put windows over its tuples."""
+class WindowVerbs(Groupable[R, D]):
+    """The verbs that put windows over tuples, or over those of each key."""
 
     @overload
     def window(
@@ -106,103 +106,13 @@ class WindowVerbs(Derivable[R, D]):
         if rows:
             from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
 
-            others = {"offset": offset, "lateness": lateness, "early": early}
-            return counted_of(self, (), size, slide, **others)
-        rules = Rules.of(late, lateness, early)
-        return Windowed(self, (), (window_of(size, slide, offset),), rules)
-
-    def cumulate(  # noqa: PLR0913 -- the options of a window
-        self,
-        size: Duration,
-        step: Duration,
-        offset: Duration | None = None,
-        *,
-        late: Late = "count",
-        lateness: Duration | None = None,
-        early: Duration | None = None,
-    ) -> "Windowed[R, D]":
-        """Aggregate over windows that start together and grow by the step until they have this size.
-
-        The options are those of ``window``.
-        """
-        rules = Rules.of(late, lateness, early)
-        return Windowed(self, (), (cumulation_of(size, step, offset),), rules)
-
-    def windows(
-        self,
-        /,
-        *windows: WindowValue,
-        late: Late = "count",
-        lateness: Duration | None = None,
-        early: Duration | None = None,
-    ) -> "Windowed[R, D]":
-        """Aggregate over all of these windows at once; tuples are read and combined once for all.
-
-        Windows are values, such as ``ps.window("1 minute")``. The options are those of ``window``.
-        """
-        return Windowed(self, (), _several(windows), Rules.of(late, lateness, early))
-
-
-class GroupedWindowVerbs(GroupedVerbs[R, D]):
-    """The verbs of a relation with keys that put windows over the tuples of each key."""
-
-    @overload
-    def window(
-        self,
-        size: Duration,
-        slide: Duration | None = None,
-        offset: Duration | None = None,
-        *,
-        late: Late = "count",
-        lateness: Duration | None = None,
-        early: Duration | None = None,
-    ) -> "Windowed[R, D]": ...
-
-    @overload
-    def window(
-        self, size: int, slide: int | None = None, *, rows: Literal[True]
-    ) -> "CountWindowed[R, D]": ...
-
-    def window(  # noqa: PLR0913 -- the options of a window
-        self,
-        size: Duration | int,
-        slide: Duration | int | None = None,
-        offset: Duration | None = None,
-        *,
-        rows: bool = False,
-        late: Late = "count",
-        lateness: Duration | None = None,
-        early: Duration | None = None,
-    ) -> "Windowed[R, D] | CountWindowed[R, D]":
-        """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
-
-        If the slide is longer than the size, tuples between windows are in none.
-
-        - ``late``: a tuple that comes when some of its windows are closed counts in the others ("count"), or
-          in none ("drop").
-        - ``lateness``: closed windows are corrected for so long, in event time.
-        - ``early``: windows that are open are delivered each time the frontier passes a multiple of it, and
-          whenever a window closes, if they changed.
-
-        With either of the last two, results begin with a column ``change``: insert, retract or update.
-
-        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
-        """
-        if rows:
-            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
-
+            relation, keys = self.grouping
+            own = None if late == "count" else late
             return counted_of(
-                self.relation,
-                self.keys,
-                size,
-                slide,
-                offset=offset,
-                late=_own(late),
-                lateness=lateness,
-                early=early,
+                relation, keys, size, slide, offset=offset, late=own, lateness=lateness, early=early
             )
         rules = Rules.of(late, lateness, early)
-        return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), rules)
+        return Windowed(*self.grouping, (window_of(size, slide, offset),), rules)
 
     def cumulate(  # noqa: PLR0913 -- the options of a window
         self,
@@ -219,7 +129,7 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
         The options are those of ``window``.
         """
         rules = Rules.of(late, lateness, early)
-        return Windowed(self.relation, self.keys, (cumulation_of(size, step, offset),), rules)
+        return Windowed(*self.grouping, (cumulation_of(size, step, offset),), rules)
 
     def windows(
         self,
@@ -233,7 +143,7 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
 
         Windows are values, such as ``ps.window("1 minute")``. The options are those of ``window``.
         """
-        return Windowed(self.relation, self.keys, _several(windows), Rules.of(late, lateness, early))
+        return Windowed(*self.grouping, _several(windows), Rules.of(late, lateness, early))
 
 
 @dataclass(frozen=True)
@@ -304,11 +214,6 @@ class Windowed(TopVerbs[R, D]):
     def __repr__(self) -> str:
         windows = shown_windows(self.windows, shown_rules(*astuple(self.rules)))
         return f"{self.relation!r}{shown_keys(self.keys)}.{windows}"
-
-
-def _own(late: Late) -> Late | None:
-    """The rule for late tuples, if it is not the usual one."""
-    return None if late == "count" else late
 
 
 def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
