@@ -97,6 +97,12 @@ def test_bounds_and_their_time_under_other_names():
     assert sql(text) == TUMBLED.agg(c=ps.count()).select(s="window_start", window_time=end, c="c")
 
 
+def test_columns_with_the_names_of_windows_stay_what_they_are():
+    panes = ps.stream("panes", "time timestamp, window string, window_time bigint", time="time")
+    found = ps.sql("SELECT window, max(window_time) AS m FROM panes [RANGE 1 HOUR] GROUP BY `window`", panes)
+    assert found == panes.group_by("window").window("1 hour").agg(m=ps.max("window_time"))
+
+
 def test_a_window_as_a_struct():
     found = sql("SELECT window, count(*) AS c FROM reports GROUP BY window(time, '5 minutes')")
     struct = "named_struct('start', window_start, 'end', window_end)"

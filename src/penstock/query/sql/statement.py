@@ -114,11 +114,12 @@ class Statement:
         if not bounded and not any(calls) and clauses.window is None:
             return
         names = [name for each in bounded for name in each.names]
-        named = [_named(each) for each in tree.expressions]
-        tree.set("expressions", [named_bounds(each, names) for each in named])
+        own = {name.lower() for each in sources for name in each.relation.schema.names} - set(WINDOW_BOUNDS)
+        named = [_named(each, own) for each in tree.expressions]
+        tree.set("expressions", [named_bounds(each, names, own) for each in named])
         for part in _PARTS:
             if tree.args.get(part):
-                tree.set(part, named_bounds(tree.args[part], names))
+                tree.set(part, named_bounds(tree.args[part], names, own))
 
     def _window(
         self, tree: exp.Select, clauses: Clauses, scope: Scope
@@ -366,9 +367,9 @@ class Reading:
             )
 
 
-def _named(item: Tree) -> Tree:
+def _named(item: Tree, columns: set[str]) -> Tree:
     """An item that has a name, if it is the time of a window or the window itself."""
-    if item.alias:
+    if item.alias or (isinstance(item, exp.Column) and item.parts[0].name.lower() in columns):
         return item
     name = call_name(item) or (item.name.lower() if isinstance(item, exp.Column) else "")
     if name in {"window", "window_time"} or name.endswith("_rowtime"):
