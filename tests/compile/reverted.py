@@ -60,7 +60,9 @@ def _windowed(operator):
 def _joined(operator):
     keys = tuple((key.left, key.right) for key in operator.keys)
     condition = operator.condition.sql if operator.condition else None
-    return Joined(keys, operator.within, operator.last, operator.how, condition, SUFFIXES)
+    size = operator.window.size if operator.window else None
+    bound = (operator.within, operator.last)
+    return Joined(keys, *bound, operator.how, condition, SUFFIXES, size, operator.keep, operator.times)
 
 
 def _extra(nodes, inputs, made):

@@ -58,7 +58,8 @@ def test_the_model_has_the_measured_costs():
     model = modelled(batched(window=3e-3, row=2e-6), rate=1e5, channels=4, headroom=0.1)
     assert (model.shape.size, model.shape.slide) == (25_000, 250)
     one = model.cost(np.array([1]))[0]
-    assert one == pytest.approx(3e-3 / 25_000 + 2e-6)
+    # 250 rows a slide, each of which four channels receive
+    assert one == pytest.approx(3e-3 / (4 * 250) + 2e-6)
 
 
 def test_it_is_written_down_and_goes_on():

@@ -61,6 +61,10 @@ def distance(batch):
     return pa.record_batch({"caller": batch["caller"], "far": far})
 
 
+def longest(rows):
+    return {"longest": [pc.max(rows["seconds"])]}
+
+
 mean_square = ps.sql_aggregate(
     partial={"squares": "sum(v * v)", "n": "count(v)"},
     merge={"squares": "sum", "n": "sum"},
@@ -126,6 +130,18 @@ def _windows():
             n=ps.count(), callees=ps.approx_count_distinct("callee", 0.04)
         ),
         "window_one_group_arrow": CALLS.window("1 minute").agg(spread=Spread("x")),
+        "window_one_group_arrow_whole": CALLS.window("1 minute", slide="5 seconds").agg(spread=Whole("x")),
+        "apply": CALLS.window("1 hour", slide="1 minute").apply(longest, "longest int"),
+        "apply_by_windows": CALLS.window("1 hour").apply(longest, "longest int"),
+        "apply_in_batches": CALLS.group_by("caller")
+        .window("1 hour", slide="1 minute")
+        .apply(longest, "longest int", batch=5),
+        "apply_by_key": CALLS.group_by("caller")
+        .window("1 hour", slide="1 minute")
+        .apply(longest, "longest int")
+        .group_by("caller")
+        .window("1 day")
+        .agg(most=ps.max("longest")),
         "window_tumbling_offset": CALLS.where("seconds > 0")
         .group_by("caller", far="x > 100")
         .window("1 day", offset="2 hours")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import penstock as ps
 from operators.cases import CASES, LEFT, RIGHT
 from operators.contract import EvaluatedPort, KernelRun, added_up, described
 from penstock.operators import Operator
@@ -139,11 +140,18 @@ class HostedRun(KernelRun):
         """Other stages rely on whole keys."""
 
 
-@settings(max_examples=15)
+@pytest.mark.parametrize("name", ["full join", "full join by window"])
+@settings(max_examples=8)
 @given(data=st.data(), delay=st.integers(0, 50), channels=st.integers(1, 5), seed=st.integers(0, 10**6))
-def test_a_join_in_the_channels_of_another_stage_gives_what_it_gives_in_its_own(data, delay, channels, seed):
-    case = CASES["full join"]
-    relation = LEFT.join(RIGHT, {"k": "k", "v": "w"}, within="15 us", how="full")
+def test_a_join_in_the_channels_of_another_stage_gives_what_it_gives_in_its_own(
+    name, data, delay, channels, seed
+):
+    case = CASES[name]
+    keys = {"k": "k", "v": "w"}
+    if name == "full join":
+        relation = LEFT.join(RIGHT, keys, within="15 us", how="full")
+    else:
+        relation = LEFT.join(RIGHT, keys, window=ps.window("8 us"), how="anti")
     epochs = data.draw(epochs_of(case))
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         run = HostedRun(relation, one, channels, seed, restless=True)

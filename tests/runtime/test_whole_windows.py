@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
 
 import penstock as ps
+from operators.cases import Total
 from penstock.control.rescale import Rebatch
 from penstock.routing import Batches, WindowChannels, WindowShape
 from penstock.runtime.spark.routes import window_column
@@ -91,6 +92,29 @@ def test_the_windows_of_a_key_are_computed_in_its_channel(tmp_path):
         for row in sink.table().to_pylist()
     }
     assert found == expected(epochs, 10, 5, keyed=True)
+
+
+def test_user_code_without_a_key_is_formed_on_all_channels_and_windows_lie_on_a_ring(tmp_path):
+    chance = random.Random(6)
+    epochs = [
+        [(5 * e + chance.randrange(15), "a", chance.randrange(9)) for _ in range(400)] for e in range(6)
+    ]
+    stream = reports(epochs, delay="15 seconds")
+    sink = ps.memory()
+    totals = stream.window("8 seconds", slide="1 second").agg(total=Total("v"))
+    run = totals.start(sink, channels=3, policy=AtRandom(4, every=2, most=5), checkpoint=tmp_path)
+    run.wait()
+    found = {row["window_start"]: row["total"] for row in sink.table().to_pylist()}
+    groups = {}
+    for t, _, v in (row for epoch in epochs for row in epoch):
+        for start in range(t - 7, t + 1):
+            groups.setdefault(at(start), []).append(v)
+    assert found == {start: 1000 * sum(values) + max(values) for start, values in groups.items()}
+    assert len(found) == sink.table().num_rows
+    worked = [[each.rows for each in epoch.stages[0].channels] for epoch in run.progress if epoch.rows]
+    assert all(sum(rows) == 400 for rows in worked)
+    assert all(max(rows) < 1.35 * 400 / len(rows) for rows in worked[1:]), worked
+    assert len({len(rows) for rows in worked}) > 1
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,9 @@ class _Minutes:
         """Sums of what is given for equal cells."""
         found, place = np.unique(cells, return_inverse=True)
         # Sums of whole numbers and halves are exact.
-        totals = (np.bincount(place, weights=each, minlength=len(found)) for each in (cars, speeds))
-        counted, summed = totals
-        return cls(found, counted.astype(np.int64), summed)
+        counted = np.bincount(place, weights=cars).astype(np.int64)
+        summed = np.bincount(place, weights=speeds).astype(np.float64)
+        return cls(found, counted, summed)
 
     def at(self, cells: Wholes) -> tuple[Wholes, Reals]:
         """Cars and sums of speeds of these cells, 0 where nothing was reported."""

@@ -109,7 +109,8 @@ def _shifted(values: Any, block: ps.Block, name: str) -> Any:
 
 
 def _equal(now: dict[str, Any], before: dict[str, Any], names: tuple[str, ...]) -> NDArray[np.bool_]:
-    return np.logical_and.reduce([now[name] == before[name] for name in names])
+    same: NDArray[np.bool_] = np.logical_and.reduce([now[name] == before[name] for name in names])
+    return same
 
 
 def _numbers(continues: NDArray[np.bool_], block: ps.Block, given: Any) -> NDArray[np.int32]:

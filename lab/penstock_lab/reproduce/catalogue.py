@@ -15,6 +15,7 @@ from penstock_lab.reproduce.rate_aware_panes import RATE_AWARE_PANES
 from penstock_lab.reproduce.relocation import RELOCATION
 from penstock_lab.reproduce.shuffle_grouping import SHUFFLE_GROUPING
 from penstock_lab.reproduce.streamcloud import STREAMCLOUD
+from penstock_lab.reproduce.window_live import WINDOW_LIVE
 from penstock_lab.reproduce.window_split import WINDOW_SPLIT
 
 __all__ = ["EXPERIMENTS"]
@@ -36,4 +37,5 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     MERGED_SKETCH,
     *STREAMCLOUD,
     WINDOW_SPLIT,
+    WINDOW_LIVE,
 )

@@ -1,7 +1,7 @@
 """Chooses how many neighbouring windows one channel computes, from what rows and windows cost ([004] §2.3).
 
 After each epoch the costs of Equation 1 are known: what a window took, and what a row took beside that. With
-the rate at which rows arrive, `choose_batch` gives the smallest batch that keeps the latency bound, or the one
+the rate at which rows arrive, `choose_batch` gives the smallest batch that keeps the latency bound, or that
 with the least backlog. A channel gets one copy of a row whatever the number of its windows there, so batches
 pay only where they are longer than keeps all channels busy at every instant. An epoch computes all windows
 that it closes at its end, so channels stay busy as long as it closes a batch for each of them: that is the

@@ -108,7 +108,8 @@ class BatchModel:
 
     def cost(self, batches: Batches) -> Figures:
         """Seconds that a channel spends on one tuple that it receives (Equation 1)."""
-        tuples = self.shape.size + (batches - 1) * self.shape.slide
+        # What is received for a batch: all of its tuples, or fewer where one copy serves several batches.
+        tuples = self.copies(self.shape, batches, self.channels) * batches * self.shape.slide
         windows = self.updates(self.shape, batches) * self.costs.update + batches * self.costs.open_close
         return windows / tuples + self.costs.other
 

@@ -2,8 +2,10 @@
 
 The guarantees: a pane of at most the recent mean plus one standard deviation stays whole; the tuples of a
 larger pane that exceed the mean go, as sub-panes, first to the channels that received least in the
-last round, to compensate them for small panes. No decision depends on what comes
-later, so the shares are the same whether a pane is counted in advance or cut while it arrives.
+last round, to compensate them for small panes. No decision depends on later panes, but all of a pane's depend
+on its size: the pane has to be counted, or predicted, before its first tuple is sent. Cut while it arrives,
+a large pane is known as such only after a mean pane of its tuples, and the balance is several times worse.
+Penstock therefore deals rows out in runs of a mean pane, which needs no count (`run_column`).
 
 The paper sends the excess "to the next query node in the round-robin sequence". In runs of a mean pane that
 would leave some channels a whole pane ahead within a round; tuple by tuple it gives the balance that the

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
@@ -18,7 +19,7 @@ from penstock.connect.sinks.parquet import ParquetFiles
 from penstock.control.observation import Moved
 from penstock.durable import Purpose
 from penstock.operators.exchange import TIME
-from penstock.operators.kernel import Advance, Ends, Seen
+from penstock.operators.kernel import Advance, Ends, Seen, WindowEnds
 from penstock.query import Stream
 from penstock.routing import Spread
 from penstock.runtime.checkpoint import Checkpoint
@@ -195,6 +196,9 @@ class Epoch:
         for member in members:
             found = side.spread if member is runner else None
             self._record(member, advances[member.number], receipts.get(member.number, []), found)
+            if member is runner and side.buckets:
+                taken = self.records[number].tuples - self._before(number).tuples
+                self.records[number] = replace(self.records[number], in_bucket=taken / side.buckets)
         self.phases.ends("channels")
 
     def _run_channels(self, side: MapSide, tasks: tuple[ChannelTask, ...]) -> dict[int, list[Receipt]]:
@@ -221,8 +225,12 @@ class Epoch:
                 if not isinstance(feed.origin, Stream):
                     return ends
                 earliest.append(self.intake.seen.get(feed.origin.name, StreamSeen()).earliest)
-        known = [each for each in earliest if each is not None]
-        return replace(ends, times=[each for each in ends.times if known and each > min(known)])
+        first = min((each for each in earliest if each is not None), default=None)
+        if first is None:
+            return ends
+        times = np.asarray(ends.times, np.int64)
+        size = np.broadcast_to(np.asarray(ends.size, np.int64), len(times))
+        return WindowEnds(times[times > first].tolist(), size[times > first].tolist())
 
     def _move(self, members: list[StageRunner]) -> None:
         """Move the state of a stage and those in its channels to where the plan's router places it."""
@@ -295,6 +303,7 @@ class Epoch:
             recent=before.recent.after(tuples, busy),
             spread=before.spread if spread is None else spread,
             keys=frequent.counts(),
+            in_bucket=before.in_bucket,
         )
         for receipt in receipts:
             for output in receipt.outputs:

@@ -6,8 +6,9 @@ closes those of its windows that are empty. Each receiver has its own bound, and
 §2.5). Epochs follow each other, so the order of windows across them holds in any case.
 
 Results of single tuples, such as those of a join, have no windows: all of an epoch have the same rank, and a
-channel's are one unit. With a disorder of 0 they leave together, in order of time. An output that several
-stages feed, or that takes steps outside the channels, is there at the end of the epoch and leaves in order.
+channel's are one unit; with a disorder of 0 they leave together, in order of time. Corrections of closed
+windows and early results of open ones go with the nearest window that the epoch closes. Where several stages
+feed an output, or it takes steps outside the channels, it leaves at the end of the epoch, in order.
 """
 
 import logging
@@ -77,7 +78,7 @@ class Merger:
     def begin(self, ends: Ends, channels: int) -> None:
         """Before the channels run: which windows they close."""
         if ends is not None and self._results.order and ends.times:
-            self._starts = np.unique(np.asarray(ends.times, np.int64)) - ends.size
+            self._starts = np.unique(np.asarray(ends.times, np.int64) - np.asarray(ends.size, np.int64))
         in_order_of_time = ends is None and bool(self._results.order)
         expected = list(range(len(self._starts))) * channels
         self._channels = set(range(channels))

@@ -22,6 +22,8 @@ __all__ = ["Planner"]
 _HARDLY_SHRINKS = 1.5
 # How often the other form is tried, so that the choice follows the data.
 _TRIAL_EVERY = 64
+# Rows without a key that one channel forms together: at first, at most, and how many such runs it gets.
+_FIRST_RUN, _LONGEST_RUN, _RUNS = 64, 65_536, 16
 
 
 @dataclass
@@ -74,7 +76,8 @@ class Planner:
             stage = self._grouping(runner, stage, groupings.get(runner.stage.number))
             stage = _batches(runner, stage, record, batches.get(runner.stage.number))
             split = _sub_keys(epoch_id, last, splits.get(runner.stage.number), runner, stage.channels)
-            stages.append(replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split))
+            stage = replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split, run=0)
+            stages.append(_dealing(epoch_id, runner, stage, record, last))
         now = int(self.clock() * 1e6)
         plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, offsets)
         self.checkpoint.write_plan(epoch_id, plan)
@@ -130,6 +133,28 @@ def _batches(
         return stage
     size = None if wish is None else wish.batch
     return replace(stage, batches=planned_batches(runner.kernel, stage.batches, record, size))
+
+
+def _dealing(
+    epoch_id: EpochId,
+    runner: StageRunner,
+    stage: StagePlan,
+    record: StageRecord | None,
+    last: Manifest | None,
+) -> StagePlan:
+    """With rows without a key dealt out in runs of a mean pane, and shorter ones where the epoch is short.
+
+    An epoch should have many runs for each channel of each task of its source, of which there are about as
+    many as channels.
+    """
+    if epoch_id.drain or stage.channels == 1 or not runner.deals:
+        return stage
+    tasks = stage.channels
+    if record is None or record.in_bucket is None or last is None:
+        return replace(stage, form="partials", run=_FIRST_RUN)
+    most = last.counts.rows / (_RUNS * stage.channels * tasks)
+    run = max(1, min(int(min(record.in_bucket / tasks, most)), _LONGEST_RUN))
+    return replace(stage, form="partials", run=run)
 
 
 def _sub_keys(

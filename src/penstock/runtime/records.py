@@ -28,7 +28,8 @@ class StagePlan:
 
     Where any channel will do, `grouping` says how rows find theirs, and `costs` names the sketch of what they
     cost by their value; it is empty while nothing is known. Where rows go to the channels of their windows,
-    `batches` says which windows are computed together.
+    `batches` says which windows are computed together. Rows without a key that become partials in other
+    channels are dealt out `run` at a time.
     """
 
     channels: int
@@ -41,6 +42,7 @@ class StagePlan:
     grouping: Grouping | None = None
     costs: str = ""
     batches: Batches | None = None
+    run: int = 0
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StagePlan":
@@ -143,7 +145,8 @@ class StageRecord:
     the form of the exchange by it. `tuples` and `seconds` sum what its channels took and how long they were
     busy; `recent` has both of the last epochs. `spread` are its hot keys on grids, None while they are not
     known: the search in the first epoch with rows had too few of them, and no plan has chosen any since.
-    `keys` are the frequent keys from which routers are made.
+    `keys` are the frequent keys from which routers are made. `in_bucket` is how many tuples the last epoch
+    had in a bucket, None if it had none.
     """
 
     channels: tuple[tuple[Segment, ...], ...] = ()
@@ -154,6 +157,7 @@ class StageRecord:
     recent: RecentCost = field(default_factory=RecentCost)
     spread: Spread | None = None
     keys: KeyCounts = field(default_factory=KeyCounts)
+    in_bucket: float | None = None
 
     @property
     def grids(self) -> Spread | None:

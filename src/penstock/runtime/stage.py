@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -84,7 +85,12 @@ class StageRunner:
     @property
     def may_split(self) -> bool:
         """Whether rows of a hot key may be formed in several channels."""
-        return self.in_place is None and any(each.parts for each in self.kernel.exchanges)
+        return self.in_place is None and any(each.parts and each.keys for each in self.kernel.exchanges)
+
+    @property
+    def deals(self) -> bool:
+        """Whether rows without a key are dealt out to channels that form partials."""
+        return self.in_place is None and any(each.parts and not each.keys for each in self.kernel.exchanges)
 
     @property
     def may_rebatch(self) -> bool:
@@ -253,7 +259,7 @@ class ChannelTask:
         received = 0 if rows is None else rows.num_rows
         formed: tuple[Formed, ...] = ()
         if self.form == "partials" and rows is not None:
-            rows, formed = merged(self.kernel, rows)
+            rows, formed = merged(self.kernel, rows, self._counts(number, rows))
         new = _by_port(self.kernel.exchanges, rows)
         late: list[Any] = []
         with Occupied() as occupied:
@@ -323,8 +329,14 @@ class ChannelTask:
             return 0
         if self.windows is None:
             return int(rows.num_rows if weights is None else weights.sum())
-        own = self.windows.last(self.kernel.exchanges[0].times(rows)) == number
+        own = self._counts(number, rows)
         return int(own.sum() if weights is None else weights[own].sum())
+
+    def _counts(self, number: int, rows: Any) -> Any:
+        """Which rows count in this channel, as a mask; all where there are no copies."""
+        if self.windows is None:
+            return np.ones(rows.num_rows, np.bool_)
+        return self.windows.last(self.kernel.exchanges[0].times(rows)) == number
 
     def _weights(self, rows: Any) -> Any:
         """The number of tuples behind each row, None if it is one."""

@@ -3,7 +3,7 @@
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators.joins.epochs import Epoch, join, multiset, rows, run, schema
@@ -65,9 +65,7 @@ def with_late(draw, keys, windows):
     return [*made, end], opened
 
 
-@pytest.mark.parametrize("how", HOWS)
-@given(data=st.data())
-def test_epochs_together_give_the_batch_result_in_the_windows_that_were_open(how, data):
+def check(how, data):
     keys = data.draw(st.sampled_from([("bigint",), ("string", "bigint"), ()]))
     plan = join(keys, data.draw(WINDOWS), how, data.draw(st.sampled_from(CONDITIONS)))
     given, opened = data.draw(with_late(keys, plan.bound))
@@ -78,6 +76,20 @@ def test_epochs_together_give_the_batch_result_in_the_windows_that_were_open(how
         floor = plan.bound.floor(epoch.after.both)
         for side in (held.left, held.right):
             assert floor is None or all(t >= floor for t in side.rows["t"].to_pylist())
+
+
+@settings(max_examples=60)
+@given(how=st.sampled_from(HOWS), data=st.data())
+def test_epochs_together_give_the_batch_result_in_the_windows_that_were_open(how, data):
+    check(how, data)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("how", HOWS)
+@settings(max_examples=500)
+@given(data=st.data())
+def test_many_epochs_together_give_the_batch_result(how, data):
+    check(how, data)
 
 
 def at(*times):

@@ -8,7 +8,7 @@ a sort of the rows that the closing windows hold; the windows themselves are sli
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -253,7 +253,7 @@ class WholeWindowKernel(Kernel):
         return self.exchanges[0].schema
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Caller:
     """Calls the function with slices of the sorted rows; `keys` are the values of each key by its number."""
 
@@ -261,6 +261,20 @@ class _Caller:
     rows: Any
     keys: Sequence[Sequence[Any]]
     refuse: Refuse | None
+
+    # Asked for each window, and the same for all.
+
+    @cached_property
+    def _operator(self) -> WholeWindows:
+        return self.kernel.operator
+
+    @cached_property
+    def _takes_info(self) -> bool:
+        return self.kernel.operator.takes_info
+
+    @cached_property
+    def _schema(self) -> Any:
+        return self.kernel.operator.made.arrow()
 
     def run(self, calls: Sequence[Call], channel: Channel) -> None:
         """Call it for each window, and hand on what it makes, many windows at a time."""
@@ -282,56 +296,59 @@ class _Caller:
 
     def _made(self, call: Call) -> Any:
         """What the function makes of a window, None if it raises and its rows are refused."""
-        operator = self.kernel.operator
         rows = self.rows.slice(call.start, call.stop - call.start)
-        given = (self._info(call), rows) if operator.takes_info else (rows,)
+        given = (self._info(call), rows) if self._takes_info else (rows,)
         try:
-            found = operator.function(*given)
+            found = self._operator.function(*given)
         except Exception as error:
-            where = f"for {self._info(call)}"
+            reason = f"{reason_of(str(self._operator), error)} for {self._info(call)}"
             if self.refuse is None:
                 raise BadApply(
-                    f"{reason_of(str(operator), error)} {where}; correct the function, leave such rows out "
-                    'with where() before it, or set them aside with start(on_error="set aside")'
+                    f"{reason}; correct the function, leave such rows out with where() before it, or set "
+                    'them aside with start(on_error="set aside")'
                 ) from error
             for row in rows.to_pylist():
-                self.refuse(f"{reason_of(str(operator), error)} {where}", record_of(row))
+                self.refuse(reason, record_of(row))
             return None
         return self._checked(found)
 
     def _checked(self, found: Any) -> Any:
-        operator, schema = self.kernel.operator, self.kernel.operator.made.arrow()
+        schema = self._schema
         if isinstance(found, pa.RecordBatch):
             found = pa.Table.from_batches([found])
         elif isinstance(found, Mapping):
-            found = _table_of(found, schema, str(operator))
+            found = _table_of(found, schema, self._operator)
         if not isinstance(found, pa.Table):
             raise BadApply(
-                f"{operator} returned {type(found).__name__}; return a pyarrow.Table, or a dict of columns"
+                f"{self._operator} returned {type(found).__name__}; return a pyarrow.Table, or a dict of "
+                "columns"
             )
+        if found.schema.equals(schema):
+            return found
         lacking = [name for name in schema.names if name not in found.schema.names]
         if lacking:
             raise BadApply(
-                f"{operator} returned no column {lacking[0]!r}; its schema has {', '.join(schema.names)}"
+                f"{self._operator} returned no column {lacking[0]!r}; its schema has "
+                f"{', '.join(schema.names)}"
             )
         try:
             return found.select(schema.names).cast(schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             raise BadApply(
-                f"{operator} returned {found.schema}, which cannot be held as declared: {error}"
+                f"{self._operator} returned {found.schema}, which cannot be held as declared: {error}"
             ) from error
 
     def _info(self, call: Call) -> WindowInfo:
-        start = self.kernel.shape.start_of(call.window)
+        shape = self.kernel.shape
+        start = shape.start_of(call.window)
         bounds = [
-            pa.scalar(each, pa.int64()).cast(self.kernel.time).as_py()
-            for each in (start, start + self.kernel.shape.size)
+            pa.scalar(each, pa.int64()).cast(self.kernel.time).as_py() for each in (start, start + shape.size)
         ]
-        named = zip(self.kernel.operator.key_names, self.keys, strict=True)
+        named = zip(self._operator.key_names, self.keys, strict=True)
         return WindowInfo(bounds[0], bounds[1], {name: values[call.key] for name, values in named})
 
 
-def _table_of(columns: Mapping[str, Any], schema: Any, name: str) -> Any:
+def _table_of(columns: Mapping[str, Any], schema: Any, name: WholeWindows) -> Any:
     """A dict of columns as a table; a value that is no column is one of a single row."""
     made = {}
     for key, values in columns.items():

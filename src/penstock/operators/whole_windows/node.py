@@ -11,7 +11,7 @@ from penstock.expressions.schema import Column, Schema
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import NATIVE, Inputs, Operator
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Late
+from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Late, shown_rules, shown_windows
 from penstock.operators.windows.shapes import Window
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class WholeWindows(Operator):
 
     def __str__(self) -> str:
         keys = f"{shown_keys(self.keys).lstrip('.')}." if self.keys else ""
-        return f"{keys}{self.window.verb}.apply({self.name})"
+        return f"{keys}{shown_windows([self.window], shown_rules(self.late, 0, None))}.apply({self.name})"
 
     @property
     def kind(self) -> str:
@@ -166,5 +166,5 @@ class WholeWindows(Operator):
     def route_words(self) -> str:
         """The router and the reason for it."""
         if self.partitioning == "keys":
-            return super().route_words()
+            return Operator.route_words(self)
         return f"by time, to the channels that compute its windows, {NATIVE}"

@@ -1,7 +1,7 @@
 """The verb apply: what a user gives, checked."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from penstock.checks import one_of, whole_number
 from penstock.errors import BadApply
@@ -9,8 +9,9 @@ from penstock.expressions.schema import schema_of
 from penstock.operators.names import Named, check_names
 from penstock.operators.operator import InputRelation
 from penstock.operators.whole_windows.node import WholeWindows, WindowPartitioning
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Late
+from penstock.operators.windows.node import WINDOW_END, WINDOW_START, shown_windows
 from penstock.operators.windows.shapes import Window, WindowValue
+from penstock.operators.windows.verbs import Rules
 
 __all__ = ["applied"]
 
@@ -24,7 +25,7 @@ def applied(  # noqa: PLR0913, PLR0917 -- each is one documented option
     windows: Sequence[WindowValue],
     function: Callable[..., Any],
     schema: Any,
-    late: Late,
+    rules: Rules,
     partitioning: str,
     batch: int | None,
 ) -> WholeWindows:
@@ -32,13 +33,18 @@ def applied(  # noqa: PLR0913, PLR0917 -- each is one documented option
     (window, *others) = windows
     if others or not isinstance(window, Window):
         raise BadApply(
-            f"apply() over {', '.join(each.verb for each in windows)}; give one window(size, slide), and unite "
-            "the results of several"
+            f"apply() over {shown_windows(windows)}; give one window(size, slide), and "
+            "unite the results of several"
         )
     if isinstance(function, type) or not callable(function):
         raise BadApply(
             f"apply() got {function!r}; give a function from a pyarrow.Table of rows to a table or a "
             "dict of columns"
+        )
+    if rules.lateness or rules.early is not None:
+        raise BadApply(
+            "apply() with lateness or early results; a function is called once for a window, so leave them "
+            "out, or aggregate with a class of your own"
         )
     one_of("partitioning", partitioning, _GIVEN, BadApply)
     if partitioning == "keys" and not keys:
@@ -53,12 +59,16 @@ def applied(  # noqa: PLR0913, PLR0917 -- each is one documented option
         partitioning = "batches"
     made = schema_of(schema)
     check_names([WINDOW_START, WINDOW_END, *(name for name, _ in keys), *made.names])
-    chosen = _chosen(keys, window) if partitioning == "auto" else partitioning
-    return WholeWindows(keys, window, function, relation.schema, made, relation.time, chosen, batch, late)  # type: ignore[arg-type]
+    chosen = _chosen(keys, window, partitioning)
+    return WholeWindows(
+        keys, window, function, relation.schema, made, relation.time, chosen, batch, rules.late
+    )
 
 
-def _chosen(keys: Named, window: Window) -> WindowPartitioning:
-    """Keys send a row once; batches save copies only where windows overlap."""
+def _chosen(keys: Named, window: Window, asked: str) -> WindowPartitioning:
+    """As asked for; else keys, which send a row once, and batches where windows overlap."""
+    if asked != "auto":
+        return cast("WindowPartitioning", asked)
     if keys:
         return "keys"
     return "windows" if window.slide >= window.size else "batches"

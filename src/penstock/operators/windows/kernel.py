@@ -17,7 +17,7 @@ from penstock.aggregates.aggregate import ResolvedAggregate
 from penstock.aggregates.partials import ROWS, Finish, PaneColumns, Partial
 from penstock.expressions.scalar import Expression
 from penstock.expressions.types import arrow_type
-from penstock.operators.exchange import KEY, TIME, Bucket, Combine, Exchange, Form, SqlColumn
+from penstock.operators.exchange import KEY, TIME, Bucket, ByWindow, Combine, Exchange, Form, SqlColumn
 from penstock.operators.kernel import (
     Advance,
     Channel,
@@ -35,7 +35,7 @@ from penstock.operators.windows.node import CHANGE, Aggregation, Late
 from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised, touched
 from penstock.operators.windows.shapes import paned
 from penstock.operators.windows.sliding import Closed, Partials, close_windows, extents
-from penstock.routing import PaneGrid, PaneWindows
+from penstock.routing import PaneGrid, PaneWindows, SlidingPanes, WindowShape
 from penstock.state.pane_nodes import Extent
 from penstock.state.pane_table import PANE, PaneTable, Piece
 from penstock.state.segments import Segment
@@ -141,6 +141,23 @@ class WindowKernel(Kernel):
         return self.forms == ("rows",) and bool(own) and all(each.split for each in own)
 
     @property
+    def by_window(self) -> ByWindow | None:
+        """Windows without a key on a ring of channels, where user code may be formed in several of them.
+
+        A channel takes as many neighbours as let a pane's partial go to one channel and the next at most
+        ([004] §2.4.3). What Spark combines on its map side is so little that one channel is enough.
+        """
+        windows = self.windows[0]
+        one = len(self.windows) == 1 and isinstance(windows, SlidingPanes)
+        if self.keys or self.revising or not one or not self.splits:
+            return None
+        assert isinstance(windows, SlidingPanes)
+        grid, shared = self.grid, windows.span - windows.stride
+        size, slide = windows.span * grid.pane, windows.stride * grid.pane
+        shape = WindowShape(size, slide, grid.start_of(windows.phase))
+        return ByWindow(shape, batch=max(1, -(-shared // windows.stride)), fixed=True)
+
+    @property
     def ordered(self) -> bool:
         """Whether partials have to be merged in the order of panes: some user code does not say otherwise."""
         own = [each.accumulated.aggregate for each in self.partial_columns if each.accumulated]
@@ -148,7 +165,7 @@ class WindowKernel(Kernel):
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Rows or partials by their keys."""
+        """Rows or partials by their keys, or by their windows."""
         keys = tuple(
             SqlColumn(name, key.sql, key.type) for name, key in zip(self._names, self.keys, strict=True)
         )
@@ -164,7 +181,8 @@ class WindowKernel(Kernel):
                 bucket=Bucket(PANE, self.grid.offset, self.grid.pane),
                 combine=Combine(combined, weight=ROWS),
                 forms=self.forms,
-                parts=bool(self.keys and self.splits),
+                parts=self.splits if self.keys else self.by_window is not None,
+                windows=self.by_window,
             ),
         )
 
@@ -318,8 +336,9 @@ class WindowKernel(Kernel):
                 apart = len(self.windows) > 1 and max(lengths, default=0) > 1
                 chosen = _chosen(block.rows, block.marked(0, lengths), own) if apart else block.rows
                 chosen = chosen.by_pane() if self.ordered else chosen
-                for each in close_windows(windows, numbers.start, numbers.stop, chosen, block.merges):
-                    channel.emit(self._finished(block, windows, each))
+                for part in _own(numbers, channel):
+                    for each in close_windows(windows, part.start, part.stop, chosen, block.merges):
+                        channel.emit(self._finished(block, windows, each))
             if raw is not None:
                 fresh = self._formed(block, kept)
         return tuple(state.close(fresh, kept, _complete(first, opened, closed)))
@@ -505,6 +524,16 @@ class WindowKernel(Kernel):
     @property
     def _names(self) -> list[str]:
         return [KEY.format(place) for place in range(len(self.keys))]
+
+
+def _own(numbers: range, channel: Channel) -> list[range]:
+    """The windows of a range that the channel computes, in runs of neighbours."""
+    if channel.windows is None or not numbers:
+        return [numbers]
+    every = np.arange(numbers.start, numbers.stop)
+    own = every[channel.windows.of(every) == channel.number]
+    pieces = np.split(own, np.flatnonzero(np.diff(own) > 1) + 1) if len(own) else []
+    return [range(int(each[0]), int(each[-1]) + 1) for each in pieces]
 
 
 def _chosen(rows: Partials, lengths: NDArray[Any], pieces: list[Piece]) -> Partials:

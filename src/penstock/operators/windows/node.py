@@ -12,7 +12,7 @@ from penstock.functions import SqlSetting
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
-from penstock.operators.operator import Inputs, Operator, lowered
+from penstock.operators.operator import NATIVE, Inputs, Operator, lowered
 from penstock.operators.windows.shapes import WindowValue
 from penstock.routing.resources import CCC, LLL, Resources
 
@@ -119,8 +119,10 @@ class Aggregation(Operator):
         return BadWindow(why)
 
     def why_single(self) -> str | None:
-        """Without a key there is one group."""
-        return None if self.keys else "without a key there is one group, and its partials are few"
+        """Without a key there is one group; several channels are worth it where user code forms partials."""
+        if self.keys or self._kernel().by_window is not None:
+            return None
+        return "without a key there is one group, and its partials are few"
 
     def partition_columns(self, inputs: Inputs) -> frozenset[str]:
         """The keys: a group lies whole in one channel."""
@@ -153,6 +155,20 @@ class Aggregation(Operator):
         from penstock.operators.windows.words import window_words  # noqa: PLC0415 -- words need the kernel
 
         return window_words(self._kernel(), self.windows)
+
+    @property
+    def route(self) -> str:
+        """By key, or by time."""
+        return "hash" if self.keys else "window"
+
+    def route_words(self) -> str:
+        """The router and the reason for it."""
+        if self.keys:
+            return Operator.route_words(self)
+        return (
+            "rows in runs of a mean pane to channels that form partials; partials by time, to the channel of "
+            f"their windows and the next, {NATIVE}"
+        )
 
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "WindowKernel":
         """Partials of panes, closed into windows."""

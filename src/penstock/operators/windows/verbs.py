@@ -21,7 +21,7 @@ from penstock.operators.windows.node import (
     shown_rules,
     shown_windows,
 )
-from penstock.operators.windows.shapes import WindowValue, cumulation_of, window_of
+from penstock.operators.windows.shapes import WindowValue, coinciding, cumulation_of, window_of
 from penstock.operators.windows.top import TopVerbs
 
 if TYPE_CHECKING:
@@ -192,7 +192,14 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
             from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
 
             return counted_of(
-                self.relation, self.keys, size, slide, offset=offset, lateness=lateness, early=early
+                self.relation,
+                self.keys,
+                size,
+                slide,
+                offset=offset,
+                late=_own(late),
+                lateness=lateness,
+                early=early,
             )
         rules = Rules.of(late, lateness, early)
         return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), rules)
@@ -290,7 +297,7 @@ class Windowed(TopVerbs[R, D]):
         from penstock.operators.whole_windows import applied  # noqa: PLC0415 -- it needs windows
 
         found = applied(
-            self.relation, self.keys, self.windows, function, schema, self.rules.late, partitioning, batch
+            self.relation, self.keys, self.windows, function, schema, self.rules, partitioning, batch
         )
         return self.relation.derive(found)
 
@@ -299,15 +306,24 @@ class Windowed(TopVerbs[R, D]):
         return f"{self.relation!r}{shown_keys(self.keys)}.{windows}"
 
 
+def _own(late: Late) -> Late | None:
+    """The rule for late tuples, if it is not the usual one."""
+    return None if late == "count" else late
+
+
 def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
     wrong = [each for each in windows if not isinstance(each, WindowValue)]
     if wrong:
         raise BadWindow(f"windows({wrong[0]!r}); give windows as ps.window('1 minute', slide='10 seconds')")
     if not windows:
         raise BadWindow("windows() needs at least one window, such as ps.window('1 minute')")
-    twice = [each for place, each in enumerate(windows) if each in windows[:place]]
-    if twice:
-        raise BadWindow(f"windows(): {twice[0]} is there twice; its results could not be told apart")
+    for place, each in enumerate(windows):
+        for other in windows[:place]:
+            if coinciding(each, other):
+                raise BadWindow(
+                    f"windows(): some windows of {each} are also windows of {other}, and their results could "
+                    "not be told apart; leave one of the two out"
+                )
     return windows
 
 

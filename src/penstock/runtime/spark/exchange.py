@@ -27,6 +27,7 @@ from penstock.runtime.spark.plans import Shuffled, run_map_side
 from penstock.runtime.spark.routes import (
     grid_left_column,
     grid_right_column,
+    run_column,
     spread_left_column,
     spread_right_column,
     sub_key_column,
@@ -53,6 +54,7 @@ class MapSide:
 
     `spread` are hot keys that this epoch has found. `dealt` are the raw rows behind partials that other
     channels have formed. `staying` are rows that no exchange brings to channels: they are not observed yet.
+    `buckets` is how many of them the rows span, where they have one.
     """
 
     shuffled: Shuffled | None = None
@@ -60,6 +62,7 @@ class MapSide:
     spread: Spread | None = None
     dealt: Shuffled | None = None
     staying: DataFrame | None = None
+    buckets: int = 0
 
     def release(self) -> None:
         """Release the shuffled rows."""
@@ -169,7 +172,8 @@ class SparkExchange:
             late = "" if closed is None else f" WHERE `{bucket.name}` >= {closed}L"
             frame = sql_over(frame, f"SELECT {', '.join(_names(exchange, plan))} FROM {_VIEW}{late}")
             metrics = [_METRICS, *metrics]
-        routed = _dealt(frame, exchange, plan) if plan.sub_keys else _sent_home(intake, frame, exchange, plan)
+        formed_first = plan.form == "partials"
+        routed = _dealt(frame, exchange, plan) if formed_first else _sent_home(intake, frame, exchange, plan)
         shuffled = run_map_side(routed, metrics, combining=plan.form == "combined")
         intake.settle(shuffled.observed if shuffled else {})
         if shuffled is None:
@@ -178,8 +182,11 @@ class SparkExchange:
             return MapSide(shuffled, Seen(rows=True))
         last = shuffled.observed.get(_METRICS, (None, None, None))[2]
         newest = None if last == _REJECTED else last
-        side = MapSide(shuffled, Seen(newest is not None, newest))
-        if not plan.sub_keys:
+        first = shuffled.observed.get(_METRICS, (None, None, None))[1]
+        lowest = _REJECTED + 1 if closed is None else closed
+        buckets = 0 if newest is None or first is None or newest < lowest else newest - max(first, lowest) + 1
+        side = MapSide(shuffled, Seen(newest is not None, newest), buckets=buckets)
+        if not formed_first:
             return side
         partials = formed(self.kernel, shuffled.rows.drop(_DEALT))
         home = run_map_side(_sent_home(intake, partials, exchange, plan), [], combining=False)
@@ -390,8 +397,11 @@ def _dealt(rows: DataFrame, exchange: Exchange, plan: StagePlan) -> DataFrame:
     """Send each row to a channel that forms partials; rows of hot keys go round robin to their sub-keys.
 
     The turn comes from a hash of the row's position, since the position may follow a pattern of the keys.
+    Without keys, rows are dealt out in runs.
     """
-    assert plan.sub_keys is not None
+    if plan.sub_keys is None:
+        route = run_column(plan.run, plan.channels)
+        return rows.withColumn(_DEALT, route).repartitionById(plan.channels, F.col(_DEALT))
     turn = F.xxhash64(F.monotonically_increasing_id())
     route = sub_key_column(F.xxhash64(*exchange.keys), turn, plan.sub_keys.router(plan.channels))
     return rows.withColumn(_DEALT, route).repartitionById(plan.channels, F.col(_DEALT))

@@ -39,8 +39,10 @@ def formed(kernel: Kernel, rows: DataFrame) -> DataFrame:
     return rows.mapInArrow(_Former(kernel, marked), from_arrow_schema(marked))
 
 
-def merged(kernel: Kernel, received: Any) -> tuple[Any, tuple[Formed, ...]]:
+def merged(kernel: Kernel, received: Any, counts: Any) -> tuple[Any, tuple[Formed, ...]]:
     """Merge the partials of all forming channels per bucket and key, and report what each channel did.
+
+    Of a partial that several channels get, only one `counts`.
 
     They are merged in the order of the forming channels, whatever the order in which the exchange brought
     them, so that a replay gives the same bits.
@@ -51,8 +53,8 @@ def merged(kernel: Kernel, received: Any) -> tuple[Any, tuple[Formed, ...]]:
     ordered = received.take(pa.array(np.argsort(former, kind="stable")))
     schema = kernel.partials
     table = kernel.merge(ordered.select(schema.names).cast(schema))
-    rows = np.bincount(former, received[exchange.combine.weight].to_numpy())
-    busy = np.bincount(former, received[_BUSY].to_numpy())
+    rows = np.bincount(former, received[exchange.combine.weight].to_numpy() * counts)
+    busy = np.bincount(former, received[_BUSY].to_numpy() * counts)
     done = (Formed(each, int(rows[each]), float(busy[each])) for each in np.flatnonzero(rows).tolist())
     return table, tuple(done)
 

@@ -26,6 +26,7 @@ __all__ = [
     "plain_pane_column",
     "rate_pane_column",
     "route_column",
+    "run_column",
     "spread_left_column",
     "spread_right_column",
     "sub_key_column",
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 _ARRAY = "array<int>"
+_POSITION_BITS = 33
+"""The low bits of Spark's running number that count the rows of a task."""
 
 
 def literal_array(values: NDArray[np.integer]) -> Column:
@@ -154,6 +157,18 @@ def rate_pane_column(panes: Column, sequence: Column, router: RatePanes) -> Colu
         channel = F.when(home >= 0, home).otherwise(literal_array(router.slots)[place])
     planned = panes.between(router.first, router.first + len(router.homes) - 1)
     return F.when(planned, channel.cast("int")).otherwise(plain)
+
+
+def run_column(run: int, channels: int) -> Column:
+    """The channel of every row by its position in its task: runs of this many rows in turn ([000] §4.2).
+
+    Rows come about in the order of time. A run as long as a mean pane therefore has the rows of one pane and
+    the next; a larger pane is cut, and smaller ones share a run, whatever the rates are.
+    """
+    number = F.monotonically_increasing_id()
+    position, task = number.bitwiseAND((1 << _POSITION_BITS) - 1), F.shiftright(number, _POSITION_BITS)
+    turn = F.floor(position / run) + task
+    return F.pmod(turn, F.lit(channels)).cast("int")
 
 
 def window_column(time: str, windows: WindowChannels) -> Column:
