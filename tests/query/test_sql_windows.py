@@ -97,6 +97,17 @@ def test_bounds_and_their_time_under_other_names():
     assert sql(text) == TUMBLED.agg(c=ps.count()).select(s="window_start", window_time=end, c="c")
 
 
+@pytest.mark.parametrize(("table", "side"), [("r", "left"), ("t", "right")])
+def test_windows_by_the_own_time_of_one_side_of_a_join(table, side):
+    tolls = ps.stream("tolls", "time timestamp, car string, paid double", time="time")
+    text = f"""
+        SELECT count(*) AS c FROM reports r JOIN tolls t ON vehicle = car WITHIN 1 HOUR
+        GROUP BY TUMBLE({table}.time, INTERVAL '5' MINUTES)
+    """
+    joined = REPORTS.join(tolls, {"vehicle": "car"}, within="1 hour", time=side, suffixes=("", "_t"))
+    assert ps.sql(text, REPORTS, tolls) == joined.window("5 minutes").agg(c=ps.count())
+
+
 def test_columns_with_the_names_of_windows_stay_what_they_are():
     panes = ps.stream("panes", "time timestamp, window string, window_time bigint", time="time")
     found = ps.sql("SELECT window, max(window_time) AS m FROM panes [RANGE 1 HOUR] GROUP BY `window`", panes)

@@ -87,9 +87,10 @@ class Statement:
         queries = _taken_queries(tree)
         self._name_bounds(tree, clauses, sources)
         after = _after(tree, sources)
+        time = _windowed_side(tree, sources)
         parts = [*tree.expressions, *(tree.args[each] for each in _PARTS if tree.args.get(each))]
         read = reads(parts, sources, but=sources[0].relation.time)
-        scope = joined(sources, self._joins(tree, clauses, sources), read, self.written)
+        scope = joined(sources, self._joins(tree, clauses, sources, time), read, self.written)
         for place, each in enumerate(queries):
             scope = inner._matched(scope, each, clauses.query_bounds.get(place), read)  # noqa: SLF001 -- another of this class
         where = tree.args.get("where")
@@ -301,12 +302,15 @@ class Statement:
         clause = JoinClause("anti" if anti else "semi", known[1], (), known[0])
         return joined_with(scope, right, clause, read)
 
-    def _joins(self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...]) -> list[JoinClause]:
+    def _joins(
+        self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...], time: str | None
+    ) -> list[JoinClause]:
         joins = tree.args.get("joins") or ()
-        return [
+        found = [
             self._join(each, clauses.bounds.get(number), sources[: number + 1], sources[number + 1])
             for number, each in enumerate(joins)
         ]
+        return [replace(each, time=time) for each in found] if time else found
 
     def _join(
         self, join: exp.Join, bound: BoundClause | None, left: tuple[FromTable, ...], right: FromTable
@@ -390,6 +394,24 @@ def _after(tree: exp.Select, sources: tuple[FromTable, ...]) -> tuple[Tree, ...]
         (found if names & set(WINDOW_BOUNDS) - known else before).append(each)
     tree.set("where", exp.Where(this=exp.and_(*before)) if before else None)
     return tuple(found)
+
+
+def _windowed_side(tree: exp.Select, sources: tuple[FromTable, ...]) -> str | None:
+    """The side of a join by whose own time windows in GROUP BY go; they name that of the pair afterwards."""
+    group = tree.args.get("group")
+    calls = [each for each in (group.expressions if group else ()) if window_name(each)]
+    times = [each.expressions[0] for each in calls if each.expressions]
+    named = [each for each in times if isinstance(each, exp.Column) and each.table]
+    if not named or len(sources) == 1:
+        return None
+    owner = next((place for place, each in enumerate(sources) if named[0].table in each), None)
+    if len(sources) > 2 or owner is None or named[0].name.lower() != sources[owner].relation.time.lower():
+        raise BadWindow(
+            f"{render(calls[0])}: after a join windows go by the time of the pair, or of two tables by the "
+            "event time of one; put the join into a sub-query"
+        )
+    named[0].replace(exp.column(sources[0].relation.time))
+    return ("left", "right")[owner]
 
 
 def _queries(where: Tree) -> list[Tree]:
