@@ -274,6 +274,16 @@ def test_sessions_as_a_table_function():
     assert sql(text) == REPORTS.group_by("vehicle").session("5 minutes").agg(c=ps.count())
 
 
+def test_distinct_keys_and_first_rows_of_sessions():
+    sessions = "TABLE(SESSION(TABLE reports PARTITION BY vehicle, DESCRIPTOR(time), INTERVAL '5' MINUTES))"
+    keyed = REPORTS.group_by("vehicle").session("5 minutes")
+    assert sql(f"SELECT DISTINCT vehicle FROM {sessions}") == keyed.agg()
+    numbered = "ROW_NUMBER() OVER (PARTITION BY window_start, window_end, vehicle ORDER BY speed) AS r"
+    found = sql(f"SELECT * FROM (SELECT *, {numbered} FROM {sessions}) WHERE r = 1")
+    top = keyed.top(1, by=["`speed`"], descending=[False])
+    assert found == top.select("time", "vehicle", "speed", "kind", r="rank")
+
+
 def test_groups_without_a_window_are_updated():
     found = sql("SELECT vehicle, count(*) AS c FROM reports GROUP BY vehicle HAVING c > 3")
     assert found == REPORTS.group_by("vehicle").agg(c=ps.count()).where("c > 3")

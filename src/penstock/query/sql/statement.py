@@ -173,7 +173,8 @@ class Statement:
                 return plain_select(
                     assigned(reading.scope, reading.function, reading.after), tree.expressions
                 )
-            reading.check_sessions(tree)
+            group = tree.args.get("group")
+            reading.check_sessions(tree.expressions if distinct else group.expressions if group else [])
         if reading.window is None:
             if distinct:
                 raise BadWindow(
@@ -198,6 +199,9 @@ class Statement:
         most = take_limit(tree, number, ranked.alias)
         select.set("expressions", [each for each in select.expressions if each is not number])
         reading = self.read(select)
+        parts = number.unalias().args.get("partition_by") or ()
+        names = [name for each in reading.scope.sources for name in each.names]
+        reading.check_sessions([named_bounds(each.copy(), names) for each in parts])
         found = first_rows(reading.scope, select.expressions, number, most, reading.window)
         for each in reading.after:
             found = found.where(render(each))
@@ -356,18 +360,18 @@ class Reading:
     function: TableFunction | None
     after: tuple[Tree, ...]
 
-    def check_sessions(self, tree: exp.Select) -> None:
-        """Raise BadWindow unless the keys of sessions are those of GROUP BY."""
+    def check_sessions(self, nodes: Sequence[Tree]) -> None:
+        """Raise BadWindow unless the keys of sessions are those by which they are grouped."""
         if self.window is None or self.window.kind != "session" or self.function is None:
             return
-        group = tree.args.get("group")
-        keys = {each.name.lower() for each in group.find_all(exp.Column)} if group else set()
+        plain = [each.unalias() for each in nodes if not is_bound(each.unalias())]
+        keys = {each.name.lower() if isinstance(each, exp.Column) else render(each) for each in plain}
         wanted = {each.lower() for each in self.function.partition}
         if keys != wanted:
             shown = ", ".join(sorted(keys)) or "no key"
             raise BadWindow(
-                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and GROUP BY "
-                f"has {shown}; sessions are those of a key, so give both the same keys"
+                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and rows are "
+                f"grouped by {shown}; sessions are those of a key, so give both the same keys"
             )
 
 
