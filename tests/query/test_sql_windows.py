@@ -97,6 +97,23 @@ def test_bounds_and_their_time_under_other_names():
     assert sql(text) == TUMBLED.agg(c=ps.count()).select(s="window_start", window_time=end, c="c")
 
 
+@pytest.mark.parametrize(("table", "side"), [("r", "left"), ("t", "right")])
+def test_windows_by_the_own_time_of_one_side_of_a_join(table, side):
+    tolls = ps.stream("tolls", "time timestamp, car string, paid double", time="time")
+    text = f"""
+        SELECT count(*) AS c FROM reports r JOIN tolls t ON vehicle = car WITHIN 1 HOUR
+        GROUP BY TUMBLE({table}.time, INTERVAL '5' MINUTES)
+    """
+    joined = REPORTS.join(tolls, {"vehicle": "car"}, within="1 hour", time=side, suffixes=("", "_t"))
+    assert ps.sql(text, REPORTS, tolls) == joined.window("5 minutes").agg(c=ps.count())
+
+
+def test_columns_with_the_names_of_windows_stay_what_they_are():
+    panes = ps.stream("panes", "time timestamp, window string, window_time bigint", time="time")
+    found = ps.sql("SELECT window, max(window_time) AS m FROM panes [RANGE 1 HOUR] GROUP BY `window`", panes)
+    assert found == panes.group_by("window").window("1 hour").agg(m=ps.max("window_time"))
+
+
 def test_a_window_as_a_struct():
     found = sql("SELECT window, count(*) AS c FROM reports GROUP BY window(time, '5 minutes')")
     struct = "named_struct('start', window_start, 'end', window_end)"
@@ -255,6 +272,16 @@ def test_sessions_as_a_table_function():
         GROUP BY vehicle, window_start, window_end
     """
     assert sql(text) == REPORTS.group_by("vehicle").session("5 minutes").agg(c=ps.count())
+
+
+def test_distinct_keys_and_first_rows_of_sessions():
+    sessions = "TABLE(SESSION(TABLE reports PARTITION BY vehicle, DESCRIPTOR(time), INTERVAL '5' MINUTES))"
+    keyed = REPORTS.group_by("vehicle").session("5 minutes")
+    assert sql(f"SELECT DISTINCT vehicle FROM {sessions}") == keyed.agg()
+    numbered = "ROW_NUMBER() OVER (PARTITION BY window_start, window_end, vehicle ORDER BY speed) AS r"
+    found = sql(f"SELECT * FROM (SELECT *, {numbered} FROM {sessions}) WHERE r = 1")
+    top = keyed.top(1, by=["`speed`"], descending=[False])
+    assert found == top.select("time", "vehicle", "speed", "kind", r="rank")
 
 
 def test_groups_without_a_window_are_updated():

@@ -27,12 +27,13 @@ __all__ = ["JoinClause", "implied", "joined", "joined_with"]
 
 @dataclass(frozen=True)
 class JoinClause:
-    """One JOIN as written; ``how`` as in ``Relation.join``."""
+    """One JOIN as written; ``how`` and ``time`` as in ``Relation.join``."""
 
     how: str
     on: Tree | None
     using: tuple[str, ...]
     bound: BoundClause
+    time: str | None = None
 
 
 @dataclass(frozen=True)
@@ -223,6 +224,7 @@ class _Step:
             keep=bound.keep,
             window=None if window is None else window_of(window.size, window.slide, window.offset),
             how=self.clause.how,
+            time=self.clause.time,
             condition=None if on.condition is None else render(on.condition),
             suffixes=("", self._suffix()),
         )

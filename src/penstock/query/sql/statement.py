@@ -87,9 +87,10 @@ class Statement:
         queries = _taken_queries(tree)
         self._name_bounds(tree, clauses, sources)
         after = _after(tree, sources)
+        time = _windowed_side(tree, sources)
         parts = [*tree.expressions, *(tree.args[each] for each in _PARTS if tree.args.get(each))]
         read = reads(parts, sources, but=sources[0].relation.time)
-        scope = joined(sources, self._joins(tree, clauses, sources), read, self.written)
+        scope = joined(sources, self._joins(tree, clauses, sources, time), read, self.written)
         for place, each in enumerate(queries):
             scope = inner._matched(scope, each, clauses.query_bounds.get(place), read)  # noqa: SLF001 -- another of this class
         where = tree.args.get("where")
@@ -114,11 +115,12 @@ class Statement:
         if not bounded and not any(calls) and clauses.window is None:
             return
         names = [name for each in bounded for name in each.names]
-        named = [_named(each) for each in tree.expressions]
-        tree.set("expressions", [named_bounds(each, names) for each in named])
+        own = {name.lower() for each in sources for name in each.relation.schema.names} - set(WINDOW_BOUNDS)
+        named = [_named(each, own) for each in tree.expressions]
+        tree.set("expressions", [named_bounds(each, names, own) for each in named])
         for part in _PARTS:
             if tree.args.get(part):
-                tree.set(part, named_bounds(tree.args[part], names))
+                tree.set(part, named_bounds(tree.args[part], names, own))
 
     def _window(
         self, tree: exp.Select, clauses: Clauses, scope: Scope
@@ -171,7 +173,8 @@ class Statement:
                 return plain_select(
                     assigned(reading.scope, reading.function, reading.after), tree.expressions
                 )
-            reading.check_sessions(tree)
+            group = tree.args.get("group")
+            reading.check_sessions(tree.expressions if distinct else group.expressions if group else [])
         if reading.window is None:
             if distinct:
                 raise BadWindow(
@@ -196,6 +199,9 @@ class Statement:
         most = take_limit(tree, number, ranked.alias)
         select.set("expressions", [each for each in select.expressions if each is not number])
         reading = self.read(select)
+        parts = number.unalias().args.get("partition_by") or ()
+        names = [name for each in reading.scope.sources for name in each.names]
+        reading.check_sessions([named_bounds(each.copy(), names) for each in parts])
         found = first_rows(reading.scope, select.expressions, number, most, reading.window)
         for each in reading.after:
             found = found.where(render(each))
@@ -300,12 +306,15 @@ class Statement:
         clause = JoinClause("anti" if anti else "semi", known[1], (), known[0])
         return joined_with(scope, right, clause, read)
 
-    def _joins(self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...]) -> list[JoinClause]:
+    def _joins(
+        self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...], time: str | None
+    ) -> list[JoinClause]:
         joins = tree.args.get("joins") or ()
-        return [
+        found = [
             self._join(each, clauses.bounds.get(number), sources[: number + 1], sources[number + 1])
             for number, each in enumerate(joins)
         ]
+        return [replace(each, time=time) for each in found] if time else found
 
     def _join(
         self, join: exp.Join, bound: BoundClause | None, left: tuple[FromTable, ...], right: FromTable
@@ -351,24 +360,24 @@ class Reading:
     function: TableFunction | None
     after: tuple[Tree, ...]
 
-    def check_sessions(self, tree: exp.Select) -> None:
-        """Raise BadWindow unless the keys of sessions are those of GROUP BY."""
+    def check_sessions(self, nodes: Sequence[Tree]) -> None:
+        """Raise BadWindow unless the keys of sessions are those by which they are grouped."""
         if self.window is None or self.window.kind != "session" or self.function is None:
             return
-        group = tree.args.get("group")
-        keys = {each.name.lower() for each in group.find_all(exp.Column)} if group else set()
+        plain = [each.unalias() for each in nodes if not is_bound(each.unalias())]
+        keys = {each.name.lower() if isinstance(each, exp.Column) else render(each) for each in plain}
         wanted = {each.lower() for each in self.function.partition}
         if keys != wanted:
             shown = ", ".join(sorted(keys)) or "no key"
             raise BadWindow(
-                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and GROUP BY "
-                f"has {shown}; sessions are those of a key, so give both the same keys"
+                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and rows are "
+                f"grouped by {shown}; sessions are those of a key, so give both the same keys"
             )
 
 
-def _named(item: Tree) -> Tree:
+def _named(item: Tree, columns: set[str]) -> Tree:
     """An item that has a name, if it is the time of a window or the window itself."""
-    if item.alias:
+    if item.alias or (isinstance(item, exp.Column) and item.parts[0].name.lower() in columns):
         return item
     name = call_name(item) or (item.name.lower() if isinstance(item, exp.Column) else "")
     if name in {"window", "window_time"} or name.endswith("_rowtime"):
@@ -389,6 +398,24 @@ def _after(tree: exp.Select, sources: tuple[FromTable, ...]) -> tuple[Tree, ...]
         (found if names & set(WINDOW_BOUNDS) - known else before).append(each)
     tree.set("where", exp.Where(this=exp.and_(*before)) if before else None)
     return tuple(found)
+
+
+def _windowed_side(tree: exp.Select, sources: tuple[FromTable, ...]) -> str | None:
+    """The side of a join by whose own time windows in GROUP BY go; they name that of the pair afterwards."""
+    group = tree.args.get("group")
+    calls = [each for each in (group.expressions if group else ()) if window_name(each)]
+    times = [each.expressions[0] for each in calls if each.expressions]
+    named = [each for each in times if isinstance(each, exp.Column) and each.table]
+    if not named or len(sources) == 1:
+        return None
+    owner = next((place for place, each in enumerate(sources) if named[0].table in each), None)
+    if len(sources) > 2 or owner is None or named[0].name.lower() != sources[owner].relation.time.lower():
+        raise BadWindow(
+            f"{render(calls[0])}: after a join windows go by the time of the pair, or of two tables by the "
+            "event time of one; put the join into a sub-query"
+        )
+    named[0].replace(exp.column(sources[0].relation.time))
+    return ("left", "right")[owner]
 
 
 def _queries(where: Tree) -> list[Tree]:

@@ -6,7 +6,7 @@ the tree.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -325,16 +325,17 @@ class Inner:
         )
 
 
-def named_bounds(tree: Tree, tables: Sequence[str]) -> Tree:
+def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()) -> Tree:
     """The tree with the bounds of windows as columns, whichever way they are written.
 
-    ``window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column window_start.
+    ``window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column window_start. ``columns`` of
+    the tables themselves stay what they are.
     """
     known = {each.lower() for each in tables}
 
     def named(node: Tree) -> Tree:
         if isinstance(node, exp.Column):
-            return _bound_column(node, known)
+            return node if node.parts[0].name.lower() in columns else _bound_column(node, known)
         name = call_name(node) or ""
         if name == "window_time" and len(node.expressions) == 1:
             return _before_end("window_time")
