@@ -7,6 +7,7 @@ from penstock.aggregates.aggregate import DEFINITIONS, Definition
 
 PAGE = Path(__file__).with_name("aggregates.md")
 _BEGIN, _END = "<!-- table: from the registry -->", "<!-- end of table -->"
+_EVERYWHERE = {"where", "distinct"}  # that every aggregate takes
 
 
 def table() -> str:
@@ -28,6 +29,7 @@ def _row(definition: type[Definition]) -> str:
     shown = [
         str(each).partition(":")[0] if each.default is each.empty else f"{each.name}={each.default}"
         for each in parameters
+        if each.name not in _EVERYWHERE
     ]
     arguments = ", ".join(each.words for each in definition.takes) + (", …" if definition.variadic else "")
     value = definition.agreement.value + (f": {definition.detail}" if definition.detail else "")

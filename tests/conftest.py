@@ -44,6 +44,7 @@ LONG = (
     "test_main",
     "test_gates",
     "test_deduplicate",
+    "test_session_windows",
     "test_spark",
 )
 

@@ -3,7 +3,11 @@
 
 from penstock.errors import PenstockError
 
-__all__ = ["BadData", "BadSimulation", "MissingData", "UnknownExperiment"]
+__all__ = ["BadBench", "BadData", "BadSimulation", "MissingData", "UnknownExperiment"]
+
+
+class BadBench(PenstockError):
+    """A measurement was asked for that does not exist."""
 
 
 class BadData(PenstockError):

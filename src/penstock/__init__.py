@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Rescale,
         Rescaled,
         Resources,
+        ResultBatch,
         ResultLatency,
         Ruling,
         Run,
@@ -76,6 +77,7 @@ __all__ = [
     "Rescale",
     "Rescaled",
     "Resources",
+    "ResultBatch",
     "ResultLatency",
     "Ruling",
     "Run",
@@ -115,7 +117,7 @@ _ROOMS = {
     "penstock.query": "QoS Query Relation Stream outputs sql stream",
     "penstock.runtime": (
         "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources "
-        "ResultLatency Ruling Run StageChannels StageProgress TrackedKey rebalance_when"
+        "ResultBatch ResultLatency Ruling Run StageChannels StageProgress TrackedKey rebalance_when"
     ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}

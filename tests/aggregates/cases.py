@@ -13,8 +13,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from penstock.aggregates.aggregate import DEFINITIONS, Aggregate, resolve
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import PaneColumns
-from penstock.errors import WrongType
+from penstock.errors import BadAggregate, WrongType
 from penstock.expressions.schema import TIME, Schema
 from penstock.expressions.types import arrow_type
 
@@ -160,7 +161,25 @@ def cases() -> list[Case]:
             except WrongType:
                 continue
             found.append(case)
-    return found
+    return found + modified_cases(found)
+
+
+def modified_cases(plain: list[Case]) -> list[Case]:
+    """Every aggregate with a FILTER, and with a DISTINCT beside it where it takes one."""
+    found = []
+    for name in DEFINITIONS:
+        own = [case for case in plain if case.definition.name == name]
+        case = next((each for each in own if each.types[0] in {"double", "string"}), own[0])
+        condition = column_of("boolean", "b")
+        for distinct in (False, True):
+            aggregate = modified(case.aggregate, condition, distinct)
+            more = Case(aggregate, (*case.types, "boolean"))
+            try:
+                more.resolved  # noqa: B018 -- refuses what it does not take
+            except BadAggregate:
+                continue
+            found.append(more)
+    return list(dict.fromkeys(found))
 
 
 def pairs() -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import penstock.query as ps
+from penstock.connect import EpochId, SinkContext
 from penstock.errors import BadPath, BadSink
 
 
@@ -64,3 +65,24 @@ def test_memory_takes_an_epoch_once():
     for epoch in (0, 1, 0):
         sink.append(epoch, pa.table({"n": [epoch]}))
     assert sink.table().column("n").to_pylist() == [0, 1]
+
+
+def test_parts_of_an_epoch_are_printed_called_and_kept_as_they_come(capsys):
+    calls, kept = [], ps.memory()
+    context = SinkContext(
+        id="a-0", name="a", schema=pa.schema([("n", pa.int64())]), folder=None, session=None
+    )
+    sinks = [
+        ps.console(),
+        ps.each(lambda table, number: calls.append((number, table["n"].to_pylist()))),
+        kept,
+    ]
+    for sink in sinks:
+        delivery = sink.open(context)
+        for n in (1, 2):
+            delivery.part(EpochId(3), pa.table({"n": [n]}))
+        delivery.whole(EpochId(3))
+        assert sink.takes_parts
+    assert calls == [(6, [1]), (6, [2])]
+    assert kept.table()["n"].to_pylist() == [1, 2]
+    assert capsys.readouterr().out.count("┃ n ┃") == 2

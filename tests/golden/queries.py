@@ -86,6 +86,14 @@ def _steps():
         .group_by("caller")
         .window("1 hour")
         .agg(n=ps.count()),
+        "explode": CALLS.explode(part="split(callee, '-')")
+        .where("seconds > 3 and part <> ''")
+        .select("part"),
+        "explode_behind_window": CALLS.group_by("caller")
+        .window("1 hour")
+        .agg(callees=ps.array_agg("callee"))
+        .explode(callee="callees", outer=True)
+        .select("caller", "callee"),
         "split": ps.outputs(short, middle.select("caller"), rest),
         "union": ends,
         "union_window": ends.group_by("number").window("1 hour").agg(n=ps.count()),
@@ -166,6 +174,29 @@ def _hourly():
     return CALLS.group_by("caller").window("1 hour").agg(n=ps.count())
 
 
+def _sessions():
+    talks = CALLS.group_by("caller").session("30 minutes")
+    last = CALLS.group_by("caller").window(100, slide=30, rows=True)
+    return {
+        "session": talks.agg(n=ps.count(), mean=ps.avg("seconds")).where("n > 3").select("caller", "mean"),
+        "session_one_group": CALLS.session("1 minute", late="drop").agg(
+            callees=ps.approx_count_distinct("callee")
+        ),
+        "session_arrow": talks.agg(spread=Spread("x")),
+        "session_arrow_whole": talks.agg(spread=Whole("x")),
+        "window_behind_session": talks.agg(n=ps.count())
+        .group_by("caller")
+        .window("1 day")
+        .agg(talks=ps.count(), longest=ps.max("n")),
+        "counts": last.agg(n=ps.count(), spread=Whole("x")),
+        "counts_one_group": CALLS.window(1000, rows=True).agg(often=ps.top_k("callee", 3)),
+        "window_behind_counts": last.agg(n=ps.count())
+        .group_by("caller")
+        .window("1 day")
+        .agg(windows=ps.count()),
+    }
+
+
 def _joins():
     pairs = CALLS.join(SUSPECTS, "caller", within="1 hour")
     return {
@@ -177,6 +208,26 @@ def _joins():
         "join_last": CALLS.join(SUSPECTS, "caller", last=3, condition="l.seconds > 60"),
         "join_left": CALLS.join(SUSPECTS, "caller", within="1 hour", how="left", condition="l.x > 3"),
         "join_full": CALLS.join(SUSPECTS, "caller", within="1 hour", how="full"),
+        "join_semi": CALLS.join(SUSPECTS, "caller", within="1 hour", how="semi", condition="l.x > 3").where(
+            "seconds > 60 and caller <> 'x'"
+        ),
+        "join_anti_behind_window": _hourly().join(
+            _hourly().where("n > 9"), "caller", within="0 s", how="anti"
+        ),
+        "join_window": CALLS.join(SUSPECTS, "caller", window=ps.window("10 minutes"), suffixes=("", "_2")),
+        "join_window_full": CALLS.join(
+            SUSPECTS,
+            "caller",
+            window=ps.window("10 minutes", slide="5 minutes"),
+            how="full",
+            condition="l.x > 3 and r.reason <> 'x'",
+            suffixes=("", "_2"),
+        ).select("reason"),
+        "join_keep": CALLS.join(SUSPECTS, "caller", keep=("1 hour", "1 day"), how="left", time="left"),
+        "window_behind_join_keep": CALLS.join(SUSPECTS, "caller", keep="forever")
+        .group_by("reason")
+        .window("1 hour")
+        .agg(n=ps.count()),
         "join_right_last": CALLS.join(SUSPECTS, "caller", last=1, how="right"),
         "join_filtered": pairs.where("seconds > 60 and reason = 'theft' and x > length(reason)").select(
             "caller", "reason"
@@ -274,7 +325,7 @@ def _graphs():
 
 
 def _cases():
-    single = _steps() | _windows() | _joins() | _processes() | _deduplications() | _graphs()
+    single = _steps() | _windows() | _sessions() | _joins() | _processes() | _deduplications() | _graphs()
     cases = {name: (relation, {}) for name, relation in single.items()}
     # The other two strategies, and a number of channels, where they make a difference.
     for name in ("select", "map", "window_native", "window_behind_join", "window_shares_channels", "outputs"):

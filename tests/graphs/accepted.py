@@ -3,19 +3,21 @@
 A stream promises nothing below its latest tuple minus the delay, counting every tuple with a time, also
 those that a where() drops or that are late themselves; before its first tuple it promises nothing. A port
 promises the least of its feeds. A window closes when its end is at or below its port's promise, and its
-stage promises the start of the first window that is open; a join within w promises the lesser of its
-sides minus w, a join with the last rows the lesser of its sides.
+stage promises the start of the first window that is open; a join by time promises the least time that rows
+to come and rows that wait can still carry, a join by window the start of the first window that both sides
+leave open, a join with the last rows the lesser of its sides.
 
-A tuple is late if a stateful operator that its stream feeds directly, through stateless operators and
-unions, had passed it before the epoch began: a window if all windows of the tuple were closed, a join the
-promise of that side. It counts in those windows that were open before its epoch. A stream feeding several
+A tuple is late if a stateful operator that its stream feeds directly, through stateless operators and unions,
+had passed it before the epoch began: a window if all windows of the tuple were closed, a join the promise of
+that side, a join by window the end of the last window that both sides have passed. It counts in those windows
+that were open before its epoch. A stream feeding several
 operators has the largest of these bounds: what is late for one of them is taken by none, nor by outputs, so
 that all of a graph sees the same tuples.
 """
 
 from dataclasses import dataclass
 
-from graphs.graph import Graph, Joined, Source, Windowed
+from graphs.graph import Graph, Joined, Node, Source, Windowed
 
 Latest = dict[int, int | None]
 
@@ -54,9 +56,19 @@ def bound(graph: Graph, source: int, latest: Latest) -> int | None:
         for each in node.inputs if node.stateful else ():
             reached = port(graph, each, latest)
             if source in graph.origins(each) and reached is not None:
-                window = isinstance(node.operator, Windowed)
-                passed.append(node.operator.late_below(reached) if window else reached)
-    return max(passed, default=None)
+                passed.append(_floor(graph, node, reached, latest))
+    return max((each for each in passed if each is not None), default=None)
+
+
+def _floor(graph: Graph, node: Node, reached: int, latest: Latest) -> int | None:
+    """The time below which a tuple is late for a node that a port has reached this time of."""
+    if isinstance(node.operator, Windowed):
+        return node.operator.late_below(reached)
+    size = node.operator.size
+    if size is None:
+        return reached
+    ports = [port(graph, each, latest) for each in node.inputs]
+    return None if None in ports else min(ports) // size * size
 
 
 def closings(graph: Graph) -> dict[int, list[int | None]]:
@@ -90,4 +102,19 @@ def _promise(graph: Graph, place: int, latest: Latest) -> int | None:
     if isinstance(operator, Windowed):
         return operator.first_open_start(ports[0])
     assert isinstance(operator, Joined)
-    return min(ports) - (operator.within or 0)
+    if operator.size is not None:
+        return min(ports) // operator.size * operator.size
+    if operator.last is not None:
+        return min(ports)
+    return _promised(operator, *ports)
+
+
+def _promised(operator: Joined, left: int, right: int) -> int:
+    """What comes is not before its frontier; what waits has a partner to come or stands alone."""
+    ahead, back = operator.apart
+    waits = {"left": min(left, right - ahead), "right": min(right, left - back)}
+    if not operator.paired:
+        return waits["left"]
+    found = [waits[side] for side in waits if operator.how in {side, "full"}]
+    pairs = {**waits, "earliest": min(waits.values()), "latest": min(left, right)}
+    return min([*found, pairs[operator.times]])

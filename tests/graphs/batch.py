@@ -278,13 +278,16 @@ def _join(graph: Graph, node: Node, left: Rows, right: Rows) -> Rows:
     one, other = (
         each.table.append_column("_id", [list(range(each.table.num_rows))]) for each in (left, right)
     )
-    candidates = _within(operator) if operator.last is None else _last(operator)
+    candidates = _near(operator) if operator.last is None else _last(operator)
     pairs = _duck(candidates, {"a": "bigint", "b": "bigint"}, l=one, r=other).table
     if operator.condition is not None:
         pairs = _true(operator.condition, left, right, pairs)
     names = sides(graph.nodes, *node.inputs, operator)
     columns = [f"timed._t AS {node.time}", "CAST(NULL AS BIGINT) AS _e"]
     types = {"_t": "bigint", "_e": "bigint", node.time: "timestamp"}
+    if operator.size is not None:
+        columns.append(f"timed._t + {operator.size} AS window_end")
+        types["window_end"] = "timestamp"
     for ours, theirs in operator.keys:
         columns.append(f"coalesce(l.{ours}, r.{theirs}) AS {ours}")
         wide = "bigint" in {left.types[ours], right.types[theirs]}
@@ -292,15 +295,28 @@ def _join(graph: Graph, node: Node, left: Rows, right: Rows) -> Rows:
     for side, given, taken in zip("lr", (left, right), names, strict=True):
         columns += [f"{side}.{stored} AS {name}" for stored, name in taken]
         types |= {name: given.types[stored] for stored, name in taken}
-    found = ["SELECT a, b FROM pairs"]
+    found = ["SELECT a, b FROM pairs"] if operator.paired else []
+    if operator.how == "semi":
+        found.append("SELECT DISTINCT a, CAST(NULL AS BIGINT) AS b FROM pairs")
     if operator.how in {"left", "full"}:
         found.append("SELECT _id, NULL FROM l WHERE _id NOT IN (SELECT a FROM pairs)")
     if operator.how in {"right", "full"}:
         found.append("SELECT NULL, _id FROM r WHERE _id NOT IN (SELECT b FROM pairs)")
-    time = "least" if operator.last is None else "greatest"
+    if operator.how == "anti":
+        found.append(
+            "SELECT _id AS a, CAST(NULL AS BIGINT) AS b FROM l WHERE _id NOT IN (SELECT a FROM pairs)"
+        )
+    time = {
+        "earliest": "least(l._t, r._t)",
+        "latest": "greatest(l._t, r._t)",
+        "left": "coalesce(l._t, r._t)",
+        "right": "coalesce(r._t, l._t)",
+    }[operator.times]
+    if operator.size is not None:
+        time = f"floor_div(coalesce(l._t, r._t), {operator.size}) * {operator.size}"
     sql = f"""
     WITH found AS ({" UNION ALL ".join(found)}),
-         timed AS (SELECT a, b, {time}(l._t, r._t) AS _t
+         timed AS (SELECT a, b, {time} AS _t
                    FROM found LEFT JOIN l ON l._id = a LEFT JOIN r ON r._id = b)
     SELECT timed._t, {", ".join(columns)}
     FROM timed LEFT JOIN l ON l._id = a LEFT JOIN r ON r._id = b"""
@@ -323,8 +339,11 @@ def _keys_and(operator: Joined, *conditions: str) -> str:
     return " AND ".join([*(f"l.{one} = r.{other}" for one, other in operator.keys), *conditions])
 
 
-def _within(operator: Joined) -> str:
-    near = f"abs(l._t - r._t) <= {operator.within}"
+def _near(operator: Joined) -> str:
+    ahead, back = operator.apart
+    near = f"r._t - l._t BETWEEN -{back} AND {ahead}"
+    if operator.size is not None:
+        near = f"floor_div(l._t, {operator.size}) = floor_div(r._t, {operator.size})"
     return f"SELECT l._id AS a, r._id AS b FROM l JOIN r ON {_keys_and(operator, near)}"
 
 

@@ -93,8 +93,15 @@ def _mapped(operator: Mapped, given: Relation) -> Relation:
 
 
 def _joined(operator: Joined, left: Relation, right: Relation) -> Relation:
-    bound = {"last": operator.last} if operator.last else {"within": operator.within * MICRO}
+    bound = {"last": operator.last}
+    if operator.size is not None:
+        bound = {"window": ps.window(operator.size * MICRO)}
+    elif operator.keep is not None:
+        bound = {"keep": tuple(each * MICRO for each in operator.keep)}
+    elif operator.within is not None:
+        bound = {"within": operator.within * MICRO}
     options = {"how": operator.how, "condition": operator.condition, "suffixes": operator.suffixes, **bound}
+    options["time"] = operator.time
     return left.join(right, dict(operator.keys), **options) if operator.keys else left.cross(right, **options)
 
 

@@ -68,30 +68,39 @@ def _aggregate(draft: Draft, columns: tuple[Column, ...]) -> tuple[str, str | No
 
 
 def join(draft: Draft, _left: int) -> list[Node]:
-    within = draft.rng.choice([0, 1, 4, 8, 24]) * (draft.clock.unit // 4)
-    return _joined(draft, _join_keys, within=within, last=None, how=_how(draft))
+    rng, quarter = draft.rng, draft.clock.unit // 4
+    bound, how = rng.choice(["within", "within", "keep", "size"]), _how(draft, "semi", "anti")
+    given = {"within": rng.choice([0, 1, 4, 8, 24]) * quarter} if bound == "within" else {}
+    if bound == "keep":
+        given["keep"] = tuple(rng.choice([0, 1, 4, 24]) * quarter for _ in range(2))
+    if bound == "size":
+        given["size"] = rng.choice([2, 4, 12]) * quarter
+    elif how not in {"semi", "anti"} and rng.random() < 0.4:
+        given["time"] = rng.choice(["earliest", "latest", "left", "right"])
+    return _joined(draft, _join_keys, how=how, **given)
 
 
 def last(draft: Draft, _left: int) -> list[Node]:
-    return _joined(draft, _join_keys, within=None, last=draft.rng.randint(1, 3), how=_how(draft))
+    return _joined(draft, _join_keys, last=draft.rng.randint(1, 3), how=_how(draft))
 
 
 def cross(draft: Draft, _left: int) -> list[Node]:
     within = draft.rng.choice([0, 1, 2, 4]) * (draft.clock.unit // 4)
-    return _joined(draft, lambda *_: (), within=within, last=None, how="inner")
+    return _joined(draft, lambda *_: (), within=within, how="inner")
 
 
-def _how(draft: Draft) -> str:
-    return draft.rng.choices(["inner", "left", "right", "full"], [4, 2, 2, 2])[0]
+def _how(draft: Draft, *more: str) -> str:
+    return draft.rng.choices(["inner", "left", "right", "full", *more], [4, 2, 2, 2, *(2 for _ in more)])[0]
 
 
 def _joined(
     draft: Draft,
     keys: Callable[[Draft, int, int], Keys | None],
     *,
-    within: int | None,
-    last: int | None,
     how: str,
+    within: int | None = None,
+    last: int | None = None,
+    **given: object,
 ) -> list[Node]:
     rng = draft.rng
     left = draft.pick()
@@ -104,7 +113,7 @@ def _joined(
     if rng.random() < (0.7 if not chosen else 0.35):
         condition = expressions.pair_condition(rng, draft.nodes[left].columns, draft.nodes[right].columns)
     number = len(draft.nodes)
-    operator = Joined(chosen, within, last, how, condition, (f"_a{number}", f"_b{number}"))
+    operator = Joined(chosen, within, last, how, condition, (f"_a{number}", f"_b{number}"), **given)
     return [joined(draft.nodes, left, right, operator)]
 
 

@@ -84,6 +84,25 @@ class Joined:
     how: str
     condition: str | None
     suffixes: tuple[str, str]
+    size: int | None = None
+    keep: tuple[int, int] | None = None
+    time: str | None = None
+
+    @property
+    def paired(self) -> bool:
+        return self.how not in {"semi", "anti"}
+
+    @property
+    def times(self) -> str:
+        """The time that a pair carries."""
+        return self.time or ("latest" if self.within is None else "earliest")
+
+    @property
+    def apart(self) -> tuple[int, int]:
+        """How long a left row waits for a right one, and a right one for a left one."""
+        if self.keep is None:
+            return self.within or 0, self.within or 0
+        return self.keep
 
 
 Operator = Source | Where | Branch | Select | Mapped | Union | Windowed | Joined
@@ -167,7 +186,8 @@ def windowed(nodes: list[Node], place: int, operator: Windowed, types: dict[str,
 def joined(nodes: list[Node], left: int, right: int, operator: Joined) -> Node:
     """What join() gives: the left side's time, the keys, the left and the right columns."""
     ours, theirs = nodes[left], nodes[right]
-    columns = [Column(ours.time, "timestamp")]
+    pinned = (ours.time,) if operator.size is None else ("window_start", "window_end")
+    columns = [Column(name, "timestamp") for name in pinned]
     for one, other in operator.keys:
         pair = (ours.column(one), theirs.column(other))
         wide = "bigint" in {each.type for each in pair}
@@ -178,15 +198,20 @@ def joined(nodes: list[Node], left: int, right: int, operator: Joined) -> Node:
         for stored, name in pairs:
             found = node.column(stored)
             columns.append(dataclasses.replace(found, name=name))
-    return Node(operator, (left, right), tuple(columns), ours.time, (ours.time,))
+    return Node(operator, (left, right), tuple(columns), pinned[0], pinned)
 
 
 def sides(nodes: list[Node], left: int, right: int, operator: Joined) -> list[list[tuple[str, str]]]:
     """Stored and result names of the columns of both sides; names of both get the suffixes."""
     ours, theirs = nodes[left], nodes[right]
-    one = [name for name in ours.names if name not in {ours.time, *(key for key, _ in operator.keys)}]
-    other = [name for name in theirs.names if name not in {theirs.time, *(key for _, key in operator.keys)}]
-    taken = {ours.time, *(key for key, _ in operator.keys)}
+    bounds = {"window_start", "window_end"}
+    times = ({ours.time}, {theirs.time})
+    if operator.size is not None:
+        times = ({*ours.pinned} & bounds, {*theirs.pinned} & bounds)
+    one = [name for name in ours.names if name not in {*times[0], *(key for key, _ in operator.keys)}]
+    other = [name for name in theirs.names if name not in {*times[1], *(key for _, key in operator.keys)}]
+    other = other if operator.paired else []
+    taken = {*(bounds if operator.size else times[0]), *(key for key, _ in operator.keys)}
     shared = (set(one) & set(other)) | (taken & {*one, *other})
     return [
         [(name, name + (suffix if name in shared else "")) for name in names]

@@ -8,6 +8,7 @@ import penstock as ps
 from operators.contract import Case
 from operators.deduplicate.case import ROW, build
 from operators.deduplicate.case import oracle as deduplicated
+from operators.group_cases import count_windows, session_windows
 from processes import Running, Sessions, Waiting, visit_session, waiting_oracle
 
 TIMES = st.integers(-20, 100)
@@ -222,16 +223,31 @@ RIGHT = ps.stream("r", "time timestamp, k bigint, w bigint", time="time")
 PAIR = (drawn(k=KEY, v=st.integers(0, 9)), drawn(k=KEY, w=st.integers(0, 9)))
 
 
-def join(how="inner", *, within=None, last=None, condition=None):
-    bound = {"last": last} if within is None else {"within": f"{within} us"}
-    relation = LEFT.join(RIGHT, "k", condition=condition, how=how, suffixes=("", "_2"), **bound)
+PAIR_TIMES = {"earliest": min, "latest": max, "left": lambda one, _: one, "right": lambda _, other: other}
+CONDITIONS = {
+    None: lambda _one, _other: True,
+    "l.v < r.w": lambda one, other: one["v"] < other["w"],
+    "l.v < r.w AND l.v > 2": lambda one, other: 2 < one["v"] < other["w"],
+}
+
+
+def join(how="inner", *, within=None, last=None, keep=None, time=None, condition=None):
+    bound = {"last": last} if last else {"within": f"{within} us"}
+    if keep:
+        bound = {"keep": tuple(each if each == "forever" else f"{each} us" for each in keep)}
+    relation = LEFT.join(RIGHT, "k", condition=condition, how=how, time=time, suffixes=("", "_2"), **bound)
+    apart = tuple(10**9 if each == "forever" else each for each in keep or (within, within))
+    settle = PAIR_TIMES[time or ("latest" if within is None else "earliest")]
 
     def oracle(ports, _end):
         left, right = ports
-        pairs = near(left, right, within) if last is None else last_rows(left, right, last)
-        pairs = [(i, j) for i, j in pairs if condition is None or left[i]["v"] < right[j]["w"]]
-        found = [joined(left[i], right[j], max if within is None else min) for i, j in pairs]
+        pairs = near(left, right, *apart) if last is None else last_rows(left, right, last)
+        pairs = [(i, j) for i, j in pairs if CONDITIONS[condition](left[i], right[j])]
         matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        if how in {"semi", "anti"}:
+            chosen = [row for place, row in enumerate(left) if (place in matched[0]) == (how == "semi")]
+            return [(row["time"], row["k"], row["v"]) for row in chosen]
+        found = [joined(left[i], right[j], settle) for i, j in pairs]
         if how in {"left", "full"}:
             lone = [row for place, row in enumerate(left) if place not in matched[0]]
             found += [(row["time"], row["k"], row["v"], None) for row in lone]
@@ -243,13 +259,44 @@ def join(how="inner", *, within=None, last=None, condition=None):
     return Case(relation, PAIR, oracle, distinct=last is not None)
 
 
-def near(left, right, within):
+def near(left, right, within, back):
     return [
         (i, j)
         for i, one in enumerate(left)
         for j, other in enumerate(right)
-        if one["k"] is not None and one["k"] == other["k"] and abs(one["time"] - other["time"]) <= within
+        if one["k"] is not None and one["k"] == other["k"] and -back <= other["time"] - one["time"] <= within
     ]
+
+
+def join_by_window(how, size):
+    """Windows that do not overlap: a row that is late for its window is in none."""
+    window = ps.window(f"{size} us")
+    relation = LEFT.select("k", "v").join(RIGHT.select("k", "w"), "k", window=window, how=how)
+
+    def oracle(ports, _end):
+        left, right = ([row | {"time": row["time"] // size * size} for row in rows] for rows in ports)
+        pairs = near(left, right, 0, 0)
+        matched = {i for i, _ in pairs}, {j for _, j in pairs}
+        lone = [row for place, row in enumerate(left) if place not in matched[0]]
+        if how == "anti":
+            return [(row["time"], row["time"] + size, row["k"], row["v"]) for row in lone]
+        if how == "semi":
+            return [(left[i]["time"], left[i]["time"] + size, left[i]["k"], left[i]["v"]) for i in matched[0]]
+        found = [(*bounds(left[i]), left[i]["k"], left[i]["v"], right[j]["w"]) for i, j in pairs]
+        if how == "full":
+            found += [(*bounds(row), row["k"], row["v"], None) for row in lone]
+            lone = [row for place, row in enumerate(right) if place not in matched[1]]
+            found += [(*bounds(row), row["k"], None, row["w"]) for row in lone]
+        return found
+
+    def bounds(row):
+        return row["time"], row["time"] + size
+
+    def late_below(frontiers, _port):
+        """The end of the last window that both frontiers have passed."""
+        return None if not frontiers or None in frontiers else min(frontiers) // size * size
+
+    return Case(relation, PAIR, oracle, late_below=late_below)
 
 
 def last_rows(left, right, count):
@@ -405,6 +452,17 @@ CASES = {
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),
     "full join": join("full", within=15),
+    "semi join": join("semi", within=9),
+    "anti join on a condition": join("anti", within=9, condition="l.v < r.w AND l.v > 2"),
+    "left join with a condition on one side": join("left", within=9, condition="l.v < r.w AND l.v > 2"),
+    "join at the time of the right side": join("left", within=9, time="right"),
+    "join that keeps rows for a time": join("left", keep=(12, 3)),
+    "join that keeps all rows": join("inner", keep=("forever", 5)),
+    "full join that keeps all rows": join("full", keep=("forever", "forever")),
+    "join by window": join_by_window("inner", 8),
+    "semi join by window": join_by_window("semi", 8),
+    "anti join by window": join_by_window("anti", 8),
+    "full join by window": join_by_window("full", 8),
     "join with the last rows": join(last=2),
     "full join with the last row": join("full", last=1),
     "product": cross(6),
@@ -415,6 +473,12 @@ CASES = {
     "running sums": running(),
     "timers": timers(),
     "deduplicate": deduplicate(),
+    "session windows": session_windows(EVENTS, EVENT, 8, ["k"]),
+    "session windows without a key": session_windows(EVENTS, EVENT, 3, []),
+    "session windows of user code": session_windows(EVENTS, EVENT, 6, ["k", "s"], own=Total),
+    "windows of counts": count_windows(EVENTS, EVENT, 4, 2, ["k"]),
+    "windows of counts that do not divide": count_windows(EVENTS, EVENT, 5, 3, []),
+    "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),
     "map in channels": channelled_map(channels=True),
     "map by cost": channelled_map(by=["k", "s"]),
 }

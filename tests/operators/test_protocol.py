@@ -39,6 +39,12 @@ RELATIONS = {
     "union": calls.union(more),
     "join": calls.join(others, {"phone": "number"}, within="1 hour", suffixes=("", "_2")),
     "outer join": calls.join(others, {"phone": "number"}, within="1 hour", how="full", suffixes=("", "_2")),
+    "explode": calls.explode(part="split(phone, '-')"),
+    "semi join": calls.join(others, {"phone": "number"}, within="1 hour", how="semi"),
+    "anti join": calls.join(others, {"phone": "number"}, keep="1 hour", how="anti"),
+    "join by window": calls.join(
+        others, {"phone": "number"}, window=ps.window("1 hour"), suffixes=("", "_2")
+    ),
     "last": calls.join(others, {"phone": "number"}, last=3, suffixes=("", "_2")),
     "cross": calls.cross(others, "l.x < r.x", within="1 hour", suffixes=("", "_2")),
     "windows": calls.group_by("phone", m="seconds div 60").window("1 hour", "10 minutes").agg(n=ps.count()),
@@ -50,6 +56,8 @@ RELATIONS = {
     "one group": calls.window("1 hour").agg(top=ps.max("x")),
     "apply": calls.window("1 hour", "10 minutes").apply(doubled, "phone string"),
     "apply by key": calls.group_by("phone").window("1 hour").apply(doubled, "x double"),
+    "sessions": calls.group_by("phone").session("1 hour").agg(n=ps.count()),
+    "counts": calls.group_by("phone").window(10, slide=2, rows=True).agg(n=ps.count()),
     "deduplicate": calls.deduplicate("phone", within="1 hour"),
     "process": calls.group_by("phone").process(visit, state={"n": "bigint"}, result="n bigint"),
 }

@@ -50,7 +50,7 @@ def test_refuses(size, slide, reason):
         (lambda: CALLS.cumulate("1 hour", "25 minutes"), "whole number of steps"),
         (CALLS.windows, "at least one"),
         (lambda: CALLS.windows("1 minute"), r"ps\.window"),
-        (lambda: CALLS.windows(ps.window("1 minute"), ps.window("60 seconds")), "twice"),
+        (lambda: CALLS.windows(ps.window("1 minute"), ps.window("60 seconds", "10 s")), "told apart"),
         (lambda: CALLS.window("1 minute", late="later"), "'count' or 'drop'"),
         (lambda: CALLS.window("1 minute", late="drop", lateness="1 minute"), "leave one"),
         (lambda: CALLS.window("1 minute", early="0 seconds"), "above zero"),

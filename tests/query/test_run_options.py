@@ -99,7 +99,7 @@ def test_a_stage_that_the_query_does_not_have(option):
         ps.RunOptions(**option).check_stages(STAGES)
 
 
-@pytest.mark.parametrize("sinks", [(), (ps.memory(), ps.memory())])
+@pytest.mark.parametrize("sinks", [(ps.memory(), ps.memory()), (ps.memory(),) * 3])
 def test_each_relation_has_one_sink(sinks):
     with pytest.raises(BadSink, match="give each relation its own"):
         QUERY.start(*sinks)

@@ -12,7 +12,9 @@ def test_an_inner_product_takes_the_grid_with_the_fewest_copies():
 
 @pytest.mark.parametrize("channels", [1, 4, 7])
 def test_the_outer_side_goes_to_one_channel_and_the_other_to_all(channels):
-    for how, single, every in (("left", "left", "right"), ("right", "right", "left")):
+    sides = [("left", "left", "right"), ("right", "right", "left")]
+    sides += [("semi", "left", "right"), ("anti", "left", "right")]
+    for how, single, every in sides:
         grid = join_grid(how, channels, last=False)
         assert grid.channels == channels
         assert len(getattr(grid, single)(HASHES).rows) == len(HASHES)

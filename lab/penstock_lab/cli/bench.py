@@ -392,3 +392,80 @@ def scaling(
     from penstock_lab.bench.scaling import scaling as measure  # noqa: PLC0415 -- numpy is slow to import
 
     deliver(measure(nab=nab, nasa=nasa, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def order(
+    *,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how a bound on disorder trades order for delay while one channel is slow.
+
+    Example: penstock bench order --quick --json > order.json
+    """
+    from penstock_lab.bench.order import FULL, QUICK  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.order import order as measure  # noqa: PLC0415
+
+    deliver(measure(QUICK if quick else FULL, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def nexmark(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    queries: Annotated[
+        str | None, typer.Option(help="Only these, such as q0,q5; all that can be said by default.")
+    ] = None,
+    events: Annotated[int | None, typer.Option(min=1000, help="Persons, auctions and bids together.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; the best one counts.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare the queries of NEXMark with Spark Structured Streaming.
+
+    Example: penstock bench nexmark --queries q0,q5 --json > nexmark.json
+    """
+    from penstock_lab.bench.nexmark import FULL, QUICK  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.nexmark import nexmark as measure  # noqa: PLC0415
+
+    size = QUICK if quick else FULL
+    chosen = size.queries if queries is None else tuple(each.strip() for each in queries.split(","))
+    size = replace(size, queries=chosen, events=events or size.events, repeats=repeats or size.repeats)
+    deliver(measure(size, seed=seed, quick=quick), json=json)
+
+
+@bench.command(name="linear-road")
+def linear_road(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    expressways: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Numbers of expressways to measure; else the largest is searched for."),
+    ] = None,
+    first: Annotated[int, typer.Option(min=1, help="The number that the search begins with.")] = 1,
+    trials: Annotated[int, typer.Option(min=1, help="The most numbers that are measured.")] = 9,
+    seconds: Annotated[
+        int, typer.Option(min=10, help="Length of each number, by the clock, after its warm-up.")
+    ] = 60,
+    windows: Annotated[bool, typer.Option(help="Also measure the windows over the same reports.")] = True,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how many expressways of Linear Road get all answers within five seconds.
+
+    Example: penstock bench linear-road --expressways 4 --expressways 8 --json > linear-road.json
+    """
+    from penstock_lab.bench.linear_road import linear_road_bench as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    report = measure(
+        expressways=tuple(expressways or ()),
+        first=first,
+        trials=trials,
+        seconds=seconds,
+        windows=windows,
+        seed=seed,
+        quick=quick,
+    )
+    deliver(report, json=json)

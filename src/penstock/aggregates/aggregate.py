@@ -16,8 +16,8 @@ from sqlglot import exp
 
 from penstock.errors import BadAggregate, BadExpression, WrongType
 from penstock.expressions import types
-from penstock.expressions.functions import add_aggregates
-from penstock.expressions.parsing import Tree, render
+from penstock.expressions.functions import add_aggregates, is_aggregate_name
+from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
 from penstock.expressions.scalar import Expression, scalar
 from penstock.expressions.schema import Schema
 
@@ -108,7 +108,9 @@ class Definition(ABC):
     many numbers may follow the expressions, at least and at most. With `variadic` the last of the arguments
     that it `takes` may stand several times. The type of a result is always Spark's; of its value `agreement`
     says how it compares, and `detail` which one is chosen or how large the error is. `gives` is for the docs.
-    With `keeps_values` a partial grows with its tuples; other partials have a bound.
+    With `keeps_values` a partial grows with its tuples; other partials have a bound. With `ignores_repeats`
+    tuples with equal arguments count as one, so that DISTINCT changes nothing. With `reads_distinct` its own
+    `of_sql` reads a DISTINCT.
     `examples` are options for the shared tests.
     """
 
@@ -122,6 +124,8 @@ class Definition(ABC):
     detail: ClassVar[str] = ""
     never_null: ClassVar[bool] = False
     keeps_values: ClassVar[bool] = False
+    ignores_repeats: ClassVar[bool] = False
+    reads_distinct: ClassVar[bool] = False
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     construct: ClassVar[Callable[..., Aggregate]]
 
@@ -136,6 +140,10 @@ class Definition(ABC):
     def spark_sql(self, arguments: Sequence[str], time: str) -> str:  # noqa: ARG002 -- for subclasses
         """The Spark aggregate over a whole group that gives the same type and, unless it estimates, value."""
         return f"{self.sql_names[0]}({', '.join(arguments)})"
+
+    def distinct_sql(self, arguments: Sequence[str]) -> str:
+        """The same with DISTINCT; a value that is there several times has no event time of its own."""
+        return with_distinct(self.spark_sql(arguments, "0"))
 
     def estimates(self, columns: Sequence[Sequence[Any]]) -> bool:  # noqa: ARG002 -- for subclasses
         """Whether the result over these values is an estimate of its own, not the value that Spark gives."""
@@ -222,6 +230,22 @@ def _call(name: str, aggregate: object) -> Aggregate:
     raise BadAggregate(f"{name}={aggregate!r} is not an aggregate; {hint}")
 
 
+def with_distinct(text: str) -> str:
+    """Spark SQL with DISTINCT in every aggregate of it.
+
+    >>> with_distinct("coalesce(avg(x), 0)")
+    'COALESCE(AVG(DISTINCT x), 0)'
+    """
+
+    def distinct(node: Tree) -> Tree:
+        if isinstance(node, exp.Anonymous) and is_aggregate_name(call_name(node)):
+            given = exp.Distinct(expressions=[each.copy() for each in node.expressions])
+            return exp.Anonymous(this=node.this, expressions=[given])
+        return node
+
+    return render(parse_scalar(text).transform(distinct))
+
+
 def check_whole(function: str, option: str, value: object, least: int, greatest: int) -> None:
     """Raise BadAggregate unless the option is a whole number between two others."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= greatest:
@@ -231,9 +255,7 @@ def check_whole(function: str, option: str, value: object, least: int, greatest:
 
 
 def check_count(name: str, arguments: Sequence[Tree], least: int, most: int) -> None:
-    """Raise BadExpression for too few or too many SQL arguments, or for DISTINCT."""
-    if any(isinstance(each, exp.Distinct) for each in arguments):
-        raise BadExpression(f"DISTINCT is supported in count() only, not in {name}()")
+    """Raise BadExpression for too few or too many SQL arguments."""
     if not least <= len(arguments) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
         raise BadExpression(f"{name}() got {len(arguments)} arguments; it takes {wanted}")

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, defined_by
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns
 from penstock.aggregates.pools import Sketch, datasketches
 from penstock.errors import BadAggregate
@@ -32,6 +33,7 @@ class ApproxCountDistinctDefinition(Definition):
     numbers = {"approx_count_distinct": (0, 1)}  # noqa: RUF012 -- a ClassVar of the base
     gives = "bigint"
     agreement = Agreement.ESTIMATE
+    ignores_repeats = True
     detail = "relative standard error at most `rsd`, 2 % by default (Spark's own sketch: 5 % by default)"
     never_null = True
 
@@ -112,7 +114,9 @@ def _spelled(value: object) -> str:
 
 
 @defined_by(ApproxCountDistinctDefinition)
-def approx_count_distinct(expression: str, rsd: float = 0.02) -> Aggregate:
+def approx_count_distinct(
+    expression: str, rsd: float = 0.02, *, where: str | None = None, distinct: bool = False
+) -> Aggregate:
     """About how many distinct values there are, in little space; ``count_distinct`` is exact.
 
     ``rsd`` is the relative standard deviation of the estimate that is allowed, as in Spark: two of three
@@ -126,4 +130,4 @@ def approx_count_distinct(expression: str, rsd: float = 0.02) -> Aggregate:
         raise BadAggregate(
             f"approx_count_distinct() got rsd={rsd!r}; give a number from {_FINEST} to {_COARSEST}"
         )
-    return Aggregate(ApproxCountDistinctDefinition(float(rsd)), (expression,))
+    return modified(Aggregate(ApproxCountDistinctDefinition(float(rsd)), (expression,)), where, distinct)

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, check_whole, defined_by
 from penstock.aggregates.kinds import dense_rank
 from penstock.aggregates.merges import Array
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Accumulated, Lowered, PaneColumns, arrow_of
 from penstock.aggregates.pools import States
 from penstock.expressions.scalar import Expression
 
-__all__ = ["array_agg"]
+__all__ = ["ArrayAggDefinition", "array_agg"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class ArrayAggDefinition(Definition):
     """
 
     name = "array_agg"
-    sql_names = ("array_agg", "collect_list")
-    numbers = {"array_agg": (0, 1)}  # noqa: RUF012 -- a ClassVar of the base
+    sql_names: ClassVar[tuple[str, ...]] = ("array_agg",)
+    numbers: ClassVar[Mapping[str, tuple[int, int]]] = {"array_agg": (0, 1)}
     gives = "an array of the argument's type"
     agreement = Agreement.CHOSEN
     keeps_values = True
@@ -47,7 +48,7 @@ class ArrayAggDefinition(Definition):
         """Rows go to the channel as they are: a combine on the map side would not make them fewer."""
         (value,) = arguments
         lists = EarliestValues(value.sql, arrow_of(value), self.limit)
-        lift = Accumulated(lists, (pane.event_time(), pane.input(value)), "array_agg()")
+        lift = Accumulated(lists, (pane.event_time(), pane.input(value)), f"{self.name}()")
         rows = f"collect_list(struct({pane.time} AS t, {value.sql} AS v))"
         partial = pane.partial(States(lists, lists.state_schema()), (rows,), lift)
         return Values(partial.columns[1]), pa.list_(arrow_of(value))
@@ -120,7 +121,9 @@ class Values:
 
 
 @defined_by(ArrayAggDefinition)
-def array_agg(expression: str, limit: int = 10_000) -> Aggregate:
+def array_agg(
+    expression: str, limit: int = 10_000, *, where: str | None = None, distinct: bool = False
+) -> Aggregate:
     """The values in event-time order, equal times by value; nulls are skipped.
 
     Holds at most ``limit`` values of a group, the earliest. Empty where there is no value.
@@ -129,4 +132,4 @@ def array_agg(expression: str, limit: int = 10_000) -> Aggregate:
     'array_agg(vehicle, limit=100)'
     """
     check_whole("array_agg", "limit", limit, 1, 1_000_000)
-    return Aggregate(ArrayAggDefinition(limit), (expression,))
+    return modified(Aggregate(ArrayAggDefinition(limit), (expression,)), where, distinct)

@@ -2,12 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, Definition, is_name, stable_text
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Accumulated, Lowered, PaneColumns
 from penstock.aggregates.pools import States
 from penstock.errors import BadAggregate, QueryError
@@ -32,6 +35,10 @@ class ArrowAggregate(AggregateLike):
     within a pane does not change the result. Then the rows of a hot key are dealt out over several channels,
     which accumulate their shares apart, and the shares of one pane are merged in any order.
 
+    ``where`` is a condition on the tuples that it takes; without one of them in a group the result is null.
+    ``distinct=True`` hands over each combination of arguments once, in no particular order, without nulls if
+    there is one argument.
+
     >>> class Seen(ArrowAggregate):
     ...     state = {"rows": "bigint"}
     ...     result = "bigint"
@@ -46,6 +53,8 @@ class ArrowAggregate(AggregateLike):
     result: ClassVar[str]
     split: ClassVar[bool] = False
     arguments: tuple[str, ...]
+    where: str | None = None
+    distinct: bool = False
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
@@ -54,7 +63,7 @@ class ArrowAggregate(AggregateLike):
         if hasattr(cls, "result"):
             _check_type(f"{cls.__qualname__}.result", cls.result)
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, where: str | None = None, distinct: bool = False) -> None:
         for wanted in ("state", "result"):
             if not hasattr(self, wanted):
                 raise BadAggregate(f"{type(self).__qualname__} has no {wanted}; set it as a class attribute")
@@ -63,6 +72,11 @@ class ArrowAggregate(AggregateLike):
                 f"{type(self).__qualname__}{arguments!r}; give one or more SQL texts, such as 'speed'"
             )
         self.arguments = arguments
+        # What is not given stays with the class, so that it is no setting of the object.
+        if where is not None:
+            self.where = where
+        if distinct:
+            self.distinct = distinct
 
     @abstractmethod
     def accumulate(
@@ -80,7 +94,10 @@ class ArrowAggregate(AggregateLike):
 
     def as_aggregate(self) -> Aggregate:
         """The call that this object stands for."""
-        return Aggregate(ArrowDefinition(self), self.arguments)
+        plain = copy(self)
+        for name in ("where", "distinct"):
+            vars(plain).pop(name, None)
+        return modified(Aggregate(ArrowDefinition(plain), self.arguments), self.where, self.distinct)
 
     def state_schema(self) -> pa.Schema:
         """The state's columns as Arrow holds them."""
@@ -134,12 +151,12 @@ class ArrowDefinition(Definition):
         lift = Accumulated(self.aggregate, inputs)
         partial = pane.partial(States(self.aggregate, schema), (rows,), lift)
         type_ = types.arrow_type(self.aggregate.result)
-        return Finished(self.aggregate, partial.columns[1:], schema, type_), type_
+        return Finished(self.aggregate, partial.columns, schema, type_), type_
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A user-defined aggregate's own finish."""
+    """A user-defined aggregate's own finish; the first of the columns says where there is a state."""
 
     aggregate: ArrowAggregate
     columns: Sequence[str]
@@ -147,8 +164,16 @@ class Finished:
     type: Any
 
     def __call__(self, columns: Mapping[str, Any]) -> Any:
-        """Checked for its length and cast to the declared type."""
-        state = pa.RecordBatch.from_arrays([columns[name] for name in self.columns], schema=self.schema)
+        """Checked for its length and cast to the declared type; null where a filter has left no tuple."""
+        held, *states = (columns[name] for name in self.columns)
+        state = pa.RecordBatch.from_arrays(states, schema=self.schema)
+        held = held.fill_null(False)
+        if held.false_count:
+            place = pc.subtract(pc.cumulative_sum(held.cast(pa.int64())), 1)
+            return self._finished(state.filter(held)).take(pc.if_else(held, place, None))
+        return self._finished(state)
+
+    def _finished(self, state: Any) -> Any:
         result = self.aggregate.finish(state)
         assert len(result) == state.num_rows, (
             f"{type(self.aggregate).__name__}.finish() changed the number of rows"

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.merges import Array
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, arrow_of
 from penstock.aggregates.sum import sum_type
 from penstock.errors import AggregateOverflow
@@ -132,7 +133,7 @@ def _overflow(type_: Any) -> AggregateOverflow:
 
 
 @defined_by(AvgDefinition)
-def avg(expression: str) -> Aggregate:
+def avg(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The arithmetic mean; null where there is no value.
 
     A double, or over decimals a decimal with four more digits of fraction, 38 digits at most.
@@ -140,4 +141,4 @@ def avg(expression: str) -> Aggregate:
     >>> str(avg("speed"))
     'avg(speed)'
     """
-    return Aggregate(AvgDefinition(), (expression,))
+    return modified(Aggregate(AvgDefinition(), (expression,)), where, distinct)

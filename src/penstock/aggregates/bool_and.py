@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from penstock.aggregates.aggregate import BOOLEAN, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import Operation
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken
 from penstock.expressions.scalar import Expression
 
@@ -23,6 +24,7 @@ class BoolAndDefinition(Definition):
     takes = (BOOLEAN,)
     gives = "boolean"
     agreement = Agreement.EXACT
+    ignores_repeats = True
     operation: ClassVar[Operation] = "bool_and"
 
     def result_type(self, _given: Sequence[str | None]) -> str:
@@ -35,10 +37,10 @@ class BoolAndDefinition(Definition):
 
 
 @defined_by(BoolAndDefinition)
-def bool_and(expression: str) -> Aggregate:
+def bool_and(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """Whether the condition is true wherever it is not null; null where it always is.
 
     >>> str(bool_and("speed > 0"))
     'bool_and(speed > 0)'
     """
-    return Aggregate(BoolAndDefinition(), (expression,))
+    return modified(Aggregate(BoolAndDefinition(), (expression,)), where, distinct)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from penstock.aggregates.aggregate import Aggregate, defined_by
 from penstock.aggregates.bool_and import BoolAndDefinition
+from penstock.aggregates.modifiers import modified
 
 __all__ = ["bool_or"]
 
@@ -18,10 +19,10 @@ class BoolOrDefinition(BoolAndDefinition):
 
 
 @defined_by(BoolOrDefinition)
-def bool_or(expression: str) -> Aggregate:
+def bool_or(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """Whether the condition is true for at least one tuple; null where it is null for all.
 
     >>> str(bool_or("speed > 120"))
     'bool_or(speed > 120)'
     """
-    return Aggregate(BoolOrDefinition(), (expression,))
+    return modified(Aggregate(BoolOrDefinition(), (expression,)), where, distinct)

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import Loaded
 from penstock.aggregates.merges import Array, Lanes, Merge, scattered_sum, weighted_mean
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lift, Lowered, PaneColumns, cast_as_spark
 from penstock.expressions.scalar import Expression
 
-__all__ = ["corr"]
+__all__ = ["corr", "joint_moments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +33,22 @@ class CorrDefinition(Definition):
         return "double"
 
     def lower(self, arguments: Sequence[Expression], pane: PaneColumns) -> Lowered:
-        """Spark forms the moments of the pairs in which neither value is null."""
-        one, other = arguments
-        x = f"CASE WHEN {other.sql} IS NOT NULL THEN cast({one.sql} AS double) END"
-        y = f"CASE WHEN {one.sql} IS NOT NULL THEN cast({other.sql} AS double) END"
-        # The mean of equal values is that value and not a rounded one: deviations have to be exactly zero,
-        # whatever panes are merged, for the correlation to be null.
-        means = (f"CASE WHEN min({v}) = max({v}) THEN min({v}) ELSE avg({v}) END" for v in (x, y))
-        spreads = (f"{f} * count({x})" for f in (f"var_pop({x})", f"var_pop({y})", f"covar_pop({x}, {y})"))
-        combine = (f"cast(count({x}) AS double)", *(f"coalesce({each}, 0D)" for each in (*means, *spreads)))
-        lift = _OfOnePair(pane.input(one), pane.input(other))
-        return Correlation(pane.partial(JointMoments(), combine, lift).columns), pa.float64()
+        """From the joint moments."""
+        return Correlation(joint_moments(arguments, pane)), pa.float64()
+
+
+def joint_moments(arguments: Sequence[Expression], pane: PaneColumns) -> tuple[str, ...]:
+    """The columns of the joint moments, which Spark forms of the pairs in which neither value is null."""
+    one, other = arguments
+    x = f"CASE WHEN {other.sql} IS NOT NULL THEN cast({one.sql} AS double) END"
+    y = f"CASE WHEN {one.sql} IS NOT NULL THEN cast({other.sql} AS double) END"
+    # The mean of equal values is that value and not a rounded one: deviations have to be exactly zero,
+    # whatever panes are merged, for a correlation to be null.
+    means = (f"CASE WHEN min({v}) = max({v}) THEN min({v}) ELSE avg({v}) END" for v in (x, y))
+    spreads = (f"{f} * count({x})" for f in (f"var_pop({x})", f"var_pop({y})", f"covar_pop({x}, {y})"))
+    combine = (f"cast(count({x}) AS double)", *(f"coalesce({each}, 0D)" for each in (*means, *spreads)))
+    lift = _OfOnePair(pane.input(one), pane.input(other))
+    return pane.partial(JointMoments(), combine, lift).columns
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ class _OfOnePair(Lift):
 
 
 @defined_by(CorrDefinition)
-def corr(expression: str, other: str) -> Aggregate:
+def corr(expression: str, other: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """Pearson's correlation as a double; pairs with a null are skipped.
 
     Null for fewer than two pairs, and where one of the numbers never changes.
@@ -150,4 +156,4 @@ def corr(expression: str, other: str) -> Aggregate:
     >>> str(corr("speed", "length"))
     'corr(speed, length)'
     """
-    return Aggregate(CorrDefinition(), (expression, other))
+    return modified(Aggregate(CorrDefinition(), (expression, other)), where, distinct)

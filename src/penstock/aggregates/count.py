@@ -8,7 +8,9 @@ from sqlglot import exp
 
 from penstock.aggregates.aggregate import ANYTHING, Aggregate, Agreement, Definition, check_count, defined_by
 from penstock.aggregates.count_distinct import count_distinct
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken
+from penstock.errors import BadAggregate
 from penstock.expressions.parsing import Tree, render
 from penstock.expressions.scalar import Expression
 
@@ -25,6 +27,7 @@ class CountDefinition(Definition):
     gives = "bigint"
     agreement = Agreement.EXACT
     never_null = True
+    reads_distinct = True
 
     def result_type(self, _given: Sequence[str | None]) -> str:
         """A bigint over whatever is counted."""
@@ -46,10 +49,16 @@ class CountDefinition(Definition):
 
 
 @defined_by(CountDefinition)
-def count(expression: str | None = None) -> Aggregate:
+def count(expression: str | None = None, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The number of tuples, or of those for which the expression is not null.
 
     >>> str(count()), str(count("speed"))
     ('count()', 'count(speed)')
     """
-    return Aggregate(CountDefinition(), () if expression is None else (expression,))
+    if not distinct:
+        return modified(
+            Aggregate(CountDefinition(), () if expression is None else (expression,)), where, distinct
+        )
+    if expression is None:
+        raise BadAggregate("count() got distinct=True without an expression; give one, such as 'vehicle'")
+    return count_distinct(expression, where=where)

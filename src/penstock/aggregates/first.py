@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import ExtremeRow
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Inputs, Lowered, PaneColumns, Taken, arrow_of
 from penstock.expressions.scalar import Expression
 
@@ -22,6 +23,7 @@ class FirstDefinition(Definition):
     sql_names = ("first", "first_value")
     gives = "the argument's type"
     agreement = Agreement.CHOSEN
+    ignores_repeats = True
     detail = "that of the least event time, of several the least; nulls are skipped"
     extreme: ClassVar[Literal["min", "max"]] = "min"
 
@@ -47,10 +49,10 @@ class FirstDefinition(Definition):
 
 
 @defined_by(FirstDefinition)
-def first(expression: str) -> Aggregate:
+def first(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The value with the least event time; of several the least value; nulls are skipped.
 
     >>> str(first("speed"))
     'first(speed)'
     """
-    return Aggregate(FirstDefinition(), (expression,))
+    return modified(Aggregate(FirstDefinition(), (expression,)), where, distinct)

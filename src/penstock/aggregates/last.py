@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from penstock.aggregates.aggregate import Aggregate, defined_by
 from penstock.aggregates.first import FirstDefinition
+from penstock.aggregates.modifiers import modified
 
 __all__ = ["last"]
 
@@ -19,10 +20,10 @@ class LastDefinition(FirstDefinition):
 
 
 @defined_by(LastDefinition)
-def last(expression: str) -> Aggregate:
+def last(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The value with the greatest event time; of several the greatest value; nulls are skipped.
 
     >>> str(last("speed"))
     'last(speed)'
     """
-    return Aggregate(LastDefinition(), (expression,))
+    return modified(Aggregate(LastDefinition(), (expression,)), where, distinct)

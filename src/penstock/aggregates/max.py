@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from penstock.aggregates.aggregate import Aggregate, defined_by
 from penstock.aggregates.min import MinDefinition
+from penstock.aggregates.modifiers import modified
 
 __all__ = ["max"]
 
@@ -18,10 +19,10 @@ class MaxDefinition(MinDefinition):
 
 
 @defined_by(MaxDefinition)
-def max(expression: str) -> Aggregate:  # noqa: A001 -- users write ps.max
+def max(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:  # noqa: A001 -- users write ps.max
     """The greatest value; null where there is no value.
 
     >>> str(max("speed"))
     'max(speed)'
     """
-    return Aggregate(MaxDefinition(), (expression,))
+    return modified(Aggregate(MaxDefinition(), (expression,)), where, distinct)

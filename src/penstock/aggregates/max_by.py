@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from penstock.aggregates.aggregate import PLAIN, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import ExtremeRow
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Inputs, Lowered, PaneColumns, Taken, arrow_of
 from penstock.expressions.scalar import Expression
 
@@ -25,6 +26,7 @@ class MaxByDefinition(Definition):
     takes = (PLAIN, PLAIN)
     gives = "the first argument's type"
     agreement = Agreement.CHOSEN
+    ignores_repeats = True
     detail = "of several the greatest"
     extreme: ClassVar[Literal["min", "max"]] = "max"
 
@@ -51,7 +53,7 @@ class MaxByDefinition(Definition):
 
 
 @defined_by(MaxByDefinition)
-def max_by(expression: str, by: str) -> Aggregate:
+def max_by(expression: str, by: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The value of the expression where ``by`` is greatest; of several tuples the greatest value.
 
     Tuples with a null in ``by`` are skipped; a null in the expression counts as the least value.
@@ -59,4 +61,4 @@ def max_by(expression: str, by: str) -> Aggregate:
     >>> str(max_by("vehicle", "speed"))
     'max_by(vehicle, speed)'
     """
-    return Aggregate(MaxByDefinition(), (expression, by))
+    return modified(Aggregate(MaxByDefinition(), (expression, by)), where, distinct)

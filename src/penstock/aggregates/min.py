@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, defined_by
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken, arrow_of
 from penstock.expressions.scalar import Expression
 
@@ -19,6 +20,7 @@ class MinDefinition(Definition):
     sql_names = ("min",)
     gives = "the argument's type"
     agreement = Agreement.EXACT
+    ignores_repeats = True
     extreme: ClassVar[Literal["min", "max"]] = "min"
 
     def result_type(self, given: Sequence[str | None]) -> str | None:
@@ -32,10 +34,10 @@ class MinDefinition(Definition):
 
 
 @defined_by(MinDefinition)
-def min(expression: str) -> Aggregate:  # noqa: A001 -- users write ps.min
+def min(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:  # noqa: A001 -- users write ps.min
     """The least value; null where there is no value.
 
     >>> str(min("speed"))
     'min(speed)'
     """
-    return Aggregate(MinDefinition(), (expression,))
+    return modified(Aggregate(MinDefinition(), (expression,)), where, distinct)

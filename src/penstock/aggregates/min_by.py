@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from penstock.aggregates.aggregate import Aggregate, defined_by
 from penstock.aggregates.max_by import MaxByDefinition
+from penstock.aggregates.modifiers import modified
 
 __all__ = ["min_by"]
 
@@ -19,7 +20,7 @@ class MinByDefinition(MaxByDefinition):
 
 
 @defined_by(MinByDefinition)
-def min_by(expression: str, by: str) -> Aggregate:
+def min_by(expression: str, by: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The value of the expression where ``by`` is least; of several tuples the least value.
 
     Tuples with a null in ``by`` are skipped; a null in the expression counts as the least value.
@@ -27,4 +28,4 @@ def min_by(expression: str, by: str) -> Aggregate:
     >>> str(min_by("vehicle", "speed"))
     'min_by(vehicle, speed)'
     """
-    return Aggregate(MinByDefinition(), (expression, by))
+    return modified(Aggregate(MinByDefinition(), (expression, by)), where, distinct)

@@ -7,18 +7,21 @@ columns, and the same merge takes over.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from penstock.aggregates.kinds import Count, Fold, Kind, Operation
 from penstock.aggregates.merges import group
 from penstock.aggregates.pools import StateMerger
 from penstock.errors import BadAggregate
+from penstock.expressions.functions import is_aggregate_name
+from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
 from penstock.expressions.scalar import Expression, SqlColumn
 from penstock.expressions.schema import TIME
 from penstock.expressions.types import arrow_type
@@ -37,6 +40,7 @@ __all__ = [
     "arrow_of",
     "cast_as_spark",
     "form",
+    "with_filter",
 ]
 
 ROWS = "rows"
@@ -159,7 +163,8 @@ class Accumulated:
         names = dict.fromkeys([TIME, *self.inputs])
         rows = pa.RecordBatch.from_arrays(fields, names=list(names))
         lengths = pc.fill_null(pc.list_value_length(collected), 0).to_numpy(zero_copy_only=False)
-        return self.over_groups(rows, np.repeat(np.arange(len(collected)), lengths), len(collected))
+        groups = np.repeat(np.arange(len(collected)), lengths)
+        return _spread(groups, len(collected), lambda at, count: self.over_groups(rows, at, count))
 
     def _states(self, groups: NDArray[np.int64], count: int, columns: list[Any]) -> list[Any]:
         batch = self.aggregate.accumulate(groups, count, *columns)
@@ -174,12 +179,16 @@ class Accumulated:
 
 @dataclass(frozen=True)
 class Partial:
-    """One partial: its kind, its Spark SQL aggregates, and how raw rows become one, if they can."""
+    """One partial: its kind, its Spark SQL aggregates, and how raw rows become one, if they can.
+
+    With `where` it is formed of the raw rows for which that input is true.
+    """
 
     name: str
     kind: Kind
     combine: tuple[str, ...]
     lift: Lift | Accumulated | None
+    where: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -229,6 +238,18 @@ class Partial:
 
     def formed(self, rows: Any, groups: NDArray[np.int64], count: int) -> list[Any]:
         """Its segment columns of `count` groups, from raw rows of which row i is in groups[i]."""
+        if self.where is not None:
+            chosen = rows[self.where].fill_null(False)
+            kept = groups[chosen.to_numpy(zero_copy_only=False)]
+            return self.formed_sparsely(rows.filter(chosen), kept, count)
+        return self._formed(rows, groups, count)
+
+    def formed_sparsely(self, rows: Any, groups: NDArray[np.int64], count: int) -> list[Any]:
+        """The same where some groups have no row; what their kind makes of nulls is a partial of nothing."""
+        loaded = self.kind.load(_spread(groups, count, lambda at, known: self._formed(rows, at, known)))
+        return loaded.store(loaded.lanes)
+
+    def _formed(self, rows: Any, groups: NDArray[np.int64], count: int) -> list[Any]:
         if isinstance(self.lift, Accumulated):
             return self.lift.over_groups(rows, groups, count)
         assert self.lift is not None, self
@@ -236,30 +257,52 @@ class Partial:
         return loaded.store(loaded.merge.scatter(count, groups, loaded.lanes))
 
 
+def _spread(
+    groups: NDArray[np.int64], count: int, make: Callable[[NDArray[np.int64], int], list[Any]]
+) -> list[Any]:
+    """Columns made of the groups that have a row, with nulls for the others."""
+    present, at = group(groups)
+    if len(present) == count:
+        return make(groups, count)
+    place, absent = np.zeros(count, np.int64), np.ones(count, np.bool_)
+    place[present], absent[present] = np.arange(len(present)), False
+    index = pa.array(place, mask=absent)
+    return [column.take(index) for column in make(at, len(present))]
+
+
 @dataclass
 class PaneColumns:
     """Collects the partials that the aggregates of one query need; equal partials are kept once.
 
     `time` is the event time in microseconds as SQL; `describe` tells the types of Spark SQL aggregates, None
-    where a query is only explained.
+    where a query is only explained. With `where` partials are formed of the tuples for which it is true.
     """
 
     time: str
     describe: Callable[[list[str]], list[str]] | None = None
     partials: dict[tuple[Kind, tuple[str, ...]], Partial] = field(default_factory=dict)
     inputs: dict[str, SqlColumn] = field(default_factory=dict)
+    where: Expression | None = None
 
     def __post_init__(self) -> None:
-        self._add(Count(), ("count(1)",), _Ones(), ROWS)
+        self.partials.setdefault((Count(), _ROWS.combine), _ROWS)
+
+    def filtered(self, where: Expression) -> "PaneColumns":
+        """The same pane, for an aggregate that takes only the tuples for which a condition is true."""
+        return replace(self, where=where)
 
     def partial(self, kind: Kind, combine: Iterable[str], lift: Lift | Accumulated | None) -> Partial:
         """The partial of this kind that these Spark SQL aggregates form; without a lift only Spark can."""
-        return self._add(kind, tuple(combine), lift, f"p{len(self.partials)}")
+        texts, where = tuple(combine), None
+        if self.where is not None:
+            texts, where = tuple(with_filter(each, self.where.sql) for each in texts), self.input(self.where)
+        made = Partial(f"p{len(self.partials)}", kind, texts, lift, where)
+        return self.partials.setdefault((kind, texts), made)
 
     def counted(self, value: Expression | None = None) -> str:
         """The column with the number of tuples, or of those with a value that is not null."""
         if value is None or not value.nullable:
-            return ROWS
+            return ROWS if self.where is None else self.partial(Count(), _ROWS.combine, _Ones()).name
         return self.partial(Count(), (f"count({value.sql})",), _Valid(self.input(value))).name
 
     def folded(self, operation: Operation, value: Expression, type_: Any) -> str:
@@ -278,10 +321,27 @@ class PaneColumns:
         """The column of raw rows that holds the event time."""
         return self.inputs.setdefault(self.time, SqlColumn(TIME, self.time, pa.int64())).name
 
-    def _add(
-        self, kind: Kind, combine: tuple[str, ...], lift: Lift | Accumulated | None, name: str
-    ) -> Partial:
-        return self.partials.setdefault((kind, combine), Partial(name, kind, combine, lift))
+
+_ROWS = Partial(ROWS, Count(), ("count(1)",), _Ones())
+
+
+def with_filter(text: str, condition: str) -> str:
+    """Spark SQL with a condition for every aggregate in it.
+
+    >>> with_filter("coalesce(avg(x), 0)", "y > 1")
+    'COALESCE(AVG(x) FILTER(WHERE y > 1), 0)'
+    """
+    given = parse_scalar(condition)
+
+    def filtered(node: Tree) -> Tree:
+        if isinstance(node, exp.Filter):
+            both = exp.and_(node.expression.this.copy(), given.copy())
+            return exp.Filter(this=node.this.copy(), expression=exp.Where(this=both))
+        if isinstance(node, exp.WithinGroup) or is_aggregate_name(call_name(node)):
+            return exp.Filter(this=node.copy(), expression=exp.Where(this=given.copy()))
+        return node
+
+    return render(parse_scalar(text).transform(filtered))
 
 
 def arrow_of(value: Expression) -> Any:

@@ -144,10 +144,11 @@ class _ColumnPool:
         return np.arange(first, self.size, dtype=np.int64)
 
     def take(self, numbers: NDArray[np.int64]) -> Any:
+        """The states with these numbers, nulls for a number below zero."""
         # Taking from many chunks costs a pass over all of them; few large ones keep it linear.
         if len(self.batches) > 8:
             self.batches = [pa.concat_batches(self.batches)]
-        table = pa.Table.from_batches(self.batches).take(pa.array(numbers))
+        table = pa.Table.from_batches(self.batches).take(pa.array(numbers, mask=numbers < 0))
         batches = table.combine_chunks().to_batches()
         return batches[0] if batches else self.batches[0].slice(0, 0)
 
@@ -160,7 +161,7 @@ class _LoadedStates:
 
     def store(self, lanes: Lanes) -> list[Any]:
         held = lanes[0] >= 0
-        batch = self.pool.take(np.where(held, lanes[0], 0)) if self.pool.size else None
+        batch = self.pool.take(lanes[0]) if self.pool.size else None
         mark = pa.array(held)
         if batch is None:
             return [mark, *(pa.nulls(len(held), type_) for type_ in self.pool.batches[0].schema.types)]

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, check_whole, defined_by
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, arrow_of
 from penstock.aggregates.pools import Sketch, datasketches
 from penstock.errors import BadAggregate
@@ -134,7 +135,9 @@ def _typed(value: float, type_: Any) -> Any:
 
 
 @defined_by(QuantileDefinition)
-def quantile(expression: str, q: float, k: int = 200) -> Aggregate:
+def quantile(
+    expression: str, q: float, k: int = 200, *, where: str | None = None, distinct: bool = False
+) -> Aggregate:
     """About the least value that is not below the fraction q of the values: an approximation.
 
     Up to k values of a group it is the value of Spark's percentile_approx(). Beyond, it is the value of a
@@ -148,4 +151,4 @@ def quantile(expression: str, q: float, k: int = 200) -> Aggregate:
     if isinstance(q, bool) or not isinstance(q, (int, float)) or not 0 <= q <= 1:
         raise BadAggregate(f"quantile() got q={q!r}; give one number from 0 to 1")
     check_whole("quantile", "k", k, 8, 65_535)
-    return Aggregate(QuantileDefinition(float(q), k), (expression,))
+    return modified(Aggregate(QuantileDefinition(float(q), k), (expression,)), where, distinct)

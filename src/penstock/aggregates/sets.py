@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from penstock.aggregates.kinds import Loaded, one_spelling
 from penstock.aggregates.merges import Array, Lanes, Merge
+from penstock.aggregates.partials import Lift
 
-__all__ = ["Sets", "numbered"]
+__all__ = ["OfOneRow", "Sets", "collected_set", "numbered"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,52 @@ class Sets:
             # What Spark collected may hold two spellings of one value.
             sets = pool.united(*pool.gathered(sets), len(lists))
         return _LoadedSets(_Union(pool), (np.where(lengths > 0, sets, -1),), pool, distinct)
+
+
+@dataclass(frozen=True)
+class OfOneRow(Lift):
+    """The set of the value of one row, or of its values together.
+
+    A null alone makes no set, and one among several values neither, unless they are taken as a `whole`.
+    """
+
+    inputs: tuple[str, ...]
+    kinds: tuple[Any, ...]
+    whole: bool = False
+
+    @property
+    def element(self) -> Any:
+        """The type of a member."""
+        if len(self.kinds) == 1:
+            return self.kinds[0]
+        return pa.struct([(f"v{place}", kind) for place, kind in enumerate(self.kinds)])
+
+    def columns(self, rows: Any) -> list[Any]:
+        """No set where a null counts for nothing."""
+        values = [rows[name].cast(kind) for name, kind in zip(self.inputs, self.kinds, strict=True)]
+        absent = np.zeros(rows.num_rows, np.bool_)
+        for each in () if self.whole and len(values) > 1 else values:
+            absent |= each.is_null().to_numpy(zero_copy_only=False)
+        member = (
+            values[0] if len(values) == 1 else pa.StructArray.from_arrays(values, fields=list(self.element))
+        )
+        held = np.flatnonzero(~absent)
+        ends = np.cumsum(~absent)
+        offsets = pa.array(np.append(0, ends).astype(np.int32), mask=np.append(absent, False))
+        return [pa.ListArray.from_arrays(offsets, member.take(pa.array(held))).cast(pa.list_(self.element))]
+
+
+def collected_set(values: Sequence[str], *, whole: bool = False) -> str:
+    """The set of values as Spark collects it.
+
+    >>> collected_set(["a", "b"])
+    'collect_set(struct(a AS v0, b AS v1)) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL)'
+    """
+    if len(values) == 1:
+        return f"collect_set({values[0]})"
+    joint = ", ".join(f"{each} AS v{place}" for place, each in enumerate(values))
+    known = " AND ".join(f"{each} IS NOT NULL" for each in values)
+    return f"collect_set(struct({joint}))" + ("" if whole else f" FILTER (WHERE {known})")
 
 
 class _SetPool:

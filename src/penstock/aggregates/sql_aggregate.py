@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.aggregates.aggregate import DEFINITIONS, Aggregate, Definition, is_name
 from penstock.aggregates.kinds import Fold
+from penstock.aggregates.modifiers import Filtered, modified
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken
 from penstock.errors import BadAggregate, WrongType
 from penstock.expressions import types
@@ -37,11 +38,11 @@ class SqlAggregate(Definition):
     merge: tuple[tuple[str, str], ...]
     finish: str
 
-    def __call__(self, *arguments: str) -> Aggregate:
-        """The aggregate over these SQL texts, one for each input."""
+    def __call__(self, *arguments: str, where: str | None = None) -> Aggregate:
+        """The aggregate over these SQL texts, one for each input, of the tuples for which `where` is true."""
         if len(arguments) != len(self.inputs):
             raise BadAggregate(f"got {len(arguments)} arguments; the inputs are ({', '.join(self.inputs)})")
-        return Aggregate(self, tuple(arguments))
+        return modified(Aggregate(self, tuple(arguments)), where, distinct=False)
 
     def partial_sql(self, arguments: tuple[Expression, ...]) -> dict[str, str]:
         """The Spark SQL of each partial column, the inputs replaced by what they stand for."""
@@ -122,13 +123,16 @@ def taken_apart(aggregates: Mapping[str, object]) -> tuple[dict[str, Any], dict[
     parts: dict[str, Any] = {}
     finishes = {}
     for name, each in aggregates.items():
-        if not isinstance(each, Aggregate) or not isinstance(each.definition, SqlAggregate):
+        given = each.definition if isinstance(each, Aggregate) else None
+        filtered = isinstance(given, Filtered)
+        whole = given.inner if isinstance(given, Filtered) else given
+        if not isinstance(each, Aggregate) or not isinstance(whole, SqlAggregate):
             parts[name] = each
             continue
-        whole = each.definition
         hidden = {column: _free(f"_{name}_{column}", {*aggregates, *parts}) for column, _ in whole.partial}
         for column, under in hidden.items():
-            parts[under] = Aggregate(SqlPartial(whole, column), each.arguments)
+            part = SqlPartial(whole, column)
+            parts[under] = Aggregate(Filtered(part) if filtered else part, each.arguments)
         finishes[name] = _with_texts(whole.finish, hidden, (f"`{under}`" for under in hidden.values()))
     return parts, finishes
 

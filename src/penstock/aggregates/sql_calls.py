@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from penstock.aggregates.aggregate import DEFINITIONS, Aggregate
 from penstock.aggregates.arrow_aggregate import ArrowAggregate
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.sql_aggregate import SqlAggregate
 from penstock.errors import BadAggregate, BadExpression, BadName
 from penstock.expressions.functions import is_aggregate_name
@@ -15,7 +16,8 @@ from penstock.expressions.parsing import Tree, call_name, render
 __all__ = ["UserAggregate", "aggregate_of", "check_definitions", "is_aggregate"]
 
 UserAggregate = SqlAggregate | type[ArrowAggregate]
-_MODIFIERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
+_MODIFIERS: Final = (exp.IgnoreNulls, exp.RespectNulls, exp.Window)
+_ORDERED: Final = {"mode": "mode()", "percentile_cont": "percentile_cont(0.5)"}
 
 
 def check_definitions(definitions: Mapping[str, object]) -> None:
@@ -31,7 +33,9 @@ def check_definitions(definitions: Mapping[str, object]) -> None:
 
 
 def is_aggregate(node: Tree, definitions: Mapping[str, UserAggregate]) -> bool:
-    """Whether the node is the call of an aggregate, Spark's, Penstock's or a user's."""
+    """Whether the node is the call of an aggregate, Spark's, Penstock's or a user's, with its FILTER."""
+    if isinstance(node, (exp.Filter, exp.WithinGroup)):
+        return is_aggregate(node.this, definitions)
     name = call_name(node)
     return is_aggregate_name(name) or name in definitions
 
@@ -40,19 +44,46 @@ def aggregate_of(call: Tree, definitions: Mapping[str, UserAggregate]) -> Aggreg
     """The aggregate that a call stands for."""
     if isinstance(call.parent, _MODIFIERS):
         raise BadExpression(
-            f"{render(call.parent)}: FILTER, OVER and the treatment of nulls are not supported; nulls are "
-            "always skipped, and a CASE inside the aggregate chooses the tuples"
+            f"{render(call.parent)}: OVER and the treatment of nulls are not supported; nulls are always "
+            "skipped, and a FILTER (WHERE …) chooses the tuples"
         )
+    where = None
+    if isinstance(call, exp.Filter):
+        call, where = call.this, render(call.expression.this)
+    made, distinct = _plain(call, definitions)
+    if where is None and not distinct:
+        return made
+    return modified(made if isinstance(made, Aggregate) else made.as_aggregate(), where, distinct)
+
+
+def _plain(call: Tree, definitions: Mapping[str, UserAggregate]) -> tuple[Aggregate | ArrowAggregate, bool]:
+    """The aggregate without its FILTER, and whether it has a DISTINCT."""
+    if isinstance(call, exp.WithinGroup):
+        return _within_group(call), False
     name = call_name(call) or ""
     # The parser reads ANY as the quantifier of a comparison.
     arguments = [call.this.unnest()] if isinstance(call, exp.Any) else call.expressions
-    if name in definitions:
-        return definitions[name](*map(render, arguments))
     known = {sql_name: each for each in DEFINITIONS.values() for sql_name in each.sql_names}
+    distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
+    distinct = distinct and not (name in known and known[name].reads_distinct)
+    if distinct:
+        arguments = arguments[0].expressions
+    if name in definitions:
+        return definitions[name](*map(render, arguments)), distinct
     if name in known:
-        return known[name].of_sql(name, arguments)
+        return known[name].of_sql(name, arguments), distinct
     names = ", ".join(sorted({*known, *definitions}))
     raise BadAggregate(f"{name}() is not supported; the aggregates are {names}")
+
+
+def _within_group(call: exp.WithinGroup) -> Aggregate:
+    """An aggregate whose value stands in the ORDER BY of its WITHIN GROUP."""
+    name, ordered = call_name(call.this) or "", call.expression.expressions
+    if name not in _ORDERED or len(ordered) != 1 or ordered[0].args.get("desc"):
+        forms = " and ".join(f"{form} WITHIN GROUP (ORDER BY x)" for form in _ORDERED.values())
+        raise BadExpression(f"{render(call)} is not supported; written this way are {forms}")
+    known = {"mode": "mode", "percentile_cont": "percentile"}[name]
+    return DEFINITIONS[known].of_sql(known, [ordered[0].this, *call.this.expressions])
 
 
 def _is_arrow_aggregate(value: object) -> bool:

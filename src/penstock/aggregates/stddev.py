@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from penstock.aggregates.aggregate import Aggregate, defined_by
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Finish
 from penstock.aggregates.var import VarDefinition, Variance
 
@@ -22,10 +23,10 @@ class StddevDefinition(VarDefinition):
 
 
 @defined_by(StddevDefinition)
-def stddev(expression: str) -> Aggregate:
+def stddev(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The sample standard deviation as a double, null for fewer than two values.
 
     >>> str(stddev("speed"))
     'stddev(speed)'
     """
-    return Aggregate(StddevDefinition(), (expression,))
+    return modified(Aggregate(StddevDefinition(), (expression,)), where, distinct)

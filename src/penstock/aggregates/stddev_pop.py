@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from penstock.aggregates.aggregate import Aggregate, defined_by
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Finish
 from penstock.aggregates.var import VarDefinition
 from penstock.aggregates.var_pop import PopulationVariance
@@ -23,10 +24,10 @@ class StddevPopDefinition(VarDefinition):
 
 
 @defined_by(StddevPopDefinition)
-def stddev_pop(expression: str) -> Aggregate:
+def stddev_pop(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The population standard deviation as a double; zero for one value, null for none.
 
     >>> str(stddev_pop("speed"))
     'stddev_pop(speed)'
     """
-    return Aggregate(StddevPopDefinition(), (expression,))
+    return modified(Aggregate(StddevPopDefinition(), (expression,)), where, distinct)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken, arrow_of
 from penstock.expressions import types
 from penstock.expressions.scalar import Expression
@@ -56,7 +57,7 @@ def sum_type(type_: Any) -> Any:
 
 
 @defined_by(SumDefinition)
-def sum(expression: str) -> Aggregate:  # noqa: A001 -- users write ps.sum
+def sum(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:  # noqa: A001 -- users write ps.sum
     """The sum; a bigint for integers, a double for floating point, ten digits wider for decimals.
 
     Null where there is no value.
@@ -64,4 +65,4 @@ def sum(expression: str) -> Aggregate:  # noqa: A001 -- users write ps.sum
     >>> str(sum("speed"))
     'sum(speed)'
     """
-    return Aggregate(SumDefinition(), (expression,))
+    return modified(Aggregate(SumDefinition(), (expression,)), where, distinct)

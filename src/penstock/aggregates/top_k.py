@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.aggregates.aggregate import Aggregate, Agreement, Definition, Parameter, check_whole, defined_by
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, arrow_of
 from penstock.aggregates.pools import Sketch, datasketches
 from penstock.errors import BadAggregate
@@ -135,7 +136,14 @@ class TopItems:
 
 
 @defined_by(TopKDefinition)
-def top_k(expression: str, k: int = 10, capacity: int | None = None) -> Aggregate:
+def top_k(
+    expression: str,
+    k: int = 10,
+    capacity: int | None = None,
+    *,
+    where: str | None = None,
+    distinct: bool = False,
+) -> Aggregate:
     """About the k most frequent strings or integers, with their counts: an approximation, in little space.
 
     A frequent-items sketch of ``capacity`` counters, a power of two, by default at least 16 for each
@@ -150,4 +158,4 @@ def top_k(expression: str, k: int = 10, capacity: int | None = None) -> Aggregat
     check_whole("top_k", "capacity", counters, k, _LARGEST_CAPACITY)
     if counters < 8 or counters & (counters - 1):
         raise BadAggregate(f"top_k() got capacity={counters}; give a power of two, at least 8")
-    return Aggregate(TopKDefinition(k, counters), (expression,))
+    return modified(Aggregate(TopKDefinition(k, counters), (expression,)), where, distinct)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from penstock.aggregates.aggregate import NUMBER, Aggregate, Agreement, Definition, defined_by
 from penstock.aggregates.kinds import Loaded
 from penstock.aggregates.merges import Array, Lanes, Merge, scattered_sum, weighted_mean
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Finish, Lift, Lowered, PaneColumns, cast_as_spark
 from penstock.expressions.scalar import Expression
 
@@ -137,10 +138,10 @@ class _OfOneValue(Lift):
 
 
 @defined_by(VarDefinition)
-def var(expression: str) -> Aggregate:
+def var(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The sample variance as a double, null for fewer than two values.
 
     >>> str(var("speed"))
     'var(speed)'
     """
-    return Aggregate(VarDefinition(), (expression,))
+    return modified(Aggregate(VarDefinition(), (expression,)), where, distinct)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from penstock.aggregates.aggregate import Aggregate, defined_by
+from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Finish
 from penstock.aggregates.var import VarDefinition, Variance
 
@@ -30,10 +31,10 @@ class PopulationVariance(Variance):
 
 
 @defined_by(VarPopDefinition)
-def var_pop(expression: str) -> Aggregate:
+def var_pop(expression: str, *, where: str | None = None, distinct: bool = False) -> Aggregate:
     """The population variance as a double; zero for one value, null for none.
 
     >>> str(var_pop("speed"))
     'var_pop(speed)'
     """
-    return Aggregate(VarPopDefinition(), (expression,))
+    return modified(Aggregate(VarPopDefinition(), (expression,)), where, distinct)

@@ -19,6 +19,9 @@ must replace what it has of that epoch, or ignore the second delivery. There are
 
 If `deliver` raises, the run fails and the epoch counts as not delivered.
 
+In a run with a `disorder`, a sink that `takes_parts` gets results while 1 is under way, a `part` at a time,
+and `whole` in place of 2.
+
 Records of a sink belong to `SinkContext.id`. Under the name of the query alone, a second checkpoint would
 find the epochs of the first and take its own for delivered.
 """
@@ -88,6 +91,16 @@ class Delivery(ABC):
         The first epoch of a run may have been delivered before. No later one has.
         """
 
+    def part(self, epoch: EpochId, rows: pa.Table) -> None:
+        """Take some results of an epoch that is not whole; only if the sink `takes_parts`.
+
+        In a run with a `disorder`, all results come in parts, and `whole` comes in place of `deliver`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has takes_parts = True, and no part()")
+
+    def whole(self, epoch: EpochId) -> None:  # noqa: B027 -- most sinks have nothing to do
+        """Every part of the epoch has been given; it will be committed next."""
+
     def committed(self, epoch: EpochId) -> None:  # noqa: B027 -- most sinks have nothing to do
         """The epoch is committed and will not be delivered again."""
 
@@ -108,6 +121,13 @@ class Sink(ABC):
     """Whether `open` drops what it has of epochs after `context.begins.last`, or refuses if it cannot.
 
     Without it a run into this sink cannot go back to an earlier epoch."""
+
+    takes_parts: ClassVar[bool] = False
+    """Whether it can take results before their epoch is whole, as channels finish, by `Delivery.part`.
+
+    If the run is killed before the epoch is committed, the next run gives the epoch again, perhaps in other
+    parts: `open` has to drop what it has of epochs after `context.begins.last`. A sink without it takes whole
+    epochs, which are never out of order."""
 
     @abstractmethod
     def open(self, context: SinkContext) -> Delivery:

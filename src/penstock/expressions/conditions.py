@@ -16,7 +16,7 @@ from penstock.expressions.parsing import Tree, call_name, parse_scalar
 from penstock.expressions.scalar import Expression, of_tree
 from penstock.expressions.schema import Schema
 
-__all__ = ["conjunction", "conjuncts", "is_total", "substituted"]
+__all__ = ["conjunction", "conjuncts", "is_total", "parts_of", "substituted"]
 
 _PLAIN: Final = (
     exp.Column,
@@ -44,7 +44,7 @@ def conjuncts(condition: str, schema: Schema) -> tuple[Expression, ...]:
     >>> [str(each) for each in conjuncts("seconds > 3 and phone <> ''", calls)]
     ['`seconds` > 3', "`phone` <> ''"]
     """
-    return tuple(of_tree(each, schema) for each in _parts(parse_scalar(condition)))
+    return tuple(of_tree(each, schema) for each in parts_of(parse_scalar(condition)))
 
 
 def conjunction(conditions: tuple[Expression, ...], schema: Schema) -> Expression:
@@ -79,11 +79,12 @@ def is_total(condition: Expression, schema: Schema) -> bool:
     return all(_has_value(node, schema) for node in parse_scalar(condition.sql).walk())
 
 
-def _parts(tree: Tree) -> list[Tree]:
+def parts_of(tree: Tree) -> list[Tree]:
+    """The trees that AND joins, without parentheses around them."""
     if isinstance(tree, exp.And):
-        return [*_parts(tree.this), *_parts(tree.expression)]
+        return [*parts_of(tree.this), *parts_of(tree.expression)]
     if isinstance(tree, exp.Paren) and isinstance(tree.this, (exp.And, exp.Paren)):
-        return _parts(tree.this)
+        return parts_of(tree.this)
     return [tree.this if isinstance(tree, exp.Paren) else tree]
 
 

@@ -56,6 +56,7 @@ TAKES_UNIT: Final = frozenset("date_add date_diff dateadd datediff timestampadd 
 
 # Only types that hold for any arguments; Spark decides the type of a function that is not listed here.
 RETURNS: Final = {
+    "split": "array<string>",
     **dict.fromkeys(
         """
         acos acosh asin asinh atan atan2 atanh cbrt cos cosh degrees exp expm1 hypot ln log log10

@@ -127,6 +127,8 @@ def _if(node: Tree, schema: Schema) -> str | None:
 
 def _call(node: Tree, schema: Schema) -> str | None:
     name = call_name(node) or ""
+    if name == "struct":
+        return _struct(node, schema)
     given = [
         None if unit_of(name, place, each) else type_of(each, schema)
         for place, each in enumerate(node.expressions)
@@ -136,6 +138,23 @@ def _call(node: Tree, schema: Schema) -> str | None:
     if name in _CALLS:
         return _CALLS[name](given)
     return RETURNS.get(name)
+
+
+def _struct(node: Tree, schema: Schema) -> str | None:
+    """A struct of columns; other fields have names that depend on Spark."""
+    if not all(_plainly_named(each) for each in node.expressions):
+        return None
+    fields = [(each.name, type_of(each, schema)) for each in node.expressions]
+    known = [f"{schema.column(name).name}:{type_}" for name, type_ in fields if type_]
+    return f"struct<{','.join(known)}>" if known and len(known) == len(fields) else None
+
+
+def _plainly_named(node: Tree) -> bool:
+    return isinstance(node, exp.Column) and not node.table and node.name.isidentifier()
+
+
+def _array(given: list[str | None]) -> str | None:
+    return f"array<{given[0]}>" if given and given[0] and len(set(given)) == 1 else None
 
 
 def _floor(given: list[str | None]) -> str | None:
@@ -171,6 +190,7 @@ def _shared(nodes: Iterable[Tree | None], schema: Schema) -> str | None:
 
 
 _CALLS: Final[dict[str, Callable[[list[str | None]], str | None]]] = {
+    "array": _array,
     **dict.fromkeys(("floor", "ceil", "ceiling"), _floor),
     **dict.fromkeys(("abs", "round", "bround"), _round),
     **dict.fromkeys(("left", "right", "substring", "substr", "lpad", "rpad"), _text),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, WrongType
+from penstock.expressions.conditions import parts_of
 from penstock.expressions.parsing import Tree, dotted, parse_scalar, render
 from penstock.expressions.scalar import is_unit, of_tree
 from penstock.expressions.schema import Schema
@@ -24,6 +25,20 @@ class PairCondition:
 
     def __str__(self) -> str:
         return self.sql
+
+    def of_side(self, side: str) -> tuple[str, ...]:
+        """The parts joined by AND that read one side alone, as SQL over its columns.
+
+        >>> calls = Schema.parse("x double, y double")
+        >>> pair_condition("l.x < r.x and l.y > 3 and (r.y > 1 or r.x > 1)", calls, calls).of_side(RIGHT)
+        ('`y` > 1 OR `x` > 1',)
+        """
+        found = []
+        for part in parts_of(parse_scalar(self.sql)):
+            columns = [each for each in part.find_all(exp.Column) if not is_unit(each)]
+            if columns and all(each.parts[0].name == side for each in columns):
+                found.append(render(part.copy().transform(_without_side)))
+        return tuple(found)
 
 
 def pair_condition(text: str, left: Schema, right: Schema) -> PairCondition:
@@ -67,6 +82,12 @@ def _sided(node: Tree, left: Schema, right: Schema) -> Tree:
             raise BadExpression(f"{parts[0]!r} is a column of both sides; write l.{parts[0]} or r.{parts[0]}")
         side, names = holding[0], parts
     return dotted(side, sides[side].column(names[0]).name, *names[1:])
+
+
+def _without_side(node: Tree) -> Tree:
+    if not isinstance(node, exp.Column) or is_unit(node):
+        return node
+    return dotted(*(each.name for each in node.parts[1:]))
 
 
 def _flattened(node: Tree) -> Tree:

@@ -4,6 +4,7 @@ Each answers the questions of `Operator`; nothing outside of this package asks w
 """
 
 from penstock.operators.channelled_map import ChannelledMap, MapVerbs
+from penstock.operators.counts import CountWindow, CountWindowed, CountWindows
 from penstock.operators.deduplicate import Deduplicate, DeduplicateVerbs
 from penstock.operators.joins import How, Join, JoinKey, JoinVerbs, common_type, join_of
 from penstock.operators.names import Named, group_keys, shown_keys
@@ -19,7 +20,9 @@ from penstock.operators.operator import (
     lowered,
 )
 from penstock.operators.process import Process, ProcessVerbs
-from penstock.operators.steps import Branch, Map, Select, StepVerbs, Union, Where
+from penstock.operators.regroup import ByWindow, ByWindowVerbs, Rebound
+from penstock.operators.sessions import GroupedSessionVerbs, Sessioned, Sessions, SessionVerbs
+from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
 from penstock.operators.totals import Totals, TotalsVerbs
 from penstock.operators.whole_windows import WholeWindows, WindowInfo
 from penstock.operators.windows import (
@@ -37,12 +40,19 @@ __all__ = [
     "WINDOW_START",
     "Aggregation",
     "Branch",
+    "ByWindow",
+    "ByWindowVerbs",
     "ChannelledMap",
+    "CountWindow",
+    "CountWindowed",
+    "CountWindows",
     "Deduplicate",
     "DeduplicateVerbs",
     "Derivable",
     "Duration",
+    "Explode",
     "Filter",
+    "GroupedSessionVerbs",
     "GroupedVerbs",
     "GroupedWindowVerbs",
     "How",
@@ -57,7 +67,11 @@ __all__ = [
     "Operator",
     "Process",
     "ProcessVerbs",
+    "Rebound",
     "Select",
+    "SessionVerbs",
+    "Sessioned",
+    "Sessions",
     "Step",
     "StepVerbs",
     "Totals",

@@ -77,11 +77,12 @@ class Combine:
     """Rows aggregated within each partition before they are sent, by their keys and bucket.
 
     `columns` are names and Spark SQL aggregates; `weight` names the one that says how many tuples a row
-    stands for.
+    stands for. With `rowwise` every row stays apart: Spark only forms the partial of each.
     """
 
     columns: tuple[tuple[str, str], ...]
     weight: str
+    rowwise: bool = False
 
 
 @dataclass(frozen=True)

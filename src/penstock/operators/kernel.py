@@ -84,7 +84,8 @@ class Channel:
     It is one of `channels`. `new` are the rows of each port, None where there are none, in the given `form`.
     `store` is its state. `before` and `after` say how far the stage had come and comes now. `refuse` takes
     rows for which a function of the user raises; without it, what it raises is raised. `meter` takes what
-    rows cost, where that is asked for. `windows` says which channel computes each window, where rows go to
+    rows cost, where that is asked for. `late` takes the hashes and buckets of tuples that came too late, from
+    a kernel that judges by its state. `windows` says which channel computes each window, where rows go to
     the channels of their windows.
     """
 
@@ -99,6 +100,7 @@ class Channel:
     refuse: Refuse | None = None
     channels: int = 1
     meter: CostMeter | None = None
+    late: Callable[[Any], None] | None = None
     windows: WindowChannels | None = None
 
 
@@ -135,6 +137,14 @@ class Kernel(ABC):
     @abstractmethod
     def bound(self, position: StagePosition, port: int) -> int | None:
         """The event time below which a tuple comes too late for a port."""
+
+    @property
+    def judges(self) -> bool:
+        """Whether its channels find tuples that come too late, by their state and not by a bound alone.
+
+        All tuples of one key and bucket are late then, or none.
+        """
+        return False
 
     @abstractmethod
     def advance(

@@ -256,7 +256,7 @@ NATIVE = "a native expression: no Python touches a row to route it"
 
 
 class Step(Operator):
-    """A stateless operator with one input: it makes of each tuple one tuple or none."""
+    """A stateless operator with one input: it makes of each tuple one or none, or several if it says so."""
 
     __slots__ = ()
 
@@ -266,6 +266,8 @@ class Step(Operator):
 
     calls: ClassVar[bool] = False
     """Whether it calls a Python function, and has no SQL."""
+    multiplies: ClassVar[bool] = False
+    """Whether it may make several tuples of one, or none."""
 
     def select(self, source: str, *carried: str) -> str:
         """The step as Spark SQL over what may stand after FROM, in parentheses.

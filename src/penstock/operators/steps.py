@@ -1,16 +1,16 @@
-"""The stateless operators: where, split, select, map and union, with the verbs that make them."""
+"""The stateless operators: where, split, select, explode, map and union, with the verbs that make them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from penstock.errors import BadMap, BadName, QueryError, WrongType
-from penstock.expressions.scalar import Expression, column, predicate
-from penstock.expressions.schema import TIME, Schema, quoted
-from penstock.functions import SqlSetting, Types, duck_name, passed_or_translated
-from penstock.operators.names import Named, named_expressions, schema_of_columns
+from penstock.expressions.scalar import Expression, column, predicate, scalar
+from penstock.expressions.schema import TIME, Column, Schema, quoted
+from penstock.functions import SqlSetting, Types, Uncertified, duck_name, passed_or_translated
+from penstock.operators.names import Named, check_names, named_expressions, schema_of_columns
 from penstock.operators.operator import (
     D,
     Derivable,
@@ -24,7 +24,7 @@ from penstock.operators.operator import (
 )
 from penstock.operators.poison import Refuse, culprit, reason_of, spared
 
-__all__ = ["Branch", "Map", "Select", "StepVerbs", "Union", "Where"]
+__all__ = ["Branch", "Explode", "Map", "Select", "StepVerbs", "Union", "Where"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,65 @@ class Select(Step):
 
     def __str__(self) -> str:
         return f"select({', '.join(name for name, _ in self.columns)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Explode(Step):
+    """One tuple for each element of an array, with the element as a column; other columns pass by.
+
+    A tuple without elements gives none, or with ``outer`` one with null. A condition on columns that pass by
+    holds for all tuples of one or for none, so it may go below. Spark evaluates it.
+    """
+
+    multiplies: ClassVar[bool] = True
+
+    name: str
+    expression: Expression
+    kept: tuple[str, ...]
+    outer: bool = False
+
+    def schema(self, inputs: Inputs) -> Schema:
+        """What passes by, then the element."""
+        kept = tuple(inputs[0].schema.column(name) for name in self.kept)
+        return Schema((*kept, Column(self.name, _element(self.expression.type))))
+
+    def meaning(self) -> list[object]:
+        """The array, the name of its elements, and what becomes of tuples without one."""
+        return ["explode", self.name, self.expression.sql, self.outer]
+
+    def origins(self, place: int, inputs: Inputs) -> dict[str, str]:
+        """What passes by."""
+        return {name: quoted(name) for name in self.kept}
+
+    def reads(self, place: int, wanted: frozenset[str], inputs: Inputs) -> frozenset[str]:
+        """The array, and what is wanted of what passes by."""
+        return (wanted & lowered(self.kept)) | lowered(self.expression.columns)
+
+    def narrowed(self, wanted: frozenset[str], inputs: Inputs) -> tuple[Operator, tuple[str, ...]]:
+        """Without columns that nobody wants, such as the array."""
+        return replace(self, kept=tuple(name for name in self.kept if name.lower() in wanted)), ()
+
+    def carriers(self, names: frozenset[str]) -> frozenset[str]:
+        """The columns that pass by."""
+        return names & frozenset(self.kept)
+
+    def select(self, source: str, *carried: str) -> str:
+        """A tuple for each element."""
+        function = "explode_outer" if self.outer else "explode"
+        element = f"{function}({self.expression.sql}) AS {quoted(self.name)}"
+        columns = [*map(quoted, self.kept), element, *carried]
+        return f"(SELECT {', '.join(columns)} FROM {source})"
+
+    def in_channel(self, source: str, given: Types, setting: SqlSetting, *carried: str) -> tuple[str, Types]:
+        """Left to Spark."""
+        raise Uncertified(f"{self} makes several tuples of one")
+
+    def __str__(self) -> str:
+        return f"explode({self.name}={self.expression}{', outer' if self.outer else ''})"
+
+
+def _element(type_: str | None) -> str | None:
+    return None if type_ is None else type_.removeprefix("array<").removesuffix(">")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +342,31 @@ class StepVerbs(Derivable[R, D]):
             raise BadName("select() needs at least one column")
         _check_time(self, columns)
         return self.derive(Select(columns))
+
+    def explode(self, *, outer: bool = False, **arrays: str) -> D:
+        """One tuple for each element of an array, under the name given; a tuple without elements gives none.
+
+        With ``outer`` such a tuple stays, with null. All other columns pass by, the array among them, unless
+        its elements take its name.
+
+        >>> from penstock.query import stream
+        >>> posts = stream("posts", "time timestamp, author string, tags array<string>", time="time")
+        >>> posts.explode(tag="tags").schema.names
+        ('time', 'author', 'tags', 'tag')
+        """
+        if len(arrays) != 1:
+            raise QueryError(f"explode() got {len(arrays)} arrays; give one, such as explode(tag='tags')")
+        ((name, text),) = arrays.items()
+        found = scalar(text, self.schema)
+        if found.type is not None and not found.type.startswith("array<"):
+            raise WrongType(f"explode() needs an array, got {text} {found.type}")
+        # Elements may take the name of the array.
+        own = found.sql == quoted(name)
+        kept = tuple(each for each in self.schema.names if not (own and each == name))
+        if name.lower() in {each.lower() for each in (*kept, self.time)}:
+            raise BadName(f"{name!r} is a column already; choose another name for the elements")
+        check_names([name])
+        return self.derive(Explode(name, found, kept, outer))
 
     def split(self, *conditions: str) -> tuple[D, ...]:
         """Part the tuples: one relation for each condition, of the tuples for which it is the first true one.

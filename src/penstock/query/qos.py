@@ -1,18 +1,20 @@
 """QoS: what a user asks of the results of a run ([000] §3.1)."""
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 
-from penstock.checks import short
+from penstock.checks import short, whole_number
 from penstock.errors import BadDuration, BadOption
 from penstock.expressions.durations import microseconds, words
 
-__all__ = ["LEAST_LATENCY", "QoS"]
+__all__ = ["LEAST_LATENCY", "QoS", "most_disorder"]
 
 LEAST_LATENCY = 100_000
 """The least bound of a latency, in microseconds: an epoch takes longer than that anyway."""
 
 _MOST_LATENCY = 86_400_000_000
+_MOST_DISORDER = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -44,6 +46,18 @@ class QoS:
 
     def __repr__(self) -> str:
         return f"QoS(latency={words(self.bound)!r})"
+
+
+def most_disorder(given: object) -> int | None:
+    """A checked bound of disorder; None if it is infinite.
+
+    >>> most_disorder(10), most_disorder(math.inf)
+    (10, None)
+    """
+    if given == math.inf:
+        return None
+    hint = ", or math.inf for results as they come"
+    return whole_number("disorder", given, 0, _MOST_DISORDER, BadOption, hint=hint)
 
 
 def duration(name: str, given: object, least: int, most: int) -> int:

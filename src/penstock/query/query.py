@@ -92,6 +92,7 @@ class Query:
         control: Mode = "on",
         limits: Limits | None = None,
         qos: QoS | None = None,
+        disorder: float | None = None,
         trigger: str | timedelta | None = None,
         scaling: ScalingName | None = None,
         executors: tuple[int, int] | None = None,
@@ -107,7 +108,7 @@ class Query:
         Every option is checked here, before anything starts.
 
         Args:
-            sinks: One for each relation, in order.
+            sinks: One for each relation, in order; or none, if the results are for ``Run.results`` alone.
             checkpoint: Folder or URI of the state, from which a later run continues; by default a new
                 temporary folder.
             late: Where late tuples go, ``ps.parquet(path)``; by default a folder of the checkpoint.
@@ -136,6 +137,9 @@ class Query:
             limits: What holds back decisions of policies: ``ps.Limits(least_interval=…)`` and more.
             qos: What is asked of the results: ``ps.QoS(latency="5 seconds")``. Live sources only; by default
                 tuples are taken as they come, and at a steady load results are at most 1.5 seconds old.
+            disorder: Give results as channels finish, before their epoch is whole, with at most so many
+                between two that are out of order: 0 is in order, ``math.inf`` as they come. Only for sinks
+                that take parts of an epoch; others take an epoch in one step. By default all do.
             trigger: The time from the begin of an epoch to that of the next, such as ``"2 seconds"``, set by
                 hand instead; ``"0 seconds"``: epochs run back to back.
             scaling: How the number of executors follows the load: ``"penstock"``, ``"autoscale"``, ``"qos"``,
@@ -176,6 +180,7 @@ class Query:
             control=control,
             limits=limits,
             qos=qos,
+            disorder=disorder,
             trigger=trigger,
             scaling=scaling,
             executors=executors,

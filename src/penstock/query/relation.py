@@ -12,14 +12,17 @@ from penstock.control.controller import Mode
 from penstock.control.limits import Limits
 from penstock.expressions.schema import Schema
 from penstock.operators import (
+    ByWindowVerbs,
     DeduplicateVerbs,
     Duration,
+    GroupedSessionVerbs,
     GroupedWindowVerbs,
     JoinVerbs,
     MapVerbs,
     Named,
     Operator,
     ProcessVerbs,
+    SessionVerbs,
     StepVerbs,
     TotalsVerbs,
     WindowVerbs,
@@ -55,6 +58,8 @@ class Relation(
     MapVerbs["Relation", "Derived"],
     JoinVerbs["Relation", "Derived"],
     WindowVerbs["Relation", "Derived"],
+    SessionVerbs["Relation", "Derived"],
+    ByWindowVerbs["Relation", "Derived"],
     DeduplicateVerbs["Relation", "Derived"],
 ):
     """Tuples with a schema and an event time; immutable, so each method returns a new relation.
@@ -87,7 +92,7 @@ class Relation(
 
     def start(  # noqa: PLR0913 -- the options of Query.start
         self,
-        sink: Sink,
+        sink: Sink | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         *,
         late: ParquetSink | None = None,
@@ -106,6 +111,7 @@ class Relation(
         control: Mode = "on",
         limits: Limits | None = None,
         qos: QoS | None = None,
+        disorder: float | None = None,
         trigger: str | timedelta | None = None,
         scaling: ScalingName | None = None,
         executors: tuple[int, int] | None = None,
@@ -118,10 +124,11 @@ class Relation(
     ) -> "Run":
         """Deliver the tuples to a sink and return the handle of the run, a ``ps.Run``.
 
+        Without a sink the results are for ``Run.results`` alone, and the run waits until it is called.
         ``Query.start`` explains each option; for several sinks see ``outputs``.
         """
         return Query((self,)).start(
-            sink,
+            *(() if sink is None else (sink,)),
             checkpoint=checkpoint,
             late=late,
             rejects=rejects,
@@ -139,6 +146,7 @@ class Relation(
             control=control,
             limits=limits,
             qos=qos,
+            disorder=disorder,
             trigger=trigger,
             scaling=scaling,
             executors=executors,
@@ -238,7 +246,10 @@ def derived(operator: Operator, inputs: Sequence[Relation]) -> Derived:
 
 @dataclass(frozen=True)
 class Grouped(
-    GroupedWindowVerbs[Relation, Derived], TotalsVerbs[Relation, Derived], ProcessVerbs[Relation, Derived]
+    GroupedWindowVerbs[Relation, Derived],
+    GroupedSessionVerbs[Relation, Derived],
+    TotalsVerbs[Relation, Derived],
+    ProcessVerbs[Relation, Derived],
 ):
     """A relation with keys, before its window, its aggregates or its function is given."""
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from penstock.checks import flag, one_of, path_text, printable, session_or_none, short, whole_number
 from penstock.connect import ParquetSink, Sink
+from penstock.connect.sinks.unkept import UnkeptSink
 from penstock.control.controller import MODES, Mode
 from penstock.control.limits import Limits
 from penstock.control.rescale import MOST_CHANNELS
 from penstock.control.scale import MOST_UNITS
 from penstock.errors import BadOption, BadRouting, BadSink
 from penstock.expressions.durations import microseconds
-from penstock.query.qos import QoS, duration
+from penstock.query.qos import QoS, duration, most_disorder
 from penstock.routing import PARTITIONINGS, Resources
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class RunOptions:
     control: Mode = "on"
     limits: Limits | None = None
     qos: QoS | None = None
+    disorder: float | None = None
     trigger: str | timedelta | None = None
     scaling: ScalingName | None = None
     executors: tuple[int, int] | None = None
@@ -175,6 +177,8 @@ class RunOptions:
     def _check_pace(self) -> None:
         if self.qos is not None and not isinstance(self.qos, QoS):
             raise BadOption(f"qos={short(self.qos)}; give ps.QoS(latency=…), such as ps.QoS(latency='5 s')")
+        if self.disorder is not None:
+            most_disorder(self.disorder)
         if self.trigger is not None:
             duration("trigger", self.trigger, 0, _LONGEST_TRIGGER)
         if self.scaling is not None:
@@ -222,9 +226,14 @@ class RunOptions:
 
 
 def checked_sinks(sinks: tuple[object, ...], outputs: int, options: RunOptions) -> tuple[Sink, ...]:
-    """One sink for each output; no two of them, or a set-aside output, write to the same place."""
+    """One sink for each output, or none; no two of them, or a set-aside output, write to the same place."""
+    if not sinks:
+        return (UnkeptSink(),) * outputs
     if len(sinks) != outputs:
-        raise BadSink(f"{outputs} relations and {len(sinks)} sinks; give each relation its own")
+        raise BadSink(
+            f"{outputs} relations and {len(sinks)} sinks; give each relation its own, or none at all to read "
+            "results by Run.results()"
+        )
     found = []
     for sink in sinks:
         if not isinstance(sink, Sink):

@@ -13,6 +13,7 @@ from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair, router_name
 from penstock.routing.join_grid import Copied, copied_sides, join_grid, shaped_grid
 from penstock.routing.join_spread import JoinSpread
+from penstock.routing.k_ordered import DisorderMeter, KOrderedMerge, realised_disorder
 from penstock.routing.longest_first import longest_first
 from penstock.routing.pane_shares import PaneHistory, split_panes
 from penstock.routing.pane_windows import CumulatingPanes, PaneGrid, PaneWindows, SlidingPanes
@@ -55,6 +56,7 @@ __all__ = [
     "Copies",
     "Costs",
     "CumulatingPanes",
+    "DisorderMeter",
     "Exported",
     "Frequencies",
     "Goal",
@@ -64,6 +66,7 @@ __all__ = [
     "HashPair",
     "Hashes",
     "JoinSpread",
+    "KOrderedMerge",
     "Moves",
     "OperatorState",
     "PaneGrid",
@@ -112,6 +115,7 @@ __all__ = [
     "place_by_cost",
     "plan_panes",
     "readjust",
+    "realised_disorder",
     "redistribute",
     "relative_migration",
     "router_name",

@@ -2,7 +2,8 @@
 
 Each pair of tuples meets in one channel on any grid. But only the channel that has all pairs of a tuple knows
 that it has no partner: if a side delivers tuples without a partner, each of its tuples goes to one channel
-and each of the other side to all. If both sides deliver theirs, or if the join counts the last tuples of the
+and each of the other side to all. The same holds for the left side of a semi join, which delivers a tuple
+once however many partners it has. If both sides deliver theirs, or if the join counts the last tuples of the
 whole other side, only a single channel is exact.
 """
 
@@ -12,7 +13,7 @@ from penstock.routing.grid import Grid, grid_for
 
 __all__ = ["Copied", "How", "copied_sides", "join_grid", "shaped_grid"]
 
-How = Literal["inner", "left", "right", "full"]
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
 Copied = Literal["both", "left", "right", "neither"]
 
 
@@ -24,8 +25,9 @@ def copied_sides(how: How, *, last: bool) -> Copied:
     """
     if last:
         return "neither"
-    sides: dict[How, Copied] = {"inner": "both", "left": "right", "right": "left", "full": "neither"}
-    return sides[how]
+    # A left row of a semi join has to be known to have matched in one place, or it would be delivered twice.
+    sides: dict[How, Copied] = {"inner": "both", "right": "left", "full": "neither"}
+    return sides.get(how, "right")
 
 
 def shaped_grid(copied: Copied, channels: int, left: float = 1.0, right: float = 1.0) -> Grid:

@@ -9,6 +9,7 @@ from penstock.routing import Resources
 from penstock.runtime.engine import SparkEngine
 from penstock.runtime.observation import Decision
 from penstock.runtime.progress import EpochProgress, ResultLatency, StageProgress
+from penstock.runtime.results import ResultBatch
 from penstock.runtime.run import Rescaled, Run
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Rescale",
     "Rescaled",
     "Resources",
+    "ResultBatch",
     "ResultLatency",
     "Ruling",
     "Run",

@@ -23,7 +23,11 @@ __all__ = ["OpenSink", "QueryOutput", "Written", "written"]
 
 @dataclass
 class OpenSink:
-    """Opens a sink, gives it the files of each epoch, and deletes those that it does not keep."""
+    """Opens a sink, gives it the files of each epoch, and deletes those that it does not keep.
+
+    If it is given results `in_parts`, it is a `Receiver` of a merger, for which they may be out of order by
+    `disorder`, None: by any number.
+    """
 
     sink: Sink
     id: str
@@ -31,6 +35,8 @@ class OpenSink:
     folder: Location
     order: tuple[str, ...]
     session: SparkSession
+    disorder: int | None = None
+    in_parts: bool = False
     target: ResultFormat = field(init=False)
     _schema: pa.Schema = field(init=False)
     _delivery: Delivery | None = field(init=False, default=None)
@@ -71,7 +77,18 @@ class OpenSink:
         assert self._delivery is not None, "a sink is opened before the first epoch"
         self._epoch = epoch
         self._hold()
+        if self.in_parts:
+            self._delivery.whole(epoch)
+            return
         self._delivery.deliver(epoch, Results(epoch, self._schema, self.target, tuple(files), self.order))
+
+    def give(self, epoch: EpochId, rows: pa.Table) -> None:
+        """Deliver some results of an epoch that is not whole."""
+        assert self._delivery is not None, "a sink is opened before the first epoch"
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._hold()
+        self._delivery.part(epoch, rows)
 
     def forget(self, outputs: Sequence[Output]) -> None:
         """Clean up after the epoch is committed."""

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
 from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
 from penstock.connect.sinks.parquet import COMPRESSION, ParquetFiles
+from penstock.connect.sinks.unkept import UnkeptSink
 from penstock.control.function_policy import FunctionPolicy
 from penstock.control.limits import Limits
 from penstock.control.setup import Setup
@@ -20,6 +21,7 @@ from penstock.durable import Purpose
 from penstock.errors import BadOption, BadSink
 from penstock.operators.exchange import Form
 from penstock.query import Query, RunOptions, Stream
+from penstock.query.qos import most_disorder
 from penstock.routing import Resources
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.control import RunControl
@@ -42,6 +44,7 @@ from penstock.runtime.run import Run
 from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.arrivals import together
+from penstock.runtime.spark.channels import FinishedChannels
 from penstock.runtime.spark.clock import clock_frame, period, steady_time
 from penstock.runtime.spark.executors import Executors
 from penstock.runtime.spark.failures import hushed
@@ -83,6 +86,8 @@ class SparkEngine:
                 folder=_own(root / "results", place, sinks),
                 order=query.outputs[place].order,
                 session=spark,
+                disorder=None if options.disorder is None else most_disorder(options.disorder),
+                in_parts=options.disorder is not None and sink.takes_parts,
             )
             for place, sink in enumerate(sinks)
         ]
@@ -123,7 +128,14 @@ class SparkEngine:
         aside = _Aside(root, folder.id, begins, options, streams)
         ends = all(map(bounded, streams))
         nodes = _nodes(options, spark, live=not ends)
-        run = Run(bounded=ends, name=options.name, close=lambda: _close(deliveries, folder))
+        run = Run(
+            bounded=ends,
+            name=options.name,
+            close=lambda: _close(deliveries, folder),
+            outputs=len(deliveries),
+            unkept=any(isinstance(each.sink, UnkeptSink) for each in deliveries),
+            disorder=options.disorder,
+        )
         arrivals, frame = together(
             [
                 open_source(spark, each, _own(root / "rows", each.name, streams), run.warn, nodes.slots)
@@ -150,7 +162,9 @@ class SparkEngine:
             late={each.name: aside.late(each) for each in streams},
             rejects=rejects,
             missed=aside.missed(len(graph.stages)) if options.merging == "best effort" else {},
+            judged=aside.judged([each.number for each in graph.stages if each.kernel.judges]),
             merging=options.merging,
+            finished=FinishedChannels(),
             refusals=_refusals(options, rejects, folder),
         )
         planner = Planner(
@@ -164,6 +178,7 @@ class SparkEngine:
         control = _control(options, subqueries, rescaling, folder, nodes)
         meter = None if ends else LatencyMeter(result_ways(graph), streams, options.latency_seconds)
         epochs = Epochs(spark, works, planner, report=run.report, control=control, meter=meter)
+        epochs.readers = run.readers
         if nodes.executors is not None:
             epochs.most_slots = nodes.slots
         if not ends:
@@ -234,6 +249,11 @@ class _Aside:
         """Tuples of each stage that a slower input brought too late."""
         late = self._folder("late", self.options.late)
         return {number: self._open(late / f"stage-{number}", "late") for number in range(stages)}
+
+    def judged(self, stages: Iterable[int]) -> dict[int, ParquetFiles]:
+        """Tuples that came too late for each of these stages, which judge by their state."""
+        late = self._folder("late", self.options.late)
+        return {number: self._open(late / f"into-stage-{number}", "late") for number in stages}
 
     def _folder(self, kind: str, given: ParquetSink | None) -> Location:
         return self.root / kind if given is None else given.folder

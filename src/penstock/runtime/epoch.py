@@ -18,14 +18,15 @@ from penstock.connect.sinks.parquet import ParquetFiles
 from penstock.control.observation import Moved
 from penstock.durable import Purpose
 from penstock.operators.exchange import TIME
-from penstock.operators.kernel import Advance, Seen
+from penstock.operators.kernel import Advance, Ends, Seen
 from penstock.query import Stream
 from penstock.routing import Spread
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.delivering import written
+from penstock.runtime.delivering import QueryOutput, written
 from penstock.runtime.epoch_input import EpochInput, StageFiles, StreamSeen
 from penstock.runtime.frontier import Frontier, Merging, merged
 from penstock.runtime.graph import Graph
+from penstock.runtime.merger import EpochMergers
 from penstock.runtime.progress import Phases
 from penstock.runtime.records import Counts, EpochPlan, Manifest, StageRecord
 from penstock.runtime.refusals import RefusalSetup
@@ -33,7 +34,7 @@ from penstock.runtime.rescale.moving import Moving, relocated
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.set_aside import SetAside
 from penstock.runtime.spark.arrivals import Arrivals
-from penstock.runtime.spark.channels import run_channels, run_staying
+from penstock.runtime.spark.channels import FinishedChannels, run_channels, run_staying
 from penstock.runtime.spark.exchange import MapSide
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import REJECT
@@ -59,7 +60,9 @@ class RunSetup:
     late: Mapping[str, SetAside]
     rejects: Mapping[str | int, SetAside]
     missed: Mapping[int, ParquetFiles]
+    judged: Mapping[int, ParquetFiles]
     merging: Merging
+    finished: FinishedChannels
     refusals: RefusalSetup | None = None
 
 
@@ -90,6 +93,7 @@ class Epoch:
     walls: dict[int, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     aside: dict[str, int] = field(default_factory=dict)
+    mergers: EpochMergers = field(default_factory=EpochMergers)
 
     def run(self) -> Manifest:
         """Run every stage, deliver, and return what is left behind."""
@@ -141,13 +145,13 @@ class Epoch:
         """After the commit: delete what only this epoch needed."""
         for delivery, outputs in self.delivered:
             delivery.forget(outputs)
-        for files in (*self.intake.handed.values(), *self.intake.called.values()):
-            for output in files.outputs:
-                files.folder.delete(output.name, Purpose.COLLECT)
+        for handed in (*self.intake.handed.values(), *self.intake.called.values()):
+            for output in handed.outputs:
+                handed.folder.delete(output.name, Purpose.COLLECT)
         for aside in (*self.works.late.values(), *self.works.rejects.values()):
             aside.files.committed()
-        for missed in self.works.missed.values():
-            missed.committed()
+        for files in (*self.works.missed.values(), *self.works.judged.values()):
+            files.committed()
         for side in self.sides:
             side.release()
 
@@ -181,7 +185,11 @@ class Epoch:
             advances[member.number] = member.kernel.advance(before, frontiers, seen, self._drained)
         if side.staying is None and not all(each.idle for each in advances.values()):
             tasks = tuple(self._task(member, advances[member.number]) for member in members)
-            receipts = run_channels(self.intake.session, side, plan.channels, tasks)
+            receipts = self._run_channels(side, tasks)
+        judged = [pair for each in receipts.get(number, []) for pair in each.late]
+        late = runner.exchange.judged_late(self.intake, plan, judged) if judged else None
+        if late is not None:
+            self.intake.judged.append((number, late))
         if receipts:
             self.walls[number] = time.perf_counter() - began
         for member in members:
@@ -191,6 +199,33 @@ class Epoch:
                 taken = self.records[number].tuples - self._before(number).tuples
                 self.records[number] = replace(self.records[number], in_bucket=taken / side.buckets)
         self.phases.ends("channels")
+
+    def _run_channels(self, side: MapSide, tasks: tuple[ChannelTask, ...]) -> dict[int, list[Receipt]]:
+        """Run the channels; their results leave as they finish, where somebody takes them."""
+        session, channels = self.intake.session, len(tasks[0].state)
+        ends = {
+            each.stage: self._ends(each)
+            for each in tasks
+            if any(stage == each.stage for stage, _ in self.mergers.ways)
+        }
+        if not ends:
+            return run_channels(session, side, channels, tasks)
+        with self.mergers.running(ends, channels) as told:
+            return self.works.finished.run(session, side, channels, tasks, told)
+
+    def _ends(self, task: ChannelTask) -> Ends:
+        """The windows that a stage closes, without those that must be empty: before its very first tuple."""
+        ends = task.kernel.ends(task.before, task.after)
+        if ends is None or any(task.state):
+            return ends
+        earliest = []
+        for each in self.works.graph.stages[task.stage].inputs:
+            for feed in each.port:
+                if not isinstance(feed.origin, Stream):
+                    return ends
+                earliest.append(self.intake.seen.get(feed.origin.name, StreamSeen()).earliest)
+        known = [each for each in earliest if each is not None]
+        return replace(ends, times=[each for each in ends.times if known and each > min(known)])
 
     def _move(self, members: list[StageRunner]) -> None:
         """Move the state of a stage and those in its channels to where the plan's router places it."""
@@ -339,16 +374,28 @@ class Epoch:
         self.works.checkpoint.hold()
         results = 0
         widest = max((each.channels for each in self.plan.stages), default=1)
-        for outlet in self.works.graph.outlets:
+        for place, outlet in enumerate(self.works.graph.outlets):
             files = [each for way in outlet.exits for each in self.outputs.get(way, [])]
             with translated(Failing(self.epoch_id.epoch, f"output {outlet.delivery.sink!r}")):
                 for each in outlet.written:
                     files += written(outlet, each, self.intake, widest)
                 outputs = [output for _, output in files]
+                if place in self.mergers.mergers:
+                    self.mergers.mergers[place].end(files, windowed=self._windowed(outlet))
                 outlet.delivery.deliver(self.epoch_id, outputs)
             self.delivered.append((outlet.delivery, outputs))
             results += sum(output.rows for output in outputs)
         return results
+
+    def _windowed(self, outlet: QueryOutput) -> bool:
+        """Whether all results of an output are of windows, whose time is that of a window."""
+        origins = [stage for stage, _ in outlet.exits] + [each.feed.origin for each in outlet.written]
+        stages = self.works.graph.stages
+        return all(
+            isinstance(each, int)
+            and stages[each].kernel.ends(self._before(each).position, self.records[each].position) is not None
+            for each in origins
+        )
 
     def _set_aside(self) -> Counts:
         """Write late tuples and rejects to their own outputs and return the numbers written.
@@ -366,17 +413,18 @@ class Epoch:
             if seen.rejects:
                 rejects[name] = self._rejected(name, frame, seen)
                 self.aside[name] = self.aside.get(name, 0) + sum(each.rows for each in rejects[name])
-        for stage, rows in self.intake.missed:
+        missed = [(self.works.missed[stage], rows) for stage, rows in self.intake.missed]
+        judged = [(self.works.judged[stage], rows) for stage, rows in self.intake.judged]
+        for files, rows in [*missed, *judged]:
             columns = tuple(f"`{name}`" for name in rows.columns if name != TIME)
-            aside = SetAside(self.works.missed[stage], columns)
-            late += aside.write(self.epoch_id, rows)
+            late += SetAside(files, columns).write(self.epoch_id, rows)
         rejected = sum(each.rows for files in rejects.values() for each in files)
         if self.intake.refused is not None:
             self.warnings += self.intake.refused.warnings()
-            for origin, files in self.intake.refused.files.items():
-                rejects.setdefault(origin, []).extend(files)
-        for origin, files in rejects.items():
-            self.works.rejects[origin].files.deliver(self.epoch_id, files)
+            for origin, refused in self.intake.refused.files.items():
+                rejects.setdefault(origin, []).extend(refused)
+        for origin, outputs in rejects.items():
+            self.works.rejects[origin].files.deliver(self.epoch_id, outputs)
         return Counts(late=late, rejected=rejected)
 
     def _rejected(self, name: str, frame: DataFrame, seen: StreamSeen) -> list[Output]:

@@ -71,7 +71,8 @@ class EpochInput:
     `arrivals` are the marked frames of streams with new tuples; tuples of a stream below its entry in
     `bounds` are late. `handed` grows as stages run. A port, identified by its stage and place, takes nothing
     from another stage below its entry in `floors`; only best effort has floors. Tuples left out for that
-    reason are in `missed`, by the stage that they come from. `notes` is what sources said of themselves.
+    reason are in `missed`, by the stage that they come from; those that channels found to be too late are in
+    `judged`, by the stage that judged. `notes` is what sources said of themselves.
     Tuples for which a function raises go to `refused`, and `called` is what functions made of the others.
     """
 
@@ -82,6 +83,7 @@ class EpochInput:
     floors: Mapping[tuple[int, int], int] = field(default_factory=dict)
     handed: dict[tuple[int, int], StageFiles] = field(default_factory=dict)
     missed: list[tuple[int, DataFrame]] = field(default_factory=list)
+    judged: list[tuple[int, DataFrame]] = field(default_factory=list)
     notes: Mapping[str, SourceNote] = field(default_factory=dict)
     seen: dict[str, StreamSeen] = field(default_factory=dict)
     refused: EpochRefusals | None = None

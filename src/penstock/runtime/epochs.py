@@ -19,6 +19,7 @@ from penstock.runtime.control import RunControl
 from penstock.runtime.epoch import Epoch, RunSetup
 from penstock.runtime.epoch_input import EpochInput, StreamSeen
 from penstock.runtime.latency import LatencyMeter
+from penstock.runtime.merger import EpochMergers, Merger, Receiver
 from penstock.runtime.observation import (
     Decision,
     TasksRan,
@@ -36,6 +37,7 @@ from penstock.runtime.rescale.batching import batches_decided
 from penstock.runtime.rescale.grouping import groupings_decided
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
+from penstock.runtime.results import ResultReaders
 from penstock.runtime.sources import bounded
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.frames import marked
@@ -77,6 +79,7 @@ class Epochs:
     pacer: Pacer | None = None
     pause: float = field(init=False, default=0.0)
     most_slots: int | None = None
+    readers: ResultReaders = field(default_factory=ResultReaders)
     last: Manifest | None = field(init=False)
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
     tasks: dict[int, TasksRan] = field(init=False, default_factory=dict)
@@ -192,6 +195,7 @@ class Epochs:
             refused=None if self.works.refusals is None else EpochRefusals(self.works.refusals),
         )
         epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, offered.taken)
+        epoch.mergers = self._mergers(epoch_id)
         manifest = replace(epoch.run(), control=remembered)
         delivered = self.clock()
         ended = delivered - phases.times["deliver"]
@@ -204,6 +208,7 @@ class Epochs:
         committed = self.clock()
         phases.ends("commit")
         epoch.clean_up()
+        self.readers.committed()
         self._happened += 1
         self.works.checkpoint.collect(orphans=self._happened % ORPHANS_EVERY == 0)
         phases.ends("collect")
@@ -218,7 +223,14 @@ class Epochs:
         away = tuple(gate for note in offered.notes.values() for gate in note.away)
         latency = self._latency(intake.seen, manifest, before, arrived, delivered)
         waiting = self._left(offered, manifest)
-        seen = replace(seen, warnings=tuple(epoch.warnings), away=away, latency=latency, waiting=waiting)
+        seen = replace(
+            seen,
+            warnings=tuple(epoch.warnings),
+            away=away,
+            latency=latency,
+            waiting=waiting,
+            disorder=epoch.mergers.disorder,
+        )
         if self.pacer is not None and not epoch_id.drain:
             pace = self.pacer.after(
                 EpochCommitted(
@@ -252,6 +264,20 @@ class Epochs:
                 ),
             )
             self.decisions += scaled(rulings)
+
+    def _mergers(self, epoch_id: EpochId) -> EpochMergers:
+        """A merger for each output that somebody reads, or takes before the epoch is whole."""
+        found: dict[int, Merger] = {}
+        ways = {}
+        for place, outlet in enumerate(self.works.graph.outlets):
+            delivery = outlet.delivery
+            to: list[Receiver] = [*([delivery] if delivery.in_parts else []), *self.readers.of(place)]
+            if not to:
+                continue
+            found[place] = Merger(epoch_id, delivery.target, outlet.schema, delivery.order, to)
+            if len(outlet.exits) == 1 and not outlet.written:
+                ways[outlet.exits[0]] = place
+        return EpochMergers(found, ways)
 
     def _at_hand(self) -> dict[str, Any]:
         """The task slots that there are now, and the executors if their number can be changed."""

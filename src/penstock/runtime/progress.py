@@ -98,6 +98,8 @@ class EpochProgress:
     `latency` is that of its results; None if it has none, or if all sources are bounded. `waiting` is the
     number of tuples that its sources had and that it left; `wait_seconds` is how long the run waits before
     the next epoch, and `pace` says why.
+    `disorder` is how many batches of results lay between two that left out of order, at most; None if all
+    results left together with the epoch.
     `lag_seconds` is how far the frontier is behind the wall clock; it means little for old data. `warnings`
     say what needs attention, such as a stream whose rows were all rejected. `away` are gates that did not
     answer when the epoch was planned.
@@ -122,6 +124,7 @@ class EpochProgress:
     waiting: int = 0
     wait_seconds: float = 0.0
     pace: str = ""
+    disorder: int | None = None
 
     @property
     def rows_per_second(self) -> float:

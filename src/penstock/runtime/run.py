@@ -16,14 +16,18 @@ from typing import Any, Self
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.checks import flag, whole_number
 from penstock.control.observation import StageChannels
 from penstock.control.rescale import Rescale
 from penstock.control.ruling import Ruling
+from penstock.errors import BadOption, RunError
 from penstock.query import PartitioningName
+from penstock.query.qos import most_disorder
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.observation import Decision
 from penstock.runtime.progress import EpochProgress, LiveLine, ResultLatency
 from penstock.runtime.records import Counts
+from penstock.runtime.results import ResultBuffer, ResultReaders, ResultStream
 from penstock.runtime.spark.failures import raised
 
 __all__ = ["HISTORY", "Rescaled", "Run"]
@@ -40,7 +44,21 @@ MOST_WARNINGS = 100
 class Run:
     """A query that runs in the background until it is stopped, fails, or its bounded source ends."""
 
-    def __init__(self, *, bounded: bool, close: Callable[[], None], name: str | None = None) -> None:
+    def __init__(  # noqa: PLR0913 -- what a run is told of its query
+        self,
+        *,
+        bounded: bool,
+        close: Callable[[], None],
+        name: str | None = None,
+        outputs: int = 1,
+        unkept: bool = False,
+        disorder: float | None = None,
+    ) -> None:
+        self.readers = ResultReaders()
+        self._outputs = outputs
+        self._unkept = unkept
+        self._wanted = disorder
+        self._disorder: int | None = None
         self._bounded = bounded
         self._close = close
         self._name = name
@@ -123,6 +141,36 @@ class Run:
         meter = self._epochs.meter
         return None if meter is None else meter.summary(list(meter.last))
 
+    @property
+    def disorder(self) -> int | None:
+        """How far results were out of order at most, in batches; None if all left with their epochs."""
+        return self._disorder
+
+    def results(
+        self, disorder: float | None = None, *, output: int = 0, committed: bool = False
+    ) -> ResultStream:
+        """Iterate over results as channels finish, from the next epoch that begins; it ends with the run.
+
+        Each `ResultBatch` has the rows that one channel has of one window. Of two batches that are out of
+        order, the later one comes at most `disorder` batches after the other: 0, the default, is in order,
+        ``math.inf`` as channels finish. The order is that of windows, and across epochs it holds anyway.
+
+        Results come before their epoch is committed: if the run is killed then, the next run gives the rows
+        of that epoch again, with the same `ResultBatch.epoch`. With `committed` they come after the commit,
+        and in order. To miss no result, start the query without a sink: such a run waits until all outputs
+        are read. A reader that stops taking holds up the run, until it closes the iterator or lets go of it.
+        """
+        place = whole_number("output", output, 0, self._outputs - 1, BadOption)
+        flag("committed", committed, BadOption)
+        given = disorder if disorder is not None else 0 if committed else self._wanted
+        most = most_disorder(0 if given is None else given)
+        if committed and most != 0:
+            raise BadOption(
+                f"results(disorder={given}, committed=True); committed epochs are in order: leave one out"
+            )
+        buffer = ResultBuffer(most, committed=committed, hurried=self._stopping.is_set, warn=self.warn)
+        return self.readers.add(place, buffer)
+
     def rescale(
         self,
         stage: int,
@@ -148,6 +196,8 @@ class Run:
     def report(self, progress: EpochProgress) -> None:
         """Remember an epoch and log it."""
         self._history.append(progress)
+        if progress.disorder is not None:
+            self._disorder = max(self._disorder or 0, progress.disorder)
         _log.info("%s", _LogLine(self._name, progress))
         for warning in progress.warnings:
             self.warn(f"epoch {progress.epoch}: {warning}")
@@ -177,6 +227,11 @@ class Run:
         the run after the current epoch. `live` shows a line of progress on the terminal; the default
         is to do so if standard error is a terminal.
         """
+        if self._unkept and self.readers.awaited(self._outputs):
+            raise RunError(
+                "the run has no sink and waits for a reader of its results; call results() for each output "
+                "and read it, or give start() a sink"
+            )
         with _StopOnSignal(self._request_stop), LiveLine(self, shown=live):
             ended = self._wait(timeout)
         if ended and self._error is not None:
@@ -216,13 +271,23 @@ class Run:
                 raise _Stopping
             try:
                 self._started.wait()  # Spark may offer the first epoch before start() has returned
+                self._wait_for_readers()
                 self._epochs.run(frame, epoch, self._query)
+            except _Stopping:
+                raise
             except BaseException as error:
                 self._error = error
                 raise
         if self._epochs.pacer is not None:
             self._epochs.pacer.rest(self._epochs.pause, self._stopping.wait)
             self._epochs.pause = 0.0
+
+    def _wait_for_readers(self) -> None:
+        """Without a sink, nothing happens before somebody reads."""
+        while self._unkept and self.readers.awaited(self._outputs):
+            if self._stopping.is_set():
+                raise _Stopping
+            self.readers.wait(0.1)
 
     def _supervise(self) -> None:
         """Watch the streaming query to its end, then drain what a bounded source left open."""
@@ -246,6 +311,7 @@ class Run:
                 _log.error("%s: %s", self._name or "run", self._error)
                 _log.debug("%s: how it failed", self._name or "run", exc_info=self._error)
             self._done.set()
+            self.readers.end(self._error)
 
     def _close_sinks(self) -> None:
         try:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from penstock.compile import Stage
 from penstock.connect.results import Output
 from penstock.operators.cost_meter import CostMeter
-from penstock.operators.exchange import Exchange, Form
+from penstock.operators.exchange import HASH, Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
 from penstock.operators.poison import Refuse
 from penstock.routing import Batches, WindowChannels
@@ -123,8 +123,9 @@ class Receipt:
     `received` rows came in; they represent `tuples`. `seconds` is how long the kernel was busy, and
     `cpu_seconds` the processor time of all threads, that of reading the rows included. `keys` counts the
     keys of the input; `formed` is what other channels formed for this one. `refused` are the files of rows
-    that functions of the user could not take. `costs` is what rows cost by their value, as text. Of the
-    tuples, `partly_late` came too late for some of their windows.
+    that functions of the user could not take. `costs` is what rows cost by their value, as text. `late` are
+    hash of key and bucket of the tuples that its kernel found to be too late. Of the tuples, `partly_late`
+    came too late for some of their windows.
     """
 
     channel: int
@@ -138,6 +139,7 @@ class Receipt:
     formed: tuple[Formed, ...] = ()
     refused: tuple[Output, ...] = ()
     costs: str = ""
+    late: tuple[tuple[int, int], ...] = ()
     partly_late: int = 0
 
     @property
@@ -163,7 +165,16 @@ class Receipt:
         keys = KeyCounts.from_json(value.pop("keys"))
         formed = tuple(Formed(**each) for each in value.pop("formed"))
         refused = tuple(Output(**each) for each in value.pop("refused"))
-        return cls(segments=segments, outputs=outputs, keys=keys, formed=formed, refused=refused, **value)
+        late = tuple((key, bucket) for key, bucket in value.pop("late"))
+        return cls(
+            segments=segments,
+            outputs=outputs,
+            keys=keys,
+            formed=formed,
+            refused=refused,
+            late=late,
+            **value,
+        )
 
 
 def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
@@ -250,9 +261,10 @@ class ChannelTask:
         if self.form == "partials" and rows is not None:
             rows, formed = merged(self.kernel, rows, self._counts(number, rows))
         new = _by_port(self.kernel.exchanges, rows)
+        late: list[Any] = []
         with Occupied() as occupied:
             meter = CostMeter(occupied, time.process_time) if self._measured else None
-            segments = self._stepped(number, new, files, refuse, meter)
+            segments = self._stepped(number, new, files, refuse, meter, late)
         costs = None if meter is None else meter.costs()
         weights = self._weights(rows)
         receipt = Receipt(
@@ -268,17 +280,19 @@ class ChannelTask:
             formed=formed,
             refused=() if refused is None else refused.close(),
             costs="" if costs is None else base64.b85encode(costs.to_bytes()).decode(),
+            late=_pairs(late, self.kernel.exchanges[0]),
             partly_late=self.kernel.partly_late(self.before, new, self.form),
         )
         return receipt, files.onward()
 
-    def _stepped(
+    def _stepped(  # noqa: PLR0913, PLR0917 -- what a channel is given beside its task
         self,
         number: int,
         new: tuple[Any | None, ...],
         files: OpenStageOutputs,
         refuse: Refuse | None,
         meter: CostMeter | None,
+        late: list[Any],
     ) -> tuple[Segment, ...]:
         """Let the kernel take the new rows; the segments of its state afterwards."""
         return self.kernel.step(
@@ -294,6 +308,7 @@ class ChannelTask:
                 refuse=refuse,
                 channels=len(self.state),
                 meter=meter,
+                late=late.append,
                 windows=self.windows,
             )
         )
@@ -344,13 +359,26 @@ class ChannelTask:
         return count_keys(together.columns, together.num_rows, weights, ports=ports, thorough=self.thorough)
 
 
+def _pairs(late: Sequence[Any], exchange: Exchange) -> tuple[tuple[int, int], ...]:
+    """Hash of key and bucket of late tuples, each pair once."""
+    if not late or exchange.bucket is None:
+        return ()
+    together = pa.concat_tables(late)
+    pairs = zip(together[HASH].to_pylist(), together[exchange.bucket.name].to_pylist(), strict=True)
+    return tuple(sorted(set(pairs)))
+
+
 def _by_port(exchanges: Sequence[Exchange], rows: Any) -> tuple[Any | None, ...]:
     """The rows of each port; the rows of several ports come in one table of slots."""
     if len(exchanges) == 1 or rows is None:
         return (rows,) if len(exchanges) == 1 else (None,) * len(exchanges)
     found: list[Any | None] = []
     for port, (exchange, places) in enumerate(zip(exchanges, slots(exchanges), strict=True)):
-        sent = rows.select([SLOT.format(slot) for slot in places])
-        own = sent.filter(pc.equal(rows[PORT], port)).combine_chunks()
-        found.append(pa.Table.from_arrays(own.columns, schema=exchange.schema) if own.num_rows else None)
+        mine = pc.equal(rows[PORT], port)
+        if not pc.any(mine).as_py():
+            # In place, the slots of a port without rows may not be there.
+            found.append(None)
+            continue
+        own = rows.select([SLOT.format(slot) for slot in places]).filter(mine).combine_chunks()
+        found.append(pa.Table.from_arrays(own.columns, schema=exchange.schema))
     return tuple(found)

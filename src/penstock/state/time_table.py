@@ -3,7 +3,8 @@
 Every segment is sorted by time. Rows die in that order, so the live rows of a segment are all rows from some
 point on, a slice without a copy, and no row is rewritten because others died. If rows die in another order
 (the last rows of a key), or if it matters whether a row has matched (outer joins), the table is marked: it
-keeps two bits per row, in one small segment of level -1 that each epoch writes again.
+keeps a bit and a mark per row, in one small segment of level -1 that each epoch writes again. A mark is a
+bit, or a number that says more.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.state.compaction import hollow, to_merge
 from penstock.state.placing import Placed, Placing
@@ -30,18 +32,23 @@ _MARKS = -1  # the level of marks
 # A segment is rewritten when the masks of an epoch leave a smaller share of its rows alive than this.
 _WORTH_KEEPING = 0.5
 
+Marks = NDArray[Any]
+
 
 @dataclass(frozen=True)
 class TimeTable(Table):
     """Rows with a column `TIME`.
 
     `lives` is (port, distance): a row lives while its time is at least the frontier of that port minus the
-    distance; None if rows do not die by time alone. `marked` keeps for each row whether it is alive and
-    whether it has matched.
+    distance. `windows` is (size, slide, offset): a row lives while the frontiers of all ports leave a window
+    with it open. Both are None if rows do not die by time alone. `marked` keeps for each row whether it is
+    alive and whether it has matched, or with `counted` a number instead, which is 0 if it has not.
     """
 
     lives: tuple[int, int] | None = None
     marked: bool = False
+    windows: tuple[int, int, int] | None = None
+    counted: bool = False
 
     kind: ClassVar[str] = "time"
     usual_labels: ClassVar[dict[str, str]] = {HASH: "", TIME: "_time"}
@@ -52,6 +59,11 @@ class TimeTable(Table):
 
     def alive_from(self, frontiers: Sequence[int | None]) -> int | None:
         """The time before which rows are dead; None if time kills no row."""
+        if self.windows is not None and frontiers:
+            known = [each for each in frontiers if each is not None]
+            size, slide, offset = self.windows
+            whole = len(known) == len(frontiers)
+            return ((min(known) - offset - size) // slide + 1) * slide + offset if whole else None
         if self.lives is None or not frontiers:
             return None
         port, distance = self.lives
@@ -92,7 +104,7 @@ class TimeTable(Table):
             return
         opened = self.open(ChannelStore(folder, "", tuple(own)), None, frontiers)
         rows = opened.rows.append_column(TABLE, pa.array([self.name] * opened.rows.num_rows, pa.string()))
-        yield rows.append_column(MATCHED, pa.array(opened.matched)) if self.marked else rows
+        yield rows.append_column(MATCHED, pa.array(opened.matched != 0)) if self.marked else rows
 
     def store_marks(self, folder: Location, label: str, marks: Any) -> Segment:
         """Write the marks of all rows of a channel as one segment."""
@@ -135,10 +147,10 @@ class OpenTimeTable:
         return pa.concat_tables([piece.rows() for piece in self._pieces])
 
     @cached_property
-    def matched(self) -> Mask:
-        """Whether each live row has matched; all false in a table without marks."""
+    def matched(self) -> Marks:
+        """The mark of each live row: false or 0 where it has not matched, or where there are no marks."""
         if not self._pieces:
-            return np.zeros(0, np.bool_)
+            return np.zeros(0, self.mark_type)
         return np.concatenate([piece.matched[piece.alive] for piece in self._pieces])
 
     def between(self, first: int, end: int) -> list[Any]:
@@ -176,8 +188,13 @@ class OpenTimeTable:
             segments.append(self._new(pa.concat_tables(tables)).segment)
         return segments
 
+    @property
+    def mark_type(self) -> type[np.bool_ | np.int64]:
+        """The type of marks."""
+        return np.int64 if self.table.counted else np.bool_
+
     def close_by_masks(
-        self, stays: Mask, matched: Mask, new: Any = None, new_matched: Mask | None = None
+        self, stays: Mask, matched: Marks, new: Any = None, new_matched: Marks | None = None
     ) -> list[Segment]:
         """The segments after an epoch that keeps those of `rows` that stay, and all new rows.
 
@@ -211,7 +228,7 @@ class OpenTimeTable:
     def _pieces(self) -> "tuple[_Piece, ...]":
         own = self.store.of(self.table.name)
         files = [_File(self.store, each) for each in own if each.level == 0]
-        pieces = [_Piece(each, self.alive_from) for each in files]
+        pieces = [_Piece(each, self.alive_from, self.mark_type) for each in files]
         marks = [self.store.read(each) for each in own if each.level == _MARKS]
         if marks:
             # Rows from other channels brought their marks, in the order of the segments.
@@ -220,7 +237,7 @@ class OpenTimeTable:
             for place, piece in enumerate(pieces):
                 rows = every.slice(start, piece.segment.rows)
                 start += piece.segment.rows
-                pieces[place] = replace(piece, marks=(_mask(rows[_ALIVE]), _mask(rows[_MARKED])))
+                pieces[place] = replace(piece, marks=(_mask(rows[_ALIVE]), rows[_MARKED].to_numpy()))
         return tuple(pieces)
 
     def _compacted(self, pieces: "list[_Piece]") -> "list[_Piece]":
@@ -235,16 +252,17 @@ class OpenTimeTable:
         others = [piece for piece in pieces if piece.segment.name not in merging]
         return [*others, self._new(rows, matched)]
 
-    def _new(self, rows: Any, matched: Mask | None = None) -> "_Piece":
+    def _new(self, rows: Any, matched: Marks | None = None) -> "_Piece":
         """A new segment of these rows, sorted by time."""
         rows, times = rows.combine_chunks(), rows[TIME].to_numpy()
-        matched = np.zeros(len(times), np.bool_) if matched is None else matched
+        matched = np.zeros(len(times), self.mark_type) if matched is None else matched
         if (times[1:] < times[:-1]).any():
             order = np.argsort(times, kind="stable")
             rows, matched = rows.take(pa.array(order)).combine_chunks(), matched[order]
         first, end = self.table.bounds(rows, 0)
         segment = self.store.store(rows, table=self.table.name, first=first, end=end)
-        return _Piece(_File(self.store, segment, rows), None, (np.ones(len(times), np.bool_), matched))
+        alive = np.ones(len(times), np.bool_)
+        return _Piece(_File(self.store, segment, rows), None, self.mark_type, (alive, matched))
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +288,8 @@ class _Piece:
 
     file: _File
     alive_from: int | None
-    marks: tuple[Mask, Mask] | None = None
+    mark_type: type[np.bool_ | np.int64]
+    marks: tuple[Mask, Marks] | None = None
 
     @property
     def segment(self) -> Segment:
@@ -286,10 +305,10 @@ class _Piece:
         return alive
 
     @cached_property
-    def matched(self) -> Mask:
-        return np.zeros(self.segment.rows, np.bool_) if self.marks is None else self.marks[1]
+    def matched(self) -> Marks:
+        return np.zeros(self.segment.rows, self.mark_type) if self.marks is None else self.marks[1]
 
-    def after(self, stays: Mask, matched: Mask) -> "_Piece":
+    def after(self, stays: Mask, matched: Marks) -> "_Piece":
         """The same rows after an epoch's masks for those that were alive."""
         alive, every = self.alive.copy(), self.matched.copy()
         alive[self.alive], every[self.alive] = stays, matched

@@ -45,8 +45,9 @@ TABLE_KINDS: Mapping[str, type[Table]] = {each.kind: each for each in (TimeTable
 def table_from(value: Mapping[str, Any]) -> Table:
     """The table from its description.
 
-    >>> table_from(TimeTable("left", ("_ps_key0",), lives=(1, 60)).describe())
-    TimeTable(name='left', keys=('_ps_key0',), port=0, labels={}, lives=(1, 60), marked=False)
+    >>> table = TimeTable("left", ("_ps_key0",), lives=(1, 60))
+    >>> table_from(table.describe()) == table
+    True
     """
     kind = str(value.get("kind"))
     if kind not in TABLE_KINDS:

@@ -15,6 +15,8 @@ BENCHMARKS = [
     "migration",
     "splits",
     "operators",
+    "order",
+    "nexmark",
     "process",
     "rescale",
     "subkeys",

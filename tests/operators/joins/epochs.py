@@ -2,12 +2,13 @@
 
 import decimal
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from penstock.operators.joins.spec import END, Frontiers, JoinSpec, Pair, Side
+from penstock.operators.joins.spec import END, ByWindow, Frontiers, JoinSpec, Last, Pair, Side
 from penstock.operators.joins.step import HeldSide, step
 
 KEYS = {
@@ -23,10 +24,23 @@ def side(prefix, keys):
     return Side("t", keys=keys, ties=("stream", "id"), columns=columns)
 
 
-def join(keys, bound, how="inner", condition=None):
+def join(keys, bound, how="inner", condition=None, times=None):
     types = tuple(KEYS[each][0] for each in keys)
     names = tuple(f"k_{each}" for each in keys)
-    return JoinSpec(side("l", keys), side("r", keys), bound, types, how, condition, time="t", key_names=names)
+    right = side("r", keys)
+    if how in {"semi", "anti"}:
+        right = replace(right, columns=())
+    return JoinSpec(
+        side("l", keys),
+        right,
+        bound,
+        types,
+        how,
+        condition,
+        time="t",
+        key_names=names,
+        times=times or ("latest" if isinstance(bound, Last) else "earliest"),
+    )
 
 
 def schema(keys):
@@ -84,7 +98,7 @@ def promise(draw, to_come, reached):
 
 def run(plan, given):
     """All that is delivered, and what is held after every epoch."""
-    empty = HeldSide.nothing(given[0].new.left.schema)
+    empty = HeldSide.nothing(given[0].new.left.schema, mark_type(plan.bound))
     held, before, delivered, states = Pair(empty, empty), Frontiers(), [], []
     for epoch in given:
         sides = step(plan, held, epoch.new, before, epoch.after, delivered.append)
@@ -95,6 +109,10 @@ def run(plan, given):
         before = epoch.after
         states.append(held)
     return delivered, states
+
+
+def mark_type(bound):
+    return np.int64 if isinstance(bound, ByWindow) else np.bool_
 
 
 def everything(given):

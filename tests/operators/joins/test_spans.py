@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.operators.joins.spans import Spans, TimedRows, near
+from penstock.operators.joins.spans import Spans, TimedRows, around, near
 
 FAR = 1 << 59
 
@@ -38,7 +38,7 @@ def test_near_finds_what_the_definition_says(scale, data):
         )
         for side in sides
     )
-    spans = near(probe, build, distance)
+    spans = near(probe, build, around(distance, distance))
     expected = {
         (i, j)
         for i, (key, time) in enumerate(sides[0])

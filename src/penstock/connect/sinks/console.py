@@ -2,7 +2,9 @@
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
 
 from penstock.checks import whole_number
 from penstock.connect.results import EpochId, Results
@@ -22,6 +24,8 @@ class ConsoleSink(Sink):
     """Prints the first `rows` rows of each epoch. An epoch that is delivered again is printed again."""
 
     rows: int = 20
+
+    takes_parts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", whole_number("rows", self.rows, 1, _MOST_ROWS, BadSink))
@@ -44,17 +48,19 @@ class _ConsoleDelivery(Delivery):
 
     def deliver(self, epoch: EpochId, results: Results) -> None:
         """Print a table, or nothing if there are no results."""
+        if results.rows:
+            self.part(epoch, results.table())
+
+    def part(self, epoch: EpochId, rows: pa.Table) -> None:
+        """Print a table."""
         from rich.table import Table  # noqa: PLC0415 -- as above
 
-        if not results.rows:
-            return
-        table = results.table()
-        caption = f"epoch {epoch.epoch}: {table.num_rows:,} results"
-        cut = table.num_rows > self.most
+        caption = f"epoch {epoch.epoch}: {rows.num_rows:,} results"
+        cut = rows.num_rows > self.most
         shown = Table(caption=f"{caption}, the first {self.most:,} shown" if cut else caption)
-        for name in table.column_names:
+        for name in rows.column_names:
             shown.add_column(name)
-        for row in table.slice(0, self.most).to_pylist():
+        for row in rows.slice(0, self.most).to_pylist():
             shown.add_row(*("" if value is None else str(value) for value in row.values()))
         self.console.print(shown)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -17,6 +18,8 @@ class EachSink(Sink):
     """Calls a function on the driver, with a table and the number of the delivery."""
 
     function: Callable[[pa.Table, int], object]
+
+    takes_parts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -40,12 +43,18 @@ class _EachDelivery(Delivery):
         if results.rows:
             self.function(results.table(), epoch.version)
 
+    def part(self, epoch: EpochId, rows: pa.Table) -> None:
+        """Call the function with some results of the epoch."""
+        self.function(rows, epoch.version)
+
 
 def each(function: Callable[[pa.Table, int], object]) -> EachSink:
     """Call `function(table, number)` with the results of each epoch that has any.
 
     The number grows from call to call. An epoch that is delivered again, after a kill, has the number and the
-    rows that it had before: to get every result once, let the function replace or ignore what it knows.
+    rows that it had before: to get every result once, let the function replace or ignore what it knows. In a
+    run with a `disorder` an epoch has several calls, all with its number. After a kill they come again,
+    perhaps cut otherwise: when a process gets a number for the first time, drop what is known of it.
 
     >>> each(print)
     each(print)

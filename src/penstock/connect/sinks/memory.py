@@ -23,6 +23,7 @@ class MemorySink(Sink):
     """
 
     takes_back: ClassVar[bool] = True
+    takes_parts: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._tables: dict[Hashable, pa.Table] = {}
@@ -30,6 +31,11 @@ class MemorySink(Sink):
     def append(self, epoch_key: Hashable, table: pa.Table) -> None:
         """Keep the results of one epoch."""
         self._tables[epoch_key] = table
+
+    def extend(self, epoch_key: Hashable, table: pa.Table) -> None:
+        """Keep more results of one epoch."""
+        held = self._tables.get(epoch_key)
+        self._tables[epoch_key] = table if held is None else pa.concat_tables([held, table])
 
     def table(self) -> pa.Table:
         """All results so far, in the order in which their epochs first arrived."""
@@ -57,6 +63,10 @@ class _MemoryDelivery(Delivery):
         """Keep the table under the epoch's id."""
         if results.rows:
             self.sink.append((self.id, epoch), results.table())
+
+    def part(self, epoch: EpochId, rows: pa.Table) -> None:
+        """Add rows to those of the epoch."""
+        self.sink.extend((self.id, epoch), rows)
 
 
 def _is_later(key: Hashable, id_: str, last: EpochId) -> bool:

@@ -14,18 +14,20 @@ import pyarrow as pa
 from penstock.operators.joins.inputs import NumberedRows, SideRows, number_rows, with_wanted_keys
 from penstock.operators.joins.spans import (
     Mask,
+    Reach,
     Rows,
     RowsInOrder,
     Spans,
     TimedRows,
+    around,
     event_ranks,
     last_rows,
     near,
     preceding,
 )
-from penstock.operators.joins.spec import END, Frontiers, Last, Pair, Share, Within
+from penstock.operators.joins.spec import END, ByWindow, Frontiers, Last, Pair, Share, Within
 
-__all__ = ["Candidates", "by_count", "by_time"]
+__all__ = ["Candidates", "by_count", "by_time", "by_window"]
 
 # One row in this many is sampled.
 _SAMPLED = 64
@@ -42,19 +44,50 @@ class Candidates:
 
 def by_time(bound: Within, left: SideRows, right: SideRows, after: Frontiers) -> Candidates:
     """Candidates within a distance; a row stays while the other side can bring one near enough."""
-    stay = Pair(_near_to_come(bound, left, after.right), _near_to_come(bound, right, after.left))
+    stay = Pair(
+        _near_to_come(left, after.right, bound.distance), _near_to_come(right, after.left, bound.back)
+    )
+    reaches = Pair(around(bound.back, bound.distance), around(bound.distance, bound.back))
+    return _in_reach(left, right, reaches, stay)
+
+
+def by_window(
+    bound: ByWindow, left: SideRows, right: SideRows, before: Frontiers, after: Frontiers
+) -> Candidates:
+    """Candidates in one open window; a row stays while one of its windows is open."""
+    opened = bound.first_open(before.both)
+
+    def reach(times: Rows) -> tuple[Rows, Rows]:
+        first = np.maximum(bound.first_with(times), opened)
+        return bound.start(first), bound.start(bound.last_with(times)) + (bound.size - 1)
+
+    stay = Pair(_in_open_window(bound, left, after.both), _in_open_window(bound, right, after.both))
+    return _in_reach(left, right, Pair(reach, reach), stay)
+
+
+def _in_open_window(bound: ByWindow, side: SideRows, frontier: int | None) -> Mask:
+    if frontier is not None and frontier >= END:
+        return np.zeros(len(side), np.bool_)
+    stay = side.from_on(bound.floor(frontier))
+    if bound.slide > bound.size:
+        stay = stay & (bound.first_with(side.time) <= bound.last_with(side.time))
+    return side.joinable(stay)
+
+
+def _in_reach(left: SideRows, right: SideRows, reaches: Pair[Reach], stay: Pair[Mask]) -> Candidates:
+    """Candidates by time: the reach of each side's rows is over times of the other side."""
     if not len(left.new_time) and not len(right.new_time):
         return Candidates(None, None, stay)
     old = Pair(
-        with_wanted_keys(left, _reached(left, right, bound.distance), [right.new_keys]),
-        with_wanted_keys(right, _reached(right, left, bound.distance), [left.new_keys]),
+        with_wanted_keys(left, _reached(left, right, reaches.right), [right.new_keys]),
+        with_wanted_keys(right, _reached(right, left, reaches.left), [left.new_keys]),
     )
     numbered = number_rows(left, right, Pair(_new(left), _new(right)), old)
     old_left, new_left = _timed(left, numbered.left)
     old_right, new_right = _timed(right, numbered.right)
     return Candidates(
-        near(new_left, old_right.and_those(new_right), bound.distance),
-        near(new_right, old_left, bound.distance),
+        near(new_left, old_right.and_those(new_right), reaches.left),
+        near(new_right, old_left, reaches.right),
         stay,
     )
 
@@ -63,27 +96,31 @@ def _timed(side: SideRows, numbered: NumberedRows) -> tuple[TimedRows, TimedRows
     """The kept and the new rows, separately."""
     cut = int(np.searchsorted(numbered.rows, side.kept))
     timed = TimedRows(numbered.rows, numbered.key, side.time[numbered.rows])
-    return timed.part(slice(0, cut)), timed.part(slice(cut, None))
+    new = timed.part(slice(cut, None))
+    # A row that cannot match is no candidate, so that a condition raises whatever came in which epoch.
+    able = side.joinable(np.ones(len(side), np.bool_))[new.rows]
+    return timed.part(slice(0, cut)), new if able.all() else new.part(np.flatnonzero(able))
 
 
-def _near_to_come(bound: Within, side: SideRows, frontier: int | None) -> Mask:
+def _near_to_come(side: SideRows, frontier: int | None, distance: int) -> Mask:
     if frontier is not None and frontier >= END:
         return np.zeros(len(side), np.bool_)
-    return side.joinable(side.from_on(None if frontier is None else frontier - bound.distance))
+    return side.joinable(side.from_on(None if frontier is None else frontier - distance))
 
 
 def _new(side: SideRows) -> Rows:
     return np.arange(side.kept, len(side))
 
 
-def _reached(side: SideRows, other: SideRows, distance: int) -> Rows | range:
-    """A superset of the kept rows that are near enough in time to a new row of the other side.
+def _reached(side: SideRows, other: SideRows, reach: Reach) -> Rows | range:
+    """A superset of the kept rows that are in reach of a new row of the other side.
 
     If a sample says that most rows are near, all are returned: keys then exclude more rows than times.
     """
     if not side.kept or not len(other.new_time):
         return range(0)
-    low, high = int(other.new_time.min()) - distance, int(other.new_time.max()) + distance
+    first, last = reach(other.new_time)
+    low, high = int(first.min()), int(last.max())
     time = side.time[: side.kept]
     sample = time[::_SAMPLED]
     if 2 * np.count_nonzero((sample >= low) & (sample <= high)) > len(sample):

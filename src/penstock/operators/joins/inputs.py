@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import BadJoin
+from penstock.expressions.duck import evaluate
 from penstock.operators.joins.keys import key_columns, may_have_key, number_by_new
 from penstock.operators.joins.spans import Mask, Numbers, Rows
-from penstock.operators.joins.spec import REACH, Pair, Side
+from penstock.operators.joins.spec import REACH, Alone, Pair, Side
 
 __all__ = ["NumberedRows", "SideRows", "number_rows", "with_wanted_keys"]
 
@@ -24,7 +25,8 @@ _FEW = 1 << 14
 class SideRows:
     """All rows of one side in an epoch: the first `kept` are from earlier epochs, the others are new.
 
-    No kept row has a null in its key: such a row matches nothing and does not stay. Kept rows were checked
+    No kept row has a null in its key or fails a condition on its side alone: such a row matches nothing and
+    does not stay. Kept rows were checked
     when they were new, and nothing of them is read before it is needed: an epoch without new rows costs only
     a look at the kept times.
     """
@@ -34,10 +36,13 @@ class SideRows:
     rows: Any
     kept: int
     new_time: Rows
+    alone: Alone | None = None
 
     @classmethod
-    def of(cls, side: Side, types: tuple[Any, ...], kept: Any, new: Any) -> "SideRows":
-        """Kept rows, then new rows, without a copy."""
+    def of(
+        cls, side: Side, types: tuple[Any, ...], kept: Any, new: Any, alone: Alone | None = None
+    ) -> "SideRows":
+        """Kept rows, then new rows, without a copy; a row has to meet what is asked of it `alone`."""
         column = new[side.time]
         if column.null_count:
             raise BadJoin(
@@ -51,7 +56,7 @@ class SideRows:
         time = _joined(_micros(column))
         if len(time) and not -REACH < time.min() <= time.max() < REACH:
             raise BadJoin(f"{side.time!r} has values beyond 2**61; give times in microseconds")
-        return cls(side, types, pa.concat_tables([kept, new]), kept.num_rows, time)
+        return cls(side, types, pa.concat_tables([kept, new]), kept.num_rows, time, alone)
 
     def __len__(self) -> int:
         return self.kept + len(self.new_time)
@@ -86,11 +91,26 @@ class SideRows:
         return self.keys(range(self.kept, len(self)))
 
     def joinable(self, rows: Mask) -> Mask:
-        """Clear the mask, in place, for rows with a null in their key, which match nothing."""
-        for column in self.new_keys:
-            if column.null_count:
-                rows[self.kept :] &= pc.is_valid(column).to_numpy()
+        """Clear the mask, in place, for rows that match nothing.
+
+        These have a null in their key, or the condition cannot be true whatever the other row is.
+        """
+        if self._new_joinable is not None:
+            rows[self.kept :] &= self._new_joinable
         return rows
+
+    @cached_property
+    def _new_joinable(self) -> Mask | None:
+        """Which new rows can match; None if all can."""
+        if not len(self.new_time):
+            return None
+        able = [pc.is_valid(column).to_numpy() for column in self.new_keys if column.null_count]
+        if self.alone is not None:
+            true = " AND ".join(f"coalesce({each}, false)" for each in self.alone.parts)
+            new = self.rows.select(self.alone.columns).slice(self.kept)
+            found = evaluate(f"SELECT {true} AS able FROM input", new)
+            able.append(found["able"].to_numpy())
+        return np.logical_and.reduce(able) if able else None
 
     def from_on(self, frontier: int | None) -> Mask:
         """Which rows the frontier has not passed."""

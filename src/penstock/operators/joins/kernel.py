@@ -11,16 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.errors import WrongType
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.exchange import KEY, TIME, Exchange, SqlColumn
 from penstock.operators.joins.condition.meaning import channel_condition
-from penstock.operators.joins.node import Join, JoinKey, common_type
+from penstock.operators.joins.node import WINDOW_END, Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
 from penstock.operators.joins.spec import (
     END,
+    REACH,
+    ByWindow,
     Condition,
     Frontiers,
     JoinSpec,
@@ -63,7 +66,8 @@ class JoinKernel(Kernel):
         """The columns of a result, then its event time in microseconds."""
         left, right = (each.schema for each in self.exchanges)
         found = result_schema(self.join, left, right)
-        return pa.schema([self.time, *list(found)[1:], found.field(0)])
+        ends = [] if self.operator.window is None else [self.time.with_name(WINDOW_END)]
+        return pa.schema([self.time, *ends, *list(found)[1:], found.field(0)])
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -109,23 +113,44 @@ class JoinKernel(Kernel):
         return keys if self.parted is None else tuple(keys[place] for place in self.parted)
 
     def bound(self, position: StagePosition, port: int) -> int | None:
-        """The frontier of the port, since rows of the other side have left with it."""
+        """The frontier of the port, since rows of the other side have left with it.
+
+        By windows the time below which no window is open; a window is closed when both frontiers have passed.
+        """
+        if isinstance(self.join.bound, ByWindow):
+            return self.join.bound.floor(Frontiers(*(position.frontiers or (None, None))).both)
         return position.frontier(port)
 
     def advance(
         self, before: StagePosition, frontiers: tuple[int | None, ...], seen: Seen, drained: int | None
     ) -> Advance:
-        """A pair that is still to come has its earlier row at most the bound before both frontiers."""
+        """How far back results that are still to come can lie."""
         if drained is not None:
             nothing = not seen.rows and not seen.state
             return Advance(StagePosition((drained, drained), drained), idle=nothing, ended=True)
-        promise = before.promise
-        left, right = frontiers
-        if left is not None and right is not None:
-            promised = min(left, right) - (self.operator.within or 0)
+        promise, promised = before.promise, self._promised(*frontiers)
+        if promised is not None:
             promise = promised if promise is None else max(promised, promise)
         unchanged = frontiers == before.frontiers or not seen.state
         return Advance(StagePosition(frontiers, promise), idle=unchanged and not seen.rows)
+
+    def _promised(self, left: int | None, right: int | None) -> int | None:
+        """The time below which no result comes any more, with these frontiers."""
+        if left is None or right is None:
+            return None
+        bound = self.join.bound
+        if isinstance(bound, ByWindow):
+            return bound.start(bound.first_open(min(left, right)))
+        if isinstance(bound, Last):
+            return min(left, right)
+        # A row that comes is not before its frontier; a kept one waits for as long as it can match. A row
+        # that stands alone carries its own time.
+        waits = min(left, right - bound.distance), min(right, left - bound.back)
+        alone = [wait for wait, one in zip(waits, self.join.notes_matches, strict=True) if one]
+        if not self.join.pairs:
+            return _told(waits[0])
+        pairs = {"earliest": min(waits), "latest": min(left, right), "left": waits[0], "right": waits[1]}
+        return _told(min([pairs[self.join.times], *alone]))
 
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Match new rows against kept rows."""
@@ -165,7 +190,6 @@ class JoinKernel(Kernel):
 
     def _table(self, port: int) -> TimeTable:
         bound = self.join.bound
-        within = isinstance(bound, Within)
         return TimeTable(
             _SIDES[port],
             keys=self._routed,
@@ -174,14 +198,22 @@ class JoinKernel(Kernel):
                 TIE: "",
                 **{KEY.format(place): key.left for place, key in enumerate(self.operator.keys)},
             },
-            lives=(1 - port, bound.distance) if isinstance(bound, Within) else None,
-            marked=not within or self.join.keeps_unmatched[port],
+            lives=(1 - port, (bound.distance, bound.back)[port]) if isinstance(bound, Within) else None,
+            marked=isinstance(bound, Last) or self.join.notes_matches[port],
+            windows=(bound.size, bound.slide, bound.offset) if isinstance(bound, ByWindow) else None,
+            counted=isinstance(bound, ByWindow),
         )
 
     def _result(self, table: Any) -> Any:
-        """Result rows with the readable event time in front."""
-        micros = table[TIME]
-        return pa.table([micros.cast(self.time.type), *table.columns[1:], micros], schema=self.schema)
+        """Result rows with the readable event time in front, by windows with the end of the window."""
+        micros, window = table[TIME], self.operator.window
+        ends = [] if window is None else [pc.add(micros, window.size).cast(self.time.type)]
+        return pa.table([micros.cast(self.time.type), *ends, *table.columns[1:], micros], schema=self.schema)
+
+
+def _told(promise: int) -> int | None:
+    """A promise; None if rows are kept for ever, so that nothing can be promised."""
+    return None if promise < -(REACH >> 1) else promise
 
 
 def compile_join(operator: Join, time_type: str, left: Describe, right: Describe) -> JoinKernel:
@@ -202,12 +234,13 @@ def compile_join(operator: Join, time_type: str, left: Describe, right: Describe
     join = JoinSpec(
         Side(TIME, keys, ties, delivered[0]),
         Side(TIME, keys, ties, delivered[1]),
-        Within(operator.within) if operator.within is not None else Last(operator.last or 1),
+        operator.bound,
         key_types=tuple(arrow_type(each) for each in types),
         how=operator.how,
         condition=_condition(operator, left, right),
         time=TIME,
         key_names=tuple(key.left for key in operator.keys),
+        times=operator.times,
     )
     return JoinKernel(
         operator, join, sides, pa.field(operator.time, arrow_type(time_type)), divided=operator.divided

@@ -1,39 +1,52 @@
-"""The join of two relations: by equal keys or any condition, within a distance of time or the last rows."""
+"""The join of two relations: by equal keys or any condition, near in time, in one window or the last rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.errors import BadJoin, QueryError
 from penstock.expressions.conditions import substituted
 from penstock.expressions.durations import words
-from penstock.expressions.pairs import PairCondition
+from penstock.expressions.pairs import LEFT, RIGHT, PairCondition
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Column, Schema, quoted
 from penstock.functions import SqlSetting, Types
 from penstock.operators.exchange import Form
 from penstock.operators.joins.condition.meaning import check_known
+from penstock.operators.joins.spec import REACH, Bound, ByWindow, How, Last, PairTime, Within
 from penstock.operators.kernel import Describe
 from penstock.operators.operator import NATIVE, InputRelation, Inputs, Operator, lowered
+from penstock.operators.windows import WINDOW_END, WINDOW_START, Window
 from penstock.routing.resources import LQL, Resources
 
 if TYPE_CHECKING:
     from penstock.operators.joins.kernel import JoinKernel
 
-__all__ = ["How", "Join", "JoinKey", "common_type"]
+__all__ = ["FOREVER", "WINDOW_END", "How", "Join", "JoinKey", "PairTime", "common_type"]
 
-How = Literal["inner", "left", "right", "full"]
-
+# Rows of all times are nearer to each other than this.
+FOREVER: Final = REACH - 1
 _LEFT, _RIGHT = 0, 1
 # The sides that can be filtered early: every result has a row of such a side.
-_TAKERS: Final = {"inner": (_LEFT, _RIGHT), "left": (_LEFT,), "right": (_RIGHT,), "full": ()}
+_TAKERS: Final = {
+    "inner": (_LEFT, _RIGHT),
+    "left": (_LEFT,),
+    "right": (_RIGHT,),
+    "full": (),
+    "semi": (_LEFT,),
+    "anti": (_LEFT,),
+}
 # Whether a result may have no left row, and no right row.
 _LACKING: Final = {
     "inner": (False, False),
     "left": (False, True),
     "right": (True, False),
     "full": (True, True),
+    "semi": (False, False),
+    "anti": (False, False),
 }
+# The sides of which rows without a partner are delivered, in words.
+_ALONE: Final = {"left": "the left side", "right": "the right side", "full": "either side"}
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 # A channel takes about 0.5 µs for a row that it only orders and keeps, and several times that for 32 pairs.
 _WORTH_DIVIDING: Final = 32
@@ -54,8 +67,9 @@ class JoinKey:
 class Join(Operator):
     """A join; without keys it is the Cartesian product.
 
-    Either ``within`` (microseconds) or ``last`` (rows) bounds it. ``left`` and ``right`` are the columns
-    that each side gives, with their names in the result; ``time`` names the result's event time.
+    One of ``within`` (microseconds), ``last`` (rows), ``window`` and ``keep`` (microseconds for each side)
+    bounds it. ``left`` and ``right`` are the columns that each side gives, with their names in the result;
+    ``time`` names the result's event time, and ``times`` says which time a pair carries.
     """
 
     ports: ClassVar[tuple[str, ...]] = ("left", "right")
@@ -69,19 +83,41 @@ class Join(Operator):
     left: tuple[tuple[str, str], ...]
     right: tuple[tuple[str, str], ...]
     time: str
+    window: Window | None = None
+    keep: tuple[int, int] | None = None
+    times: PairTime = "earliest"
 
     @property
-    def bound(self) -> str:
-        """The bound in words."""
+    def bound(self) -> Bound:
+        """What two rows have to be to each other, beside their keys and the condition."""
+        if self.window is not None:
+            return ByWindow(self.window.size, self.window.slide, self.window.offset)
+        if self.keep is not None:
+            return Within(*self.keep)
+        return Within(self.within) if self.within is not None else Last(self.last or 1)
+
+    def _bound_words(self) -> str:
+        if self.window is not None:
+            return f"window {self.window}"
+        if self.keep is not None:
+            return f"keep {_kept_words(self.keep)}"
         return f"within {words(self.within)}" if self.within is not None else f"last {self.last}"
 
     def __str__(self) -> str:
         keys = ", ".join(
             key.left if key.left == key.right else f"{key.left} = {key.right}" for key in self.keys
         )
-        parts = [*([keys] if keys else []), self.bound, *([self.how] if self.how != "inner" else [])]
+        parts = [*([keys] if keys else []), self._bound_words()]
+        parts += [self.how] if self.how != "inner" else []
         parts += [str(self.condition)] if self.condition else []
+        usual = "latest" if self.within is None else "earliest"
+        parts += [f"time {self.times}"] if self._paired and self.times != usual else []
         return f"{self.kind}({'; '.join(parts)})"
+
+    @property
+    def _paired(self) -> bool:
+        """Whether results are pairs, or left rows of a semi or anti join."""
+        return self.how not in {"semi", "anti"}
 
     @property
     def kind(self) -> str:
@@ -92,13 +128,15 @@ class Join(Operator):
         """Keys, bound, condition and the columns of the result."""
         keys: list[object] = [[key.left, key.right, key.type] for key in self.keys]
         condition = self.condition.sql if self.condition else None
-        return ["join", keys, [self.within, self.last], self.how, condition, self.left, self.right]
+        window = self.window and [self.window.size, self.window.slide, self.window.offset]
+        bound = [self.within, self.last, window, self.keep]
+        return ["join", keys, bound, self.how, condition, self.left, self.right, self.times]
 
     # -- its result ------------------------------------------------------------------------------------
 
     def schema(self, inputs: Inputs) -> Schema:
         """The result's time, the keys, the columns of the left and those of the right side."""
-        columns = [Column(self.time, inputs[0].time_type, nullable=False)]
+        columns = [Column(name, inputs[0].time_type, nullable=False) for name in self.pinned(inputs)]
         columns += [Column(key.left, key.type, nullable=self.how != "inner") for key in self.keys]
         for place, lacks in enumerate(_LACKING[self.how]):
             for stored, name in self._given(place):
@@ -107,12 +145,12 @@ class Join(Operator):
         return Schema(tuple(columns))
 
     def event_time(self, inputs: Inputs) -> str:
-        """The time of a pair, named as that of the left side."""
+        """The time of a pair, named as that of the left side; by windows the start of the window."""
         return self.time
 
     def pinned(self, inputs: Inputs) -> tuple[str, ...]:
-        """The time of a pair."""
-        return (self.time,)
+        """The time of a pair, or the bounds of the window."""
+        return (self.time,) if self.window is None else (WINDOW_START, WINDOW_END)
 
     # -- keys and columns ------------------------------------------------------------------------------
 
@@ -136,8 +174,9 @@ class Join(Operator):
         """The sides that can be filtered instead of the result.
 
         Within a distance of time, a condition on the columns of one side goes to that side if that loses no
-        results: both sides of an inner join, the preserved side of a left or right join. A condition on keys
-        alone goes to both sides of any join, because it is equal for rows of equal keys. With a bound of the
+        results: both sides of an inner join, the preserved side of a left or right join, the left side of a
+        semi or anti join. A condition on keys alone goes to both sides of any join, because it is equal for
+        rows of equal keys. With a bound of the
         last rows only whole keys may be dropped: without one row, an older row would enter the window.
         """
         found = [
@@ -218,26 +257,43 @@ class Join(Operator):
 
     def _may_lack_a_key(self, place: int, inputs: Inputs) -> bool:
         """Whether rows of a side with a null in their key are delivered."""
-        if self.how not in {"full", ("left", "right")[place]}:
+        if self.how not in {"full", *(("left", "anti"), ("right",))[place]}:
             return False
         schema = inputs[place].schema
         return any(schema.column((key.left, key.right)[place]).nullable for key in self.keys)
 
     def shares_channels(self) -> bool:
-        """Within a distance it does: rows of equal keys are together wherever both inputs are partitioned so.
+        """By time it does: rows of equal keys are together wherever both inputs are partitioned so.
 
         With the last rows, Spark's hash of their content orders rows of one time; no channel computes it.
         """
-        return bool(self.keys) and self.within is not None
+        return bool(self.keys) and self.last is None
 
     def why_last(self) -> str | None:
-        """A row that newer rows of its key push out may be of any age: no operator can wait for it."""
-        if self.last is None or self.how == "inner":
-            return None
-        return (
-            f"{self} delivers rows of any age when they can match no more, so no window or join can "
-            "follow it; use within=..., or how='inner'"
-        )
+        """Rows of any age may be in its results: no operator can wait for them.
+
+        Newer rows of a key push out rows of any age, and rows that are kept for ever match at any age.
+        """
+        forever = [each == FOREVER for each in self.keep or (0, 0)]
+        lone = ({"left", "full", "semi", "anti"}, {"right", "full"})
+        timed = ({"left", "earliest"}, {"right", "earliest"})
+        if self.last is not None:
+            ages = self.how != "inner"
+        else:
+            ages = any(kept and self.how in hows for kept, hows in zip(forever, lone, strict=True))
+        if ages:
+            return (
+                f"{self} delivers rows of any age when they can match no more, so no window or join can "
+                "follow it; use within=..., or how='inner'"
+            )
+        if self._paired and any(
+            kept and self.times in each for kept, each in zip(forever, timed, strict=True)
+        ):
+            return (
+                f"{self} delivers pairs with the time of a row of any age, so no window or join can follow "
+                "it; use time='latest', or keep='1 day'"
+            )
+        return None
 
     def refused(self, why: str) -> QueryError:
         """A join that cannot be where it is."""
@@ -257,8 +313,8 @@ class Join(Operator):
         return compile_join(self, time_type, left, right)
 
     def resources(self, form: Form = "rows") -> Resources:
-        """Within a distance, rows are kept (linear state) and paired (quadratic computation)."""
-        return LQL if self.within is not None else _LAST_ROWS
+        """By time, rows are kept (linear state) and paired (quadratic computation)."""
+        return LQL if self.last is None else _LAST_ROWS
 
     # -- words for plans -------------------------------------------------------------------------------
 
@@ -281,7 +337,7 @@ class Join(Operator):
         names = ", ".join(
             key.left if key.left == key.right else f"{key.left} or {key.right}" for key in self.keys
         )
-        if self.within and self.how != "full":
+        if self.last is None and self.how != "full":
             return (
                 f"xxhash64({names}) by ring and table, hot keys on grids of channels of their own; {NATIVE}"
             )
@@ -293,30 +349,86 @@ class Join(Operator):
         if self.condition:
             lines.append(f"  of these, where {self.condition} is true")
         lines.append(f"state: {self._state()}")
-        if self.how != "inner":
-            sides = "either side" if self.how == "full" else f"the {self.how} side"
-            lines.append(f"outer: a row of {sides} without a partner is delivered when it can match no more")
+        each = "" if self.window is None else ", in each of its windows"
+        until = "when it can match no more" if self.window is None else "at the end of the window"
+        if self.how == "semi":
+            lines.append(f"semi: a left row is delivered at its first match, once, and goes{each}")
+        elif self.how == "anti":
+            lines.append(f"anti: a left row without a partner is delivered {until}{each}; one with goes")
+        elif self.how != "inner":
+            sides = _ALONE[self.how]
+            lines.append(f"outer: a row of {sides} without a partner is delivered {until}{each}")
+        if self.how in {"left", "full", "anti"} and self.condition and self.condition.of_side(LEFT):
+            lines.append("  at once where the condition on the left row alone is false")
+        if self.how in {"right", "full"} and self.condition and self.condition.of_side(RIGHT):
+            lines.append("  at once where the condition on the right row alone is false")
         return lines
 
     def _pairs(self) -> str:
         alike = f"equal {', '.join(self.key_names)}" if self.keys else "any two rows"
-        if self.within is not None:
-            return (
-                f"{alike}, at most {words(self.within)} apart; the time of a pair is that of its earlier row"
+        row = {"earliest": "its earlier row", "latest": "its later row"}.get(
+            self.times, f"its {self.times} row"
+        )
+        timed = f"; the time of a pair is that of {row}" if self._paired else ""
+        if self.window is not None:
+            several = (
+                "; a pair in each window that holds both" if self.window.slide < self.window.size else ""
             )
+            return f"{alike}, in one window of {self.window}{several}"
+        if self.keep is not None:
+            if self.keep == (FOREVER, FOREVER):
+                return f"{alike}, however far apart{timed}"
+            left, right = map(_duration_words, self.keep)
+            apart = (
+                f"at most {left} apart"
+                if left == right
+                else f"the right at most {left} after the left, or the left at most {right} after the right"
+            )
+            return f"{alike}, {apart}{timed}"
+        if self.within is not None:
+            return f"{alike}, at most {words(self.within)} apart{timed}"
         return (
             f"{alike}, a row with the last {self.last} of the other side before it, at the time of the "
             "later row"
         )
 
     def _state(self) -> str:
+        rows = "the rows of both sides in segments, new ones matched against kept ones"
+        if self.window is not None:
+            return f"{rows}; a row goes when the frontiers of both sides have passed its last window"
+        if self.keep is not None:
+            return f"{rows}; {_keeping(self.keep)}"
         if self.within is not None:
             return (
-                "the rows of both sides in segments, new ones matched against kept ones; a row goes when the "
+                f"{rows}; a row goes when the "
                 f"frontier of the other side has passed its time by more than {words(self.within)}"
             )
         each = "of every key, for as long as the run lasts" if self.keys else "for as long as the run lasts"
         return f"the last {self.last} rows of each side {each}; those that later rows precede go"
+
+
+def _duration_words(kept: int) -> str:
+    return "forever" if kept == FOREVER else words(kept)
+
+
+def _kept_words(keep: tuple[int, int]) -> str:
+    left, right = map(_duration_words, keep)
+    return left if left == right else f"{left} and {right}"
+
+
+def _keeping(keep: tuple[int, int]) -> str:
+    if keep == (FOREVER, FOREVER):
+        return "nothing ever goes, so state grows as long as the run lasts"
+    parts = []
+    for side, kept in zip(("left", "right"), keep, strict=True):
+        if kept == FOREVER:
+            parts.append(f"a {side} row never goes, so state grows as long as the run lasts")
+        else:
+            parts.append(
+                f"a {side} row goes when the frontier of the other side has passed its time by more than "
+                f"{words(kept)}"
+            )
+    return "; ".join(parts)
 
 
 def common_type(left: str | None, right: str | None) -> str | None:

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.operators.joins.inputs import SideRows
 from penstock.operators.joins.spans import Rows
-from penstock.operators.joins.spec import JoinSpec, Last
+from penstock.operators.joins.spec import JoinSpec
 
 __all__ = ["JoinResult", "result_schema"]
 
@@ -46,30 +46,37 @@ class JoinResult:
         """The timestamp, the keys, then the columns of the left and of the right side."""
         return result_schema(self.join, self.left.rows.schema, self.right.rows.schema)
 
-    def matched(self, left: Rows, right: Rows) -> Any:
-        """Pairs, each with the time of its earlier row and the key of its left row.
-
-        With the last rows it is the time of the later row: the earlier row may be of any age, so the pair
-        would be late for the operators that follow.
-        """
-        settle = np.maximum if isinstance(self.join.bound, Last) else np.minimum
-        time = settle(self.left.time[left], self.right.time[right])
+    def matched(self, left: Rows, right: Rows, time: Rows | None = None) -> Any:
+        """Pairs with the key of the left row, and this time or the one that the join says."""
+        if time is None:
+            time = self._pair_time(self.left.time[left], self.right.time[right])
         given = self._given(self.left, left), self._given(self.right, right)
         return self._table(time, self._keys(self.left, left), *given)
 
-    def unmatched_left(self, rows: Rows) -> Any:
-        """Unmatched left rows, with nulls on the right."""
+    def left_alone(self, rows: Rows, time: Rows | None = None) -> Any:
+        """Left rows, with nulls on the right, and this time or their own."""
         nothing = [None] * len(self.join.right.columns)
-        return self._table(
-            self.left.time[rows], self._keys(self.left, rows), self._given(self.left, rows), nothing
-        )
+        time = self.left.time[rows] if time is None else time
+        return self._table(time, self._keys(self.left, rows), self._given(self.left, rows), nothing)
 
-    def unmatched_right(self, rows: Rows) -> Any:
-        """Unmatched right rows, with nulls on the left."""
+    def right_alone(self, rows: Rows, time: Rows | None = None) -> Any:
+        """Right rows, with nulls on the left, and this time or their own."""
         nothing = [None] * len(self.join.left.columns)
-        return self._table(
-            self.right.time[rows], self._keys(self.right, rows), nothing, self._given(self.right, rows)
-        )
+        time = self.right.time[rows] if time is None else time
+        return self._table(time, self._keys(self.right, rows), nothing, self._given(self.right, rows))
+
+    def _pair_time(self, left: Rows, right: Rows) -> Rows:
+        match self.join.times:
+            case "earliest":
+                return np.minimum(left, right)
+            case "latest":
+                return np.maximum(left, right)
+            case "left":
+                return left
+            case "right":
+                return right
+            case _:
+                assert_never(self.join.times)
 
     def _keys(self, side: SideRows, rows: Rows) -> list[Any]:
         if not self.join.key_names:

@@ -1,12 +1,13 @@
 """Candidate pairs as spans: each probing row with a run of neighbours in an order of the other side.
 
-Both bounds have this shape: rows of equal key whose times are at most a distance apart, and the last rows of
-the key. A pair costs nothing until it is formed, and pairs are formed in blocks: memory does not grow with
-the number of pairs, however hot a key is.
+All bounds have this shape: rows of equal key whose times are at most a distance apart or in one window, and
+the last rows of the key. A pair costs nothing until it is formed, and pairs are formed in blocks: memory does
+not grow with the number of pairs, however hot a key is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,23 +16,32 @@ from numpy.typing import NDArray
 
 __all__ = [
     "BLOCK",
+    "Marks",
     "Mask",
     "Numbers",
+    "Reach",
     "Rows",
     "RowsInOrder",
     "Spans",
     "TimedRows",
+    "around",
     "event_ranks",
     "joined",
     "last_rows",
     "near",
     "preceding",
+    "runs",
 ]
 
 # Places of rows in a table, truth values for rows, and numbers of keys.
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
+# Whether rows have matched; by windows, in which of their windows.
+Marks = NDArray[Any]
+
+Reach = Callable[[Rows], tuple[Rows, Rows]]
+"""The first and the last time that a partner of a row of each of these times may have."""
 
 # Pairs that are materialised at once: 16 bytes each, and the columns of the result.
 BLOCK = 1 << 18
@@ -65,17 +75,8 @@ class Spans:
 
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[Rows, Rows]]:
         """All pairs, at most `size` at once; a block may begin and end inside a span."""
-        counts = self.high - self.low
-        ends = np.cumsum(counts)
-        total = int(ends[-1]) if len(ends) else 0
-        for start in range(0, total, size):
-            stop = min(start + size, total)
-            first = int(np.searchsorted(ends, start, side="right"))
-            last = int(np.searchsorted(ends, stop, side="left")) + 1
-            begins = ends[first:last] - counts[first:last]
-            taken = np.minimum(ends[first:last], stop) - np.maximum(begins, start)
-            place = np.arange(start, stop) + np.repeat(self.low[first:last] - begins, taken)
-            yield np.repeat(self.probe[first:last], taken), self.order[place]
+        for which, place in runs(self.low, self.high, size):
+            yield self.probe[which], self.order[place]
 
     def part(self, first: int, last: int) -> "Spans":
         """The spans of some neighbouring probes."""
@@ -86,6 +87,25 @@ class Spans:
         ends = np.empty((2, len(self.probe)), np.int64)
         ends[0], ends[1] = low, high
         return Spans(self.probe, self.order, ends[0], ends[1])
+
+
+def runs(low: Rows, high: Rows, size: int = BLOCK) -> Iterator[tuple[Rows, Rows]]:
+    """Blocks of (i, n) for every n from `low[i]` to before `high[i]`; none where high is not above low.
+
+    >>> [(i.tolist(), n.tolist()) for i, n in runs(np.array([5, 9, 0]), np.array([7, 9, 2]), 3)]
+    [([0, 0, 2], [5, 6, 0]), ([2], [1])]
+    """
+    counts = np.maximum(high - low, 0)
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    for start in range(0, total, size):
+        stop = min(start + size, total)
+        first = int(np.searchsorted(ends, start, side="right"))
+        last = int(np.searchsorted(ends, stop, side="left")) + 1
+        begins = ends[first:last] - counts[first:last]
+        taken = np.minimum(ends[first:last], stop) - np.maximum(begins, start)
+        place = np.arange(start, stop) + np.repeat(low[first:last] - begins, taken)
+        yield np.repeat(np.arange(first, last), taken), place
 
 
 def joined(parts: list[Spans]) -> Spans:
@@ -120,8 +140,17 @@ class TimedRows:
         return TimedRows(*(np.concatenate(both) for both in joint))
 
 
-def near(probe: TimedRows, build: TimedRows, distance: int) -> Spans | None:
-    """For each probing row the rows of equal key within the distance, or None if there are no pairs.
+def around(back: int, ahead: int) -> Reach:
+    """Partners at most `back` before a row and at most `ahead` after it."""
+
+    def reach(times: Rows) -> tuple[Rows, Rows]:
+        return times - back, times + ahead
+
+    return reach
+
+
+def near(probe: TimedRows, build: TimedRows, reach: Reach) -> Spans | None:
+    """For each probing row the rows of equal key within its reach, or None if there are no pairs.
 
     Sort and binary search cost O((n + m) log m + pairs), whatever the skew; a hash join on the key alone
     forms every pair of a hot key before it looks at the time. Time to number the matching rows of 50,000 new
@@ -132,16 +161,19 @@ def near(probe: TimedRows, build: TimedRows, distance: int) -> Spans | None:
 
     >>> probe = TimedRows(np.array([0]), np.array([7]), np.array([100]))
     >>> build = TimedRows(np.arange(3), np.array([7, 7, 8]), np.array([94, 105, 100]))
-    >>> [(one.tolist(), other.tolist()) for one, other in near(probe, build, 5).blocks()]
+    >>> [(one.tolist(), other.tolist()) for one, other in near(probe, build, around(5, 5)).blocks()]
     [([0], [1])]
     """
     if not len(probe.rows):
         return None
-    first, last = int(probe.time.min()) - distance, int(probe.time.max()) + distance
-    build, probe = build.between(first, last), probe.between(first, last)
+    first, last = reach(probe.time)
+    build = build.between(int(first.min()), int(last.max()))
+    if (probe.key < 0).any():
+        numbered = np.flatnonzero(probe.key >= 0)
+        probe, first, last = probe.part(numbered), first[numbered], last[numbered]
     if not len(build.rows) or not len(probe.rows):
         return None
-    at, low, high = _codes(probe, build, distance)
+    at, low, high = _codes(probe, build, first, last)
     order, probing = np.argsort(at), np.argsort(low)
     at = at[order]
     # Ascending probes walk through memory in one direction.
@@ -151,19 +183,19 @@ def near(probe: TimedRows, build: TimedRows, distance: int) -> Spans | None:
     return Spans(probe.rows[probing[hits]], build.rows[order], begin[hits], end[hits])
 
 
-def _codes(probe: TimedRows, build: TimedRows, distance: int) -> tuple[Rows, Rows, Rows]:
+def _codes(probe: TimedRows, build: TimedRows, first: Rows, last: Rows) -> tuple[Rows, Rows, Rows]:
     """(key, time) as one number: for the built rows, and for both ends of what a probing row looks for."""
-    start = min(int(probe.time.min()), int(build.time.min()))
-    reach = max(int(probe.time.max()), int(build.time.max())) - start
-    # The stride keeps every search within its key.
-    stride = reach + distance + 1
+    start, end = int(build.time.min()) - 1, int(build.time.max()) + 1
+    # The stride keeps every search within its key: times beyond the built ones are cut to one step beyond.
+    stride = end - start + 1
     if (max(int(probe.key.max()), int(build.key.max())) + 2) * stride < _MOST:
-        middle = probe.key * stride + (probe.time - start)
-        return build.key * stride + (build.time - start), middle - distance, middle + distance
+        place = probe.key * stride - start
+        low, high = np.clip(first, start, end), np.clip(last, start, end)
+        return build.key * stride + (build.time - start), place + low, place + high
     times = np.unique(build.time)
     stride = len(times) + 1
-    low = np.searchsorted(times, probe.time - distance, side="left")
-    high = np.searchsorted(times, probe.time + distance, side="right") - 1
+    low = np.searchsorted(times, first, side="left")
+    high = np.searchsorted(times, last, side="right") - 1
     place = np.searchsorted(times, build.time)
     return build.key * stride + place, probe.key * stride + low, probe.key * stride + high
 

@@ -2,7 +2,9 @@
 
 Over a run every matching pair is delivered exactly once, whatever the boundaries of epochs and the order of
 arrival. A row leaves as soon as the frontiers have passed all that it could match; if it has matched nothing
-by then, an outer join delivers it alone, once (join and Cartesian product: [002] §III.D.1 and §III.D.2).
+by then, an outer or anti join delivers it alone, once. A semi join delivers a left row at its first match,
+and neither it nor an anti join keeps a left row that has matched (join and Cartesian product: [002] §III.D.1
+and §III.D.2). By windows the same holds for each window (`coverage.py`).
 """
 
 from collections.abc import Callable, Iterator
@@ -13,33 +15,34 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import BadJoin
-from penstock.operators.joins.candidates import Candidates, by_count, by_time
+from penstock.operators.joins.candidates import Candidates, by_count, by_time, by_window
 from penstock.operators.joins.condition import Matcher
+from penstock.operators.joins.coverage import Coverage, deliver_windows
 from penstock.operators.joins.inputs import SideRows
 from penstock.operators.joins.result import JoinResult
-from penstock.operators.joins.spans import BLOCK, Mask, Rows
-from penstock.operators.joins.spec import Frontiers, JoinSpec, Pair, Share, Within
+from penstock.operators.joins.spans import BLOCK, Marks, Mask, Rows
+from penstock.operators.joins.spec import Alone, ByWindow, Frontiers, JoinSpec, Last, Pair, Share, Within
 
 __all__ = ["HeldSide", "SideAfter", "step"]
 
 
 @dataclass(frozen=True)
 class HeldSide:
-    """Rows that can still match, and whether each of them has matched.
+    """Rows that can still match, and whether each of them has matched; by windows in which it has.
 
-    Only an outer join needs the marks; for other joins they are all false.
+    An inner join does not need the marks; there they are all false.
     """
 
     rows: Any
-    matched: Mask
+    matched: Marks
 
     def __post_init__(self) -> None:
         assert len(self.matched) == self.rows.num_rows
 
     @classmethod
-    def nothing(cls, schema: Any) -> "HeldSide":
-        """Before the first epoch."""
-        return cls(schema.empty_table(), np.zeros(0, np.bool_))
+    def nothing(cls, schema: Any, marks: Any = np.bool_) -> "HeldSide":
+        """Before the first epoch; `marks` is the type of marks."""
+        return cls(schema.empty_table(), np.zeros(0, marks))
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,8 @@ class SideAfter:
 
     kept: Mask
     new: Mask
-    kept_matched: Mask
-    new_matched: Mask
+    kept_matched: Marks
+    new_matched: Marks
 
     def held(self, kept: Any, new: Any) -> HeldSide:
         """The rows to keep for the next epoch, from the kept and the new rows of this one."""
@@ -93,36 +96,71 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
     """
     if before == after and not new.left.num_rows and not new.right.num_rows:
         return Pair(_unchanged(kept.left), _unchanged(kept.right))
-    left = SideRows.of(join.left, join.key_types, kept.left.rows, new.left)
-    right = SideRows.of(join.right, join.key_types, kept.right.rows, new.right)
-    _refuse_late(left, before.left)
-    _refuse_late(right, before.right)
-    if isinstance(join.bound, Within):
-        candidates = by_time(join.bound, left, right, after)
-    else:
-        candidates = by_count(join.bound, left, right, before, after, share)
+    alone: Pair[Alone | None] = Pair(None, None)
+    if join.condition is not None and not isinstance(join.bound, Last):
+        # Among the last rows a row counts whether it can match or not.
+        alone = join.condition.alone
+    left = SideRows.of(join.left, join.key_types, kept.left.rows, new.left, alone.left)
+    right = SideRows.of(join.right, join.key_types, kept.right.rows, new.right, alone.right)
     result = JoinResult(join, left, right)
-    outer_left, outer_right = join.keeps_unmatched
-    matched = Pair(_marks(kept.left, left), _marks(kept.right, right))
-    for one, other in _pairs(join, left, right, candidates):
-        if outer_left:
+    matched: Pair[Marks] = Pair(_marks(kept.left, left), _marks(kept.right, right))
+    if isinstance(join.bound, ByWindow):
+        _refuse_late(left, join.bound.floor(before.both))
+        _refuse_late(right, join.bound.floor(before.both))
+        candidates = by_window(join.bound, left, right, before, after)
+        sides = Pair(
+            Coverage.of(join.bound, left, before, after, matched.left),
+            Coverage.of(join.bound, right, before, after, matched.right),
+        )
+        deliver_windows(join, sides, _pairs(join, left, right, candidates), result, deliver)
+        matched, stay = Pair(sides.left.marks, sides.right.marks), candidates.stay
+        if not join.pairs:
+            stay = Pair(stay.left & sides.left.lacking, stay.right)
+    else:
+        _refuse_late(left, before.left)
+        _refuse_late(right, before.right)
+        if isinstance(join.bound, Within):
+            candidates = by_time(join.bound, left, right, after)
+        else:
+            candidates = by_count(join.bound, left, right, before, after, share)
+        stay = candidates.stay
+        _deliver_rows(join, matched, stay, _pairs(join, left, right, candidates), result, deliver)
+        if not join.pairs:
+            stay = Pair(stay.left & ~matched.left, stay.right)
+    return Pair(_side_after(left, stay.left, matched.left), _side_after(right, stay.right, matched.right))
+
+
+def _deliver_rows(  # noqa: PLR0913, PLR0917 -- what an epoch found, and where it goes
+    join: JoinSpec,
+    matched: Pair[Marks],
+    stay: Pair[Mask],
+    pairs: Iterator[tuple[Rows, Rows]],
+    result: JoinResult,
+    deliver: Callable[[Any], None],
+) -> None:
+    """Deliver pairs, or rows at their first match, then rows that leave without one; mark what matches."""
+    notes_left, notes_right = join.notes_matches
+    for one, other in pairs:
+        if join.how == "semi":
+            fresh = np.unique(one[~matched.left[one]])
+            if len(fresh):
+                deliver(result.left_alone(fresh))
+        if notes_left:
             matched.left[one] = True
-        if outer_right:
+        if notes_right:
             matched.right[other] = True
-        deliver(result.matched(one, other))
+        if join.pairs:
+            deliver(result.matched(one, other))
+    outer_left, outer_right = join.keeps_unmatched
     if outer_left:
-        _deliver_alone(~candidates.stay.left & ~matched.left, result.unmatched_left, deliver)
+        _deliver_alone(~stay.left & ~matched.left, result.left_alone, deliver)
     if outer_right:
-        _deliver_alone(~candidates.stay.right & ~matched.right, result.unmatched_right, deliver)
-    return Pair(
-        _side_after(left, candidates.stay.left, matched.left),
-        _side_after(right, candidates.stay.right, matched.right),
-    )
+        _deliver_alone(~stay.right & ~matched.right, result.right_alone, deliver)
 
 
 def _unchanged(kept: HeldSide) -> SideAfter:
     none = np.zeros(0, np.bool_)
-    return SideAfter(np.ones(len(kept.matched), np.bool_), none, kept.matched, none)
+    return SideAfter(np.ones(len(kept.matched), np.bool_), none, kept.matched, kept.matched[:0])
 
 
 def _refuse_late(side: SideRows, frontier: int | None) -> None:
@@ -134,8 +172,8 @@ def _refuse_late(side: SideRows, frontier: int | None) -> None:
         )
 
 
-def _marks(kept: HeldSide, side: SideRows) -> Mask:
-    return np.concatenate([kept.matched, np.zeros(len(side) - side.kept, np.bool_)])
+def _marks(kept: HeldSide, side: SideRows) -> Marks:
+    return np.concatenate([kept.matched, np.zeros(len(side) - side.kept, kept.matched.dtype)])
 
 
 def _pairs(
@@ -156,12 +194,12 @@ def _pairs(
             yield build, probe
 
 
-def _deliver_alone(alone: Mask, table: Callable[[Rows], Any], deliver: Callable[[Any], None]) -> None:
+def _deliver_alone(alone: Marks, table: Callable[[Rows], Any], deliver: Callable[[Any], None]) -> None:
     rows = np.flatnonzero(alone)
     for start in range(0, len(rows), BLOCK):
         deliver(table(rows[start : start + BLOCK]))
 
 
-def _side_after(side: SideRows, stay: Mask, matched: Mask) -> SideAfter:
+def _side_after(side: SideRows, stay: Mask, matched: Marks) -> SideAfter:
     cut = side.kept
     return SideAfter(stay[:cut], stay[cut:], matched[:cut], matched[cut:])

@@ -9,14 +9,18 @@ from penstock.expressions.durations import microseconds
 from penstock.expressions.pairs import pair_condition
 from penstock.expressions.schema import Schema
 from penstock.functions import DEFAULT
-from penstock.operators.joins.node import How, Join, JoinKey, common_type
+from penstock.operators.joins.node import FOREVER, How, Join, JoinKey, PairTime, common_type
 from penstock.operators.operator import D, Derivable, Duration, InputRelation, R
+from penstock.operators.windows import WINDOW_END, WINDOW_START, Window
 
 __all__ = ["JoinVerbs", "On", "join_of"]
 
 On = str | Iterable[str] | Mapping[str, str]
 Suffixes = tuple[str, str]
+Keep = Duration | tuple[Duration, Duration]
 _MOST_ROWS: Final = 1 << 31
+_ONE_SIDED: Final = ("semi", "anti")
+_BOUNDS: Final = frozenset({WINDOW_START, WINDOW_END})
 
 
 class JoinVerbs(Derivable[R, D]):
@@ -29,26 +33,49 @@ class JoinVerbs(Derivable[R, D]):
         *,
         within: Duration | None = None,
         last: int | None = None,
+        window: Window | None = None,
+        keep: Keep | None = None,
         how: str = "inner",
+        time: str | None = None,
         condition: str | None = None,
         suffixes: Suffixes | None = None,
     ) -> D:
-        """Pair tuples of equal keys at most ``within`` apart in time, or each with the ``last`` before it.
+        """Pair tuples of equal keys: near in time, in one window, or with the last of the other side.
+
+        ``within``: at most so far apart. ``window``: in each window that holds both. ``keep``: each tuple is
+        kept so long for partners to come, one duration or one for each side, or "forever". ``last``: each
+        tuple with the last ones before it.
 
         ``on`` names the keys: one, several, or a mapping of left to right names. ``condition`` is over the
         pair, ``l`` and ``r``. ``how`` is inner, left, right or full; tuples without a partner are delivered
-        when they can match no more. A result has the time of the earlier tuple of its pair (with ``last`` of
-        the later one), the keys, and the columns of both sides; shared names get ``suffixes``.
+        when they can match no more. With semi and anti the result is the left tuples that have a partner, or
+        have none.
+
+        A result has a time, the keys, and the columns of both sides; shared names get ``suffixes``. ``time``
+        says whose time a pair carries: earliest (as usual with ``within``), latest (as usual with ``keep``
+        and ``last``), left or right. With a window it is its start.
 
         >>> from penstock.query import stream
         >>> calls = stream("calls", "time timestamp, caller string, x double", time="time")
         >>> calls.join(calls, "caller", within="1 minute", condition="l.x < r.x", suffixes=("_1", "_2"))
         calls.join(calls; caller; within 1 minute; `l`.`x` < `r`.`x`)
+        >>> calls.join(calls, "caller", keep=("1 hour", "1 minute"), how="semi")
+        calls.join(calls; caller; keep 1 hour and 1 minute; semi)
         """
         if not (bool(on) if isinstance(on, str) else bool(list(on))):
             raise QueryError("join() needs a key; for a condition alone use cross()")
         made = join_of(
-            self, other, on, within=within, last=last, how=how, condition=condition, suffixes=suffixes
+            self,
+            other,
+            on,
+            within=within,
+            last=last,
+            window=window,
+            keep=keep,
+            how=how,
+            time=time,
+            condition=condition,
+            suffixes=suffixes,
         )
         return self.derive(made, other)
 
@@ -59,12 +86,25 @@ class JoinVerbs(Derivable[R, D]):
         *,
         within: Duration | None = None,
         last: int | None = None,
+        window: Window | None = None,
+        keep: Keep | None = None,
         how: str = "inner",
+        time: str | None = None,
         suffixes: Suffixes | None = None,
     ) -> D:
         """Pair tuples for which a condition over ``l`` and ``r`` is true; otherwise like ``join``."""
         made = join_of(
-            self, other, (), within=within, last=last, how=how, condition=condition, suffixes=suffixes
+            self,
+            other,
+            (),
+            within=within,
+            last=last,
+            window=window,
+            keep=keep,
+            how=how,
+            time=time,
+            condition=condition,
+            suffixes=suffixes,
         )
         return self.derive(made, other)
 
@@ -74,26 +114,37 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
     right: InputRelation,
     on: On,
     *,
-    within: Duration | None,
-    last: int | None,
-    how: str,
-    condition: str | None,
-    suffixes: Suffixes | None,
+    within: Duration | None = None,
+    last: int | None = None,
+    window: Window | None = None,
+    keep: Keep | None = None,
+    how: str = "inner",
+    time: str | None = None,
+    condition: str | None = None,
+    suffixes: Suffixes | None = None,
 ) -> Join:
     """The join, after all names and types are checked."""
-    if (within is None) == (last is None):
-        raise BadJoin("a join needs one bound: within='1 minute' (event time apart) or last=100 (rows)")
+    if [within, last, window, keep].count(None) != 3:
+        raise BadJoin(
+            "a join needs one bound: within='1 minute' (event time apart), window=ps.window('1 minute') (in "
+            "one window), keep='1 day' (how long each tuple waits for the other) or last=100 (rows)"
+        )
     if last is not None and not (isinstance(last, int) and 1 <= last < _MOST_ROWS):
         raise BadJoin(f"last={last!r}; give a whole number of rows, 1 or more, below 2**31")
+    if window is not None and not isinstance(window, Window):
+        raise BadJoin(f"window={window!r}; give a window of time, such as ps.window('10 minutes')")
     if how not in get_args(How):
         raise BadJoin(f"how={how!r}; give one of {', '.join(get_args(How))}")
+    if how in _ONE_SIDED and last is not None:
+        raise BadJoin(f"a {how} join with the last {last} rows; give within=..., window=... or keep=...")
     if left.time_type != right.time_type:
         raise WrongType(
             f"the left time {left.time!r} is {left.time_type}, the right one {right.time!r} is "
             f"{right.time_type}; declare both streams with the same type of time"
         )
     keys = tuple(_key(one, other, left.schema, right.schema) for one, other in _pairs(on))
-    given = _given(left, right, keys, suffixes)
+    alone = how in _ONE_SIDED
+    given = _given(left, right, keys, suffixes, windowed=window is not None, alone=alone)
     made = Join(
         keys=keys,
         within=None if within is None else microseconds(within),
@@ -102,10 +153,48 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
         condition=None if condition is None else pair_condition(condition, left.schema, right.schema),
         left=given[0],
         right=given[1],
-        time=left.time,
+        time=left.time if window is None else WINDOW_START,
+        window=window,
+        keep=None if keep is None else _kept(keep),
+        times=_pair_time(time, within=within, last=last, window=window, how=how),
     )
     made.check_setting((left, right), DEFAULT)
     return made
+
+
+def _kept(keep: Keep) -> tuple[int, int]:
+    """How long rows of each side are kept."""
+    if isinstance(keep, (list, tuple)):
+        if len(keep) != 2:
+            raise BadJoin(f"keep={keep!r}; give one duration, or one for the left and one for the right side")
+        left, right = keep
+        return _kept_for(left), _kept_for(right)
+    return _kept_for(keep), _kept_for(keep)
+
+
+def _kept_for(keep: Duration) -> int:
+    return FOREVER if keep == "forever" else microseconds(keep)
+
+
+def _pair_time(
+    time: str | None, *, within: Duration | None, last: int | None, window: Window | None, how: str
+) -> PairTime:
+    if time is None:
+        usual: PairTime = "latest" if within is None else "earliest"
+        return "left" if how in _ONE_SIDED else usual
+    known: dict[str, PairTime] = {each: each for each in get_args(PairTime)}
+    if time not in known:
+        raise BadJoin(f"time={time!r}; give one of {', '.join(known)}")
+    if window is not None:
+        raise BadJoin(f"time={time!r} in a join by window; a result has the start of its window as its time")
+    if last is not None and time != "latest":
+        raise BadJoin(
+            f"time={time!r} in a join with the last rows; a pair carries the time of its later row there, "
+            "since the other may be of any age"
+        )
+    if how in _ONE_SIDED and time != "left":
+        raise BadJoin(f"time={time!r} in a {how} join; its results are left rows with their own time")
+    return known[time]
 
 
 def _pairs(on: On) -> list[tuple[str, str]]:
@@ -126,13 +215,29 @@ def _key(one: str, other: str, left: Schema, right: Schema) -> JoinKey:
     return JoinKey(ours.name, theirs.name, type_)
 
 
-def _given(
-    left: InputRelation, right: InputRelation, keys: tuple[JoinKey, ...], suffixes: Suffixes | None
+def _given(  # noqa: PLR0913 -- both sides, and what the result has of them
+    left: InputRelation,
+    right: InputRelation,
+    keys: tuple[JoinKey, ...],
+    suffixes: Suffixes | None,
+    *,
+    windowed: bool,
+    alone: bool,
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """The columns that each side adds to the time and the keys of the result."""
-    ours = [name for name in left.schema.names if name not in {left.time, *(key.left for key in keys)}]
-    theirs = [name for name in right.schema.names if name not in {right.time, *(key.right for key in keys)}]
-    taken = {left.time.lower(), *(key.left.lower() for key in keys)}
+    """The columns that each side adds to the time and the keys of the result.
+
+    By windows the times of the rows are columns like others, since the result has that of the window; the
+    bounds of windows of which a side is a result give way to those of the join.
+    """
+    times = ({left.time}, {right.time})
+    if windowed:
+        times = ({*left.pinned} & _BOUNDS, {*right.pinned} & _BOUNDS)
+    ours = [name for name in left.schema.names if name not in {*times[0], *(key.left for key in keys)}]
+    theirs = [name for name in right.schema.names if name not in {*times[1], *(key.right for key in keys)}]
+    if alone:
+        theirs = []
+    bounds = _BOUNDS if windowed else {left.time.lower()}
+    taken = {*bounds, *(key.left.lower() for key in keys)}
     shared = {name.lower() for name in ours} & {name.lower() for name in theirs}
     shared |= {name.lower() for name in (*ours, *theirs)} & taken
     if shared and suffixes is None:

@@ -12,7 +12,16 @@ from penstock.expressions.durations import microseconds, signed_microseconds, wo
 from penstock.operators.operator import Duration
 from penstock.routing.pane_windows import CumulatingPanes, PaneGrid, PaneWindows, SlidingPanes
 
-__all__ = ["Cumulation", "Window", "WindowValue", "cumulation_of", "paned", "window", "window_of"]
+__all__ = [
+    "Cumulation",
+    "Window",
+    "WindowValue",
+    "coinciding",
+    "cumulation_of",
+    "paned",
+    "window",
+    "window_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,16 @@ class Window:
     def pane(self) -> int:
         """The longest slice of time that no window's edge cuts."""
         return gcd(self.size, self.slide)
+
+    @property
+    def period(self) -> int:
+        """The time between starts of windows."""
+        return self.slide
+
+    @property
+    def lengths(self) -> range:
+        """The lengths of its windows."""
+        return range(self.size, self.size + 1)
 
     def over(self, pane: int, phase: int) -> PaneWindows:
         """The same windows on a grid of panes, on which the first window starts `phase` panes from zero."""
@@ -88,6 +107,16 @@ class Cumulation:
         """The longest slice of time that no window's edge cuts."""
         return self.step
 
+    @property
+    def period(self) -> int:
+        """The time between starts of windows."""
+        return self.size
+
+    @property
+    def lengths(self) -> range:
+        """The lengths of its windows."""
+        return range(self.step, self.size + 1, self.step)
+
     def over(self, pane: int, phase: int) -> PaneWindows:
         """The same windows on a grid of panes, on which the first window starts `phase` panes from zero."""
         return CumulatingPanes(self.step // pane, self.steps, phase)
@@ -117,8 +146,12 @@ def window(size: Duration, slide: Duration | None = None, offset: Duration | Non
     return window_of(size, slide, offset)
 
 
-def window_of(size: Duration, slide: Duration | None, offset: Duration | None) -> Window:
+def window_of(size: Duration | int, slide: Duration | int | None, offset: Duration | None) -> Window:
     """The window that a user's durations describe; the slide defaults to the size."""
+    if isinstance(size, int) or isinstance(slide, int):
+        raise BadWindow(
+            f"window({size!r}, {slide!r}); give durations such as '1 minute', or rows=True for counts"
+        )
     length = microseconds(size)
     return Window(
         size=length,
@@ -134,6 +167,17 @@ def cumulation_of(size: Duration, step: Duration, offset: Duration | None) -> Cu
         step=microseconds(step),
         offset=0 if offset is None else signed_microseconds(offset),
     )
+
+
+def coinciding(one: WindowValue, other: WindowValue) -> bool:
+    """Whether some window of one is a window of the other, too.
+
+    >>> coinciding(Window(10, 1, 0), Window(10, 4, 1)), coinciding(Window(10, 10, 0), Window(10, 10, 5))
+    (True, False)
+    """
+    if (one.offset - other.offset) % gcd(one.period, other.period):
+        return False
+    return not set(one.lengths).isdisjoint(other.lengths)
 
 
 def paned(windows: Sequence[WindowValue]) -> tuple[PaneGrid, tuple[PaneWindows, ...]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
-from typing import Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
@@ -21,7 +21,11 @@ from penstock.operators.windows.node import (
     shown_rules,
     shown_windows,
 )
-from penstock.operators.windows.shapes import WindowValue, cumulation_of, window_of
+from penstock.operators.windows.shapes import WindowValue, coinciding, cumulation_of, window_of
+from penstock.operators.windows.top import TopVerbs
+
+if TYPE_CHECKING:
+    from penstock.operators.counts import CountWindowed
 
 __all__ = ["GroupedWindowVerbs", "WindowVerbs", "Windowed", "finished"]
 
@@ -57,7 +61,8 @@ class Rules:
 class WindowVerbs(Derivable[R, D]):
     """The verbs of a relation that put windows over its tuples."""
 
-    def window(  # noqa: PLR0913 -- the options of a window
+    @overload
+    def window(
         self,
         size: Duration,
         slide: Duration | None = None,
@@ -66,7 +71,24 @@ class WindowVerbs(Derivable[R, D]):
         late: Late = "count",
         lateness: Duration | None = None,
         early: Duration | None = None,
-    ) -> "Windowed[R, D]":
+    ) -> "Windowed[R, D]": ...
+
+    @overload
+    def window(
+        self, size: int, slide: int | None = None, *, rows: Literal[True]
+    ) -> "CountWindowed[R, D]": ...
+
+    def window(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration | int,
+        slide: Duration | int | None = None,
+        offset: Duration | None = None,
+        *,
+        rows: bool = False,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D] | CountWindowed[R, D]":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
 
         If the slide is longer than the size, tuples between windows are in none.
@@ -78,7 +100,14 @@ class WindowVerbs(Derivable[R, D]):
           whenever a window closes, if they changed.
 
         With either of the last two, results begin with a column ``change``: insert, retract or update.
+
+        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
         """
+        if rows:
+            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
+
+            others = {"offset": offset, "lateness": lateness, "early": early}
+            return counted_of(self, (), size, slide, **others)
         rules = Rules.of(late, lateness, early)
         return Windowed(self, (), (window_of(size, slide, offset),), rules)
 
@@ -117,7 +146,8 @@ class WindowVerbs(Derivable[R, D]):
 class GroupedWindowVerbs(GroupedVerbs[R, D]):
     """The verbs of a relation with keys that put windows over the tuples of each key."""
 
-    def window(  # noqa: PLR0913 -- the options of a window
+    @overload
+    def window(
         self,
         size: Duration,
         slide: Duration | None = None,
@@ -126,7 +156,24 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
         late: Late = "count",
         lateness: Duration | None = None,
         early: Duration | None = None,
-    ) -> "Windowed[R, D]":
+    ) -> "Windowed[R, D]": ...
+
+    @overload
+    def window(
+        self, size: int, slide: int | None = None, *, rows: Literal[True]
+    ) -> "CountWindowed[R, D]": ...
+
+    def window(  # noqa: PLR0913 -- the options of a window
+        self,
+        size: Duration | int,
+        slide: Duration | int | None = None,
+        offset: Duration | None = None,
+        *,
+        rows: bool = False,
+        late: Late = "count",
+        lateness: Duration | None = None,
+        early: Duration | None = None,
+    ) -> "Windowed[R, D] | CountWindowed[R, D]":
         """Aggregate over windows of this size, one every slide; without a slide they do not overlap.
 
         If the slide is longer than the size, tuples between windows are in none.
@@ -138,7 +185,15 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
           whenever a window closes, if they changed.
 
         With either of the last two, results begin with a column ``change``: insert, retract or update.
+
+        With ``rows=True`` size and slide are counts: windows of the last so many rows, in event order.
         """
+        if rows:
+            from penstock.operators.counts import counted_of  # noqa: PLC0415 -- it builds on windows
+
+            return counted_of(
+                self.relation, self.keys, size, slide, offset=offset, lateness=lateness, early=early
+            )
         rules = Rules.of(late, lateness, early)
         return Windowed(self.relation, self.keys, (window_of(size, slide, offset),), rules)
 
@@ -175,7 +230,7 @@ class GroupedWindowVerbs(GroupedVerbs[R, D]):
 
 
 @dataclass(frozen=True)
-class Windowed(Generic[R, D]):
+class Windowed(TopVerbs[R, D]):
     """A relation with windows, waiting for its aggregates."""
 
     relation: Derivable[R, D]
@@ -250,9 +305,13 @@ def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
         raise BadWindow(f"windows({wrong[0]!r}); give windows as ps.window('1 minute', slide='10 seconds')")
     if not windows:
         raise BadWindow("windows() needs at least one window, such as ps.window('1 minute')")
-    twice = [each for place, each in enumerate(windows) if each in windows[:place]]
-    if twice:
-        raise BadWindow(f"windows(): {twice[0]} is there twice; its results could not be told apart")
+    for place, each in enumerate(windows):
+        for other in windows[:place]:
+            if coinciding(each, other):
+                raise BadWindow(
+                    f"windows(): some windows of {each} are also windows of {other}, and their results could "
+                    "not be told apart; leave one of the two out"
+                )
     return windows
 
 

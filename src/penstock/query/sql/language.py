@@ -18,6 +18,7 @@ from penstock.query.relation import Derived, Relation
 from penstock.query.sql.clauses import cut_clauses
 from penstock.query.sql.scope import mark
 from penstock.query.sql.statement import Statement
+from penstock.query.sql.windows import cut_functions
 from penstock.query.stream import Stream
 
 __all__ = ["sql"]
@@ -65,9 +66,10 @@ def sql(text: str, /, *streams: Stream, **definitions: UserAggregate | Relation)
     aggregates = {name.lower(): each for name, each in definitions.items() if not isinstance(each, Relation)}
     check_definitions(aggregates)
     split = split_of(text)
-    rest, clauses = cut_clauses(split.tables if split else text)
+    plain, functions = cut_functions(split.tables if split else text)
+    rest, clauses = cut_clauses(plain)
     tree = parse_statement(rest, text)
-    statement = Statement(text, relations, aggregates, iter(clauses))
+    statement = Statement(text, relations, aggregates, iter(clauses), functions)
     found = _branches(split, statement, tree) if split else statement.relation(tree)
     assert next(statement.clauses, None) is None, "every SELECT of the text has been read"
     return found
@@ -93,8 +95,9 @@ def _branches(split: Split, statement: Statement, tree: exp.Expr) -> dict[str, D
         raise BadExpression("a SPLIT takes tables, joins and WHERE; put anything else into a sub-query")
     # In the select list, so that joins keep columns that only conditions read.
     tree.set("expressions", [exp.Star(), *split.conditions])
-    scope, clauses = statement.scope(tree)
-    if clauses.window is not None:
+    reading = statement.read(tree)
+    scope = reading.scope
+    if reading.window is not None:
         raise BadExpression("a SPLIT has no window; put the aggregation into a sub-query")
     found = scope.relation.split(*(render(scope.over(each)) for each in split.conditions))
     shown = [each.select(*scope.visible) for each in found] if scope.hidden else found

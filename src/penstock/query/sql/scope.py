@@ -9,6 +9,7 @@ from penstock.errors import BadExpression, UnknownColumn
 from penstock.expressions.parsing import Tree, dotted, marked, place_of
 from penstock.expressions.scalar import is_unit
 from penstock.query.relation import Relation
+from penstock.query.sql.windows import TableFunction
 
 __all__ = ["Found", "FromTable", "Read", "Scope", "find", "mark", "one", "reads"]
 
@@ -17,10 +18,15 @@ Read = tuple[int, str]
 
 @dataclass(frozen=True)
 class FromTable:
-    """One table of FROM: its names, the alias first, and the relation behind it."""
+    """One table of FROM: its names, the alias first, and the relation behind it.
+
+    A table function may be around it, and ``after`` are conditions on the bounds of its windows.
+    """
 
     names: tuple[str, ...]
     relation: Relation
+    function: TableFunction | None = None
+    after: tuple[Tree, ...] = ()
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -14,10 +14,11 @@ from penstock.expressions.parsing import Tree, call_name, dotted, parse_scalar, 
 from penstock.expressions.schema import RESERVED_PREFIX
 from penstock.operators import WINDOW_END, WINDOW_START
 from penstock.query.relation import Derived, Relation
-from penstock.query.sql.clauses import RangeClause
+from penstock.query.sql.grouping import Grouping, is_grouping_call, sets_of
 from penstock.query.sql.scope import FromTable, Scope, mark
+from penstock.query.sql.windows import WindowClause
 
-__all__ = ["aggregated", "plain_select", "starred"]
+__all__ = ["aggregated", "expanded", "plain_select", "starred"]
 
 _Item = tuple[str, Tree]
 _BOUNDS: Final = (WINDOW_START, WINDOW_END)
@@ -34,7 +35,7 @@ def plain_select(scope: Scope, items: list[Tree]) -> Relation:
     if [*map(_is_all, items)] == [True] and not scope.hidden:
         return scope.relation
     pinned = {each.lower() for each in scope.relation.pinned}
-    found = [item for each in items for item in _expanded(each, scope)]
+    found = [item for each in items for item in expanded(each, scope)]
     named = [(name, tree) for name, tree in found if not (name.lower() in pinned and _is(tree, name))]
     _check_item_names(named, taken=pinned)
     if not named:
@@ -58,8 +59,9 @@ def _item_name(item: Tree, definitions: Mapping[str, UserAggregate]) -> str:
     if isinstance(item, exp.Column):
         return str(item.name)
     if is_aggregate(item, definitions):
+        call = item.this if isinstance(item, (exp.Filter, exp.WithinGroup)) else item
         read = [each.name for each in item.find_all(exp.Column)]
-        return "_".join([call_name(item) or "", *dict.fromkeys(read)])
+        return "_".join([call_name(call) or "", *dict.fromkeys(read)])
     raise BadName(f"{render(item)} needs a name; write {render(item)} AS name")
 
 
@@ -81,7 +83,8 @@ def starred(item: Tree, sources: Iterable[FromTable]) -> Iterable[Tree]:
     raise BadName(f"no table {table!r} for {render(item)}; the tables are {known}")
 
 
-def _expanded(item: Tree, scope: Scope) -> list[_Item]:
+def expanded(item: Tree, scope: Scope) -> list[_Item]:
+    """The columns of the result that an item of a select list without aggregates stands for."""
     if isinstance(item, exp.Star):
         if not _is_all(item):
             raise BadExpression(
@@ -100,21 +103,49 @@ def _is(tree: Tree, name: str) -> bool:
 
 
 def aggregated(
-    scope: Scope, statement: exp.Select, clause: RangeClause, definitions: Mapping[str, UserAggregate]
+    scope: Scope,
+    statement: exp.Select,
+    window: WindowClause | None,
+    definitions: Mapping[str, UserAggregate],
+    after: Iterable[Tree] = (),
 ) -> Derived:
-    """The results of a SELECT with a window over the tables in its scope."""
+    """The results of a SELECT with windows over the tables in its scope; without, groups that are updated.
+
+    ``after`` are conditions on the bounds of windows.
+    """
     reader = _WindowReader(scope, definitions)
     items = reader.items(statement.expressions)
-    keys = reader.keys(statement, items)
-    results = _Results(keys, definitions)
+    if statement.args.get("distinct"):
+        _check_plain(items, definitions)
+        statement.set("group", exp.Group(expressions=[tree.copy() for _, tree in items]))
+    keys, grouping = reader.keys(statement, items)
+    results = _Results(keys, definitions, grouping)
     results.name_aggregates(items)
     columns = {name: results.expression(name, tree) for name, tree in items}
     having = statement.args.get("having")
-    condition = results.condition(reader.over(having.this, columns), columns) if having else None
-    windowed = scope.relation.window(clause.size, clause.slide, clause.offset)
-    if keys:
-        windowed = windowed.group_by(**{name: render(tree) for name, tree in keys.items()})
-    return _with_tail(windowed.agg(**results.aggregates), condition, columns)
+    conditions = [results.condition(reader.over(having.this, columns), columns)] if having else []
+    conditions += [render(each) for each in after]
+    relation, texts = scope.relation, {name: render(tree) for name, tree in keys.items()}
+    if grouping is not None:
+        relation = relation.explode(**{grouping.column: grouping.array()})
+        texts = grouping.keyed(texts)
+    made = window.over(relation, texts) if window else _updated(relation, texts)
+    return _with_tail(made.agg(**results.aggregates), conditions, columns)
+
+
+def _updated(relation: Relation, keys: Mapping[str, str]) -> Any:
+    """Groups without a window, whose results are updated."""
+    grouped: Any = relation.group_by(**keys) if keys else relation
+    return grouped
+
+
+def _check_plain(items: list[_Item], definitions: Mapping[str, UserAggregate]) -> None:
+    for _, tree in items:
+        if any(is_aggregate(each, definitions) for each in tree.walk()):
+            raise BadExpression(
+                f"SELECT DISTINCT with {render(tree)}: results of aggregates are distinct by their keys; "
+                "leave DISTINCT out"
+            )
 
 
 @dataclass(frozen=True)
@@ -148,11 +179,29 @@ class _WindowReader:
 
         return tree.copy().transform(resolved)
 
-    def keys(self, statement: exp.Select, items: list[_Item]) -> dict[str, Tree]:
-        keys: dict[str, Tree] = {}
+    def keys(self, statement: exp.Select, items: list[_Item]) -> tuple[dict[str, Tree], Grouping | None]:
+        """The keys by name, and the sets of them if there are several."""
         group = statement.args.get("group")
-        for number, node in enumerate(group.expressions if group else [], start=1):
+        sets = sets_of(group)
+        if sets is None:
+            return self._keys(group.expressions if group else [], items), None
+        keys = self._keys([each for held in sets for each in held], items)
+        trees = {render(node): self._key(node, items) for held in sets for node in held}
+        names = {
+            text: next(name for name, key in keys.items() if _same(key, tree)) for text, tree in trees.items()
+        }
+        found = tuple(frozenset(names[render(node)] for node in held) for held in sets)
+        column = "_grouping"
+        while column in {each.lower() for each in (*keys, *self.scope.relation.schema.names)}:
+            column = f"_{column}"
+        return keys, Grouping(column, tuple(keys), found)
+
+    def _keys(self, nodes: Iterable[Tree], items: list[_Item]) -> dict[str, Tree]:
+        keys: dict[str, Tree] = {}
+        for number, node in enumerate(nodes, start=1):
             tree = self._key(node, items)
+            if any(_same(each, tree) for each in keys.values()):
+                continue
             if any(is_aggregate(each, self.definitions) for each in tree.walk()):
                 raise BadExpression(f"GROUP BY {render(node)}: a key cannot be an aggregate")
             named = [name for name, each in items if _same(each, tree)]
@@ -183,13 +232,14 @@ class _Results:
 
     keys: dict[str, Tree]
     definitions: Mapping[str, UserAggregate]
+    grouping: Grouping | None = None
     aggregates: dict[str, Aggregate | ArrowAggregate] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
     def name_aggregates(self, items: list[_Item]) -> None:
         """Give every aggregate that is a whole item the name of the item, for its other uses too."""
         for name, tree in items:
-            if is_aggregate(tree, self.definitions):
+            if is_aggregate(tree, self.definitions) and not is_grouping_call(tree):
                 self.aggregates[name] = aggregate_of(tree, self.definitions)
                 self._names.setdefault(render(tree), name)
 
@@ -217,6 +267,8 @@ class _Results:
         for name, key in self.keys.items():
             if _same(node, key):
                 return exp.column(name, quoted=True)
+        if is_grouping_call(node):
+            return self._grouping_call(node)
         if is_aggregate(node, self.definitions):
             return exp.column(self._hidden(node), quoted=True)
         if isinstance(node, exp.Column) and node.name.lower() not in _BOUNDS:
@@ -224,6 +276,15 @@ class _Results:
                 f"{render(node)} is neither in GROUP BY nor inside an aggregate; put it into one of them"
             )
         return node
+
+    def _grouping_call(self, call: Tree) -> Tree:
+        found = [[name for name, key in self.keys.items() if _same(each, key)] for each in call.expressions]
+        if self.grouping is None or [] in found:
+            raise BadExpression(
+                f"{render(call)} asks for keys of GROUPING SETS, CUBE or ROLLUP; the keys are "
+                f"{', '.join(self.keys) if self.grouping else 'not in one of them'}"
+            )
+        return self.grouping.call(call, [names[0] for names in found])
 
     def _hidden(self, call: Tree) -> str:
         spelling = render(call)
@@ -233,10 +294,10 @@ class _Results:
         return self._names[spelling]
 
 
-def _with_tail(results: Derived, condition: str | None, columns: dict[str, str]) -> Derived:
-    given = [name for name in results.schema.names if name not in _BOUNDS]
-    if condition is not None:
-        results = results.where(condition)
+def _with_tail(results: Derived, conditions: Iterable[str], columns: dict[str, str]) -> Derived:
+    given = [name for name in results.schema.names if name not in results.pinned]
+    for each in conditions:
+        results = results.where(each)
     plain = [name for name, text in columns.items() if text == render(exp.column(name, quoted=True))]
     return results if plain == list(columns) == given else results.select(**columns)
 

@@ -1,23 +1,38 @@
 """Statements of the query language become relations: SELECT, UNION ALL, WITH, sub-queries in FROM."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
 
 from penstock.aggregates.sql_calls import UserAggregate, is_aggregate
 from penstock.errors import BadExpression, BadJoin, BadName, BadWindow
-from penstock.expressions.parsing import Tree, marked, render
-from penstock.query.relation import Relation
+from penstock.expressions.parsing import Tree, call_name, marked, place_of, render
+from penstock.query.relation import Grouped, Relation
+from penstock.query.sql.assigning import assigned
 from penstock.query.sql.clauses import BOUNDS, EXAMPLE, BoundClause, Clauses
 from penstock.query.sql.joining import JoinClause, joined
+from penstock.query.sql.ranking import first_rows, is_row_number, ranked_select, take_limit
 from penstock.query.sql.scope import FromTable, Scope, mark, reads
 from penstock.query.sql.selecting import aggregated, plain_select, starred
+from penstock.query.sql.windows import (
+    WINDOW_BOUNDS,
+    TableFunction,
+    WindowClause,
+    conjuncts,
+    is_bound,
+    named_bounds,
+    refuse_unbound,
+    window_call,
+    window_name,
+)
 
-__all__ = ["Statement"]
+__all__ = ["Reading", "Statement"]
 
-_CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_"})
+_CLAUSES: Final = frozenset(
+    {"expressions", "from_", "joins", "where", "group", "having", "with_", "distinct"}
+)
 _SUPPORTED: Final = (
     "supported is [WITH …] SELECT … FROM stream [RANGE … SLIDE …] [JOIN … ON … WITHIN …] WHERE … GROUP BY … "
     "HAVING … [UNION ALL …]"
@@ -37,6 +52,7 @@ class Statement:
     relations: Mapping[str, Relation]
     definitions: Mapping[str, UserAggregate]
     clauses: Iterator[Clauses]
+    functions: Mapping[int, TableFunction] = field(default_factory=dict)
 
     def relation(self, tree: Tree) -> Relation:
         """The relation of a SELECT, or of several with UNION ALL."""
@@ -48,36 +64,114 @@ class Statement:
             return self._select(tree)
         raise BadExpression(f"this is not a single SELECT or a UNION ALL of them; {_SUPPORTED}")
 
-    def scope(self, tree: exp.Select) -> tuple[Scope, Clauses]:
-        """The tables of a SELECT, joined and filtered by WHERE, and the clauses cut out of it."""
+    def read(self, tree: exp.Select) -> "Reading":
+        """The tables of a SELECT, joined and filtered by WHERE, and its windows."""
         _hoist_joins(tree)
         _check(tree)
         inner, clauses = self._with_tables(tree), next(self.clauses)
         self._check_from(clauses)
         tables = [tree.args["from_"].this, *(each.this for each in tree.args.get("joins") or ())]
-        sources = tuple(inner._source(each) for each in tables)  # noqa: SLF001 -- another of this class
+        ranked = ranked_select(tables[0]) if len(tables) == 1 else None
+        if ranked is not None:
+            sources: tuple[FromTable, ...] = (inner._ranked(tree, ranked),)  # noqa: SLF001 -- another of this class
+        else:
+            sources = tuple(inner._source(each) for each in tables)  # noqa: SLF001 -- another of this class
         if len(sources) > 1:
             _check_tables(sources)
         tree.set("expressions", [each for item in tree.expressions for each in starred(item, sources)])
+        self._name_bounds(tree, clauses, sources)
+        after = _after(tree, sources)
         parts = [*tree.expressions, *(tree.args[each] for each in _PARTS if tree.args.get(each))]
         read = reads(parts, sources, but=sources[0].relation.time)
         scope = joined(sources, self._joins(tree, clauses), read, self.written)
         where = tree.args.get("where")
-        if where is None:
-            return scope, clauses
-        return replace(scope, relation=scope.relation.where(render(scope.over(where.this)))), clauses
+        if where is not None:
+            scope = replace(scope, relation=scope.relation.where(render(scope.over(where.this))))
+        return Reading(scope, *self._window(tree, clauses, scope), after)
+
+    def _name_bounds(self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...]) -> None:
+        """Write the bounds of windows one way, if the statement has windows."""
+        group = tree.args.get("group")
+        calls = [window_name(each) for each in (group.expressions if group else ())]
+        bounded = [
+            each for each in sources if each.function or set(WINDOW_BOUNDS) <= set(each.relation.pinned)
+        ]
+        if not bounded and not any(calls) and clauses.window is None:
+            return
+        names = [name for each in bounded for name in each.names]
+        named = [_named(each) for each in tree.expressions]
+        tree.set("expressions", [named_bounds(each, names) for each in named])
+        for part in _PARTS:
+            if tree.args.get(part):
+                tree.set(part, named_bounds(tree.args[part], names))
+
+    def _window(
+        self, tree: exp.Select, clauses: Clauses, scope: Scope
+    ) -> tuple[WindowClause | None, TableFunction | None]:
+        """The windows of a SELECT, which are taken out of its GROUP BY, and the table function they are of."""
+        group = tree.args.get("group")
+        keys = list(group.expressions) if group else []
+        calls = [window_call(each, scope.relation, self.written) for each in keys]
+        found = [each for each in calls if each is not None]
+        function = next((each.function for each in scope.sources if each.function), None)
+        if clauses.window is not None:
+            found.append(
+                WindowClause("window", clauses.window.size, clauses.window.slide, clauses.window.offset)
+            )
+        if function is not None:
+            found.append(function.clause)
+        elif not found and any(map(is_bound, keys)) and set(WINDOW_BOUNDS) <= set(scope.relation.pinned):
+            found.append(WindowClause("same"))
+        if len(found) > 1:
+            raise BadWindow(
+                "this SELECT has a second window; give it one, and put the other into a sub-query"
+            )
+        if not found:
+            return None, None
+        if group is not None:
+            left = [key for key, call in zip(keys, calls, strict=True) if call is None and not is_bound(key)]
+            if function is not None and not any(map(is_bound, keys)):
+                raise refuse_unbound(function)
+            group.set("expressions", left)
+        return found[0], function
 
     def _select(self, tree: exp.Select) -> Relation:
-        scope, clauses = self.scope(tree)
-        if clauses.window is not None:
-            return aggregated(scope, tree, clauses.window, self.definitions)
+        reading = self.read(tree)
         nodes = [node for item in tree.expressions for node in item.walk()]
-        found = [each for each in nodes if is_aggregate(each, self.definitions)]
-        found += [tree.args[each] for each in ("group", "having") if tree.args.get(each)]
-        if found:
-            shown = render(found[0]).strip()
-            raise BadWindow(f"{shown} has no window; write one after the stream's name: {EXAMPLE}")
-        return plain_select(scope, tree.expressions)
+        calls = [each for each in nodes if is_aggregate(each, self.definitions)]
+        clauses = [tree.args[each] for each in ("group", "having") if tree.args.get(each)]
+        distinct = tree.args.get("distinct")
+        if reading.function is not None:
+            if not calls and not clauses and not distinct:
+                return plain_select(
+                    assigned(reading.scope, reading.function, reading.after), tree.expressions
+                )
+            reading.check_sessions(tree)
+        if reading.window is None:
+            if distinct:
+                raise BadWindow(
+                    "SELECT DISTINCT has no window, so it would have to keep every row forever; write one "
+                    f"after the stream's name: {EXAMPLE}, or drop duplicates with deduplicate()"
+                )
+            if not calls and not clauses:
+                return plain_select(reading.scope, tree.expressions)
+            if not tree.args.get("group") or not hasattr(Grouped, "agg"):
+                shown = render([*calls, *clauses][0]).strip()
+                raise BadWindow(f"{shown} has no window; write one after the stream's name: {EXAMPLE}")
+        return aggregated(reading.scope, tree, reading.window, self.definitions, reading.after)
+
+    def _ranked(self, tree: exp.Select, ranked: exp.Subquery) -> FromTable:
+        """The table of the first rows of windows, which a WHERE on their number asks for."""
+        _check_alias(ranked)
+        select = ranked.this
+        number = next(each for each in select.expressions if is_row_number(each))
+        most = take_limit(tree, number, ranked.alias)
+        select.set("expressions", [each for each in select.expressions if each is not number])
+        reading = self.read(select)
+        found = first_rows(reading.scope, select.expressions, number, most, reading.window)
+        for each in reading.after:
+            found = found.where(render(each))
+        return FromTable((ranked.alias,) if ranked.alias else (), found)
 
     def _union(self, tree: exp.SetOperation) -> Relation:
         if not isinstance(tree, exp.Union) or _has_more(tree, "this", "expression", "distinct", "with_"):
@@ -115,6 +209,9 @@ class Statement:
     def _source(self, table: Tree) -> FromTable:
         if isinstance(table, exp.Subquery) and isinstance(table.this, exp.Query):
             _check_alias(table)
+            passed = self._passed(table)
+            if passed is not None:
+                return passed
             return FromTable((table.alias,) if table.alias else (), self.relation(table.this))
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
             raise BadExpression(f"FROM must name one stream, or a SELECT in parentheses; {_SUPPORTED}")
@@ -123,7 +220,25 @@ class Statement:
         if relation is None:
             known = ", ".join(self.relations) or "none; pass them after the text"
             raise BadName(f"no stream {table.name!r}; the streams are {known}{mark(table, self.written)}")
-        return FromTable((table.alias, table.name) if table.alias else (table.name,), relation)
+        names = (table.alias, table.name) if table.alias else (table.name,)
+        function = self.functions.get(place_of(table.this) or -1)
+        if function is not None:
+            function.check(relation, table.name)
+        return FromTable(names, relation, function)
+
+    def _passed(self, table: exp.Subquery) -> FromTable | None:
+        """A sub-query that only passes the rows of a table function on, as if its function stood here."""
+        select = table.this
+        inner = select.args["from_"].this if select.args.get("from_") else None
+        plain = [*map(type, select.expressions)] == [exp.Star] and not _has_more(
+            select, "expressions", "from_", "where"
+        )
+        if not plain or not isinstance(inner, exp.Table) or self.functions.get(place_of(inner) or -1) is None:
+            return None
+        reading = self.read(select)
+        (source,) = reading.scope.sources
+        names = (table.alias,) if table.alias else ()
+        return FromTable(names, reading.scope.relation, source.function, tuple(reading.after))
 
     def _joins(self, tree: exp.Select, clauses: Clauses) -> list[JoinClause]:
         joins = tree.args.get("joins") or ()
@@ -158,6 +273,55 @@ class Statement:
             )
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A SELECT as far as it is read: its tables, its windows, and conditions on the bounds of these."""
+
+    scope: Scope
+    window: WindowClause | None
+    function: TableFunction | None
+    after: tuple[Tree, ...]
+
+    def check_sessions(self, tree: exp.Select) -> None:
+        """Raise BadWindow unless the keys of sessions are those of GROUP BY."""
+        if self.window is None or self.window.kind != "session" or self.function is None:
+            return
+        group = tree.args.get("group")
+        keys = {each.name.lower() for each in group.find_all(exp.Column)} if group else set()
+        wanted = {each.lower() for each in self.function.partition}
+        if keys != wanted:
+            shown = ", ".join(sorted(keys)) or "no key"
+            raise BadWindow(
+                f"SESSION has PARTITION BY {', '.join(self.function.partition) or 'nothing'} and GROUP BY has "
+                f"{shown}; sessions are those of a key, so give both the same keys"
+            )
+
+
+def _named(item: Tree) -> Tree:
+    """An item that has a name, if it is the time of a window or the window itself."""
+    if item.alias:
+        return item
+    name = call_name(item) or (item.name.lower() if isinstance(item, exp.Column) else "")
+    if name in {"window", "window_time"} or name.endswith("_rowtime"):
+        return exp.alias_(item.copy(), name)
+    return item
+
+
+def _after(tree: exp.Select, sources: tuple[FromTable, ...]) -> tuple[Tree, ...]:
+    """The conditions of WHERE on the bounds of windows that a table function makes, taken out of it."""
+    found = [each for source in sources for each in source.after]
+    where = tree.args.get("where")
+    if where is None or not any(each.function for each in sources):
+        return tuple(found)
+    known = {name.lower() for source in sources for name in source.relation.schema.names}
+    before: list[Tree] = []
+    for each in conjuncts(where.this):
+        names = {node.name.lower() for node in each.find_all(exp.Column) if not node.table}
+        (found if names & set(WINDOW_BOUNDS) - known else before).append(each)
+    tree.set("where", exp.Where(this=exp.and_(*before)) if before else None)
+    return tuple(found)
+
+
 def _hoist_joins(tree: exp.Select) -> None:
     # If a statement begins with FROM, the parser attaches the joins to the first table.
     first = tree.args["from_"].this if tree.args.get("from_") else None
@@ -172,8 +336,10 @@ def _check(tree: exp.Select) -> None:
             clause = _SPELLED.get(name, name.strip("_").upper())
             raise BadExpression(f"{clause} is not supported; {_SUPPORTED}")
     group = tree.args.get("group")
-    if group and (_has_more(group, "expressions") or any(map(_is_grouping, group.expressions))):
-        raise BadExpression(f"{render(group).strip()}: GROUP BY takes keys only; {_SUPPORTED}")
+    if group and _has_more(group, "expressions", "rollup", "cube"):
+        raise BadExpression(
+            f"{render(group).strip()}: GROUP BY takes keys, windows, GROUPING SETS, CUBE and ROLLUP; {_SUPPORTED}"
+        )
     if tree.args.get("from_") is None:
         raise BadExpression(f"{render(tree)}: FROM must name one stream; {_SUPPORTED}")
     joins = tree.args.get("joins") or ()
@@ -206,7 +372,3 @@ def _check_alias(table: Tree) -> None:
 
 def _has_more(node: Tree, *parts: str) -> bool:
     return any(value for name, value in node.args.items() if name not in parts)
-
-
-def _is_grouping(node: Tree) -> bool:
-    return isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets))

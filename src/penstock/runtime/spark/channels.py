@@ -2,34 +2,96 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from penstock.connect.results import Output
+from penstock.runtime.merger import Finished
 from penstock.runtime.spark.exchange import MapSide
 from penstock.runtime.spark.plans import Observed, observed_by
 from penstock.runtime.stage import ChannelTask, Receipt
 from penstock.state.moving import MoveTask
 from penstock.state.table import Departure
 
-__all__ = ["move_state", "run_channels", "run_staying"]
+__all__ = ["FinishedChannels", "move_state", "run_channels", "run_staying"]
 
 _RECEIPT = StructType([StructField("stage", IntegerType()), StructField("receipt", StringType())])
 _MOVED = StructType([StructField("receipt", StringType())])
 
 
+class FinishedChannels:
+    """Hears of each channel when its task has succeeded, while others still run; one for a run.
+
+    Spark adds to an accumulator what a task gave it, once and only if the task succeeds. Its scheduler waits
+    for the addition, so whoever is told must not take long.
+    """
+
+    def __init__(self) -> None:
+        self._told: Finished | None = None
+        self._added: Accumulator[list[str]] | None = None
+
+    def run(
+        self,
+        session: SparkSession,
+        side: MapSide,
+        channels: int,
+        tasks: tuple[ChannelTask, ...],
+        told: Finished,
+    ) -> dict[int, list[Receipt]]:
+        """As `run_channels`; `told` hears of every channel, mostly before the last one has finished."""
+        self._told = told
+        if self._added is None:
+            self._added = session.sparkContext.accumulator([], _Telling(self._hear))
+        try:
+            return run_channels(session, side, channels, tasks, self._added)
+        finally:
+            self._told = None
+
+    def _hear(self, receipts: list[str]) -> None:
+        told = self._told
+        if told is not None:
+            for value in map(json.loads, receipts):
+                told(value["stage"], value["channel"], [Output(**each) for each in value["outputs"]])
+
+
+class _Telling(AccumulatorParam[list[str]]):
+    """Adds up what a task says; on the driver, tells it."""
+
+    def __init__(self, hear: Callable[[list[str]], None] | None = None) -> None:
+        self._hear = hear
+
+    def __reduce__(self) -> tuple[type["_Telling"], tuple[()]]:
+        return _Telling, ()
+
+    def zero(self, value: list[str]) -> list[str]:
+        del value
+        return []
+
+    def addInPlace(self, value1: list[str], value2: list[str]) -> list[str]:  # noqa: N802 - Spark's name
+        if self._hear is None:
+            return value1 + value2
+        self._hear(value2)
+        return value1
+
+
 def run_channels(
-    session: SparkSession, side: MapSide, channels: int, tasks: tuple[ChannelTask, ...]
+    session: SparkSession,
+    side: MapSide,
+    channels: int,
+    tasks: tuple[ChannelTask, ...],
+    finished: Accumulator[list[str]] | None = None,
 ) -> dict[int, list[Receipt]]:
     """Run the kernels on every channel; a channel without new rows still has windows to close."""
     rows = side.shuffled.rows if side.shuffled else _no_rows(session, channels)
-    return _receipts(rows.mapInArrow(_Channels(tasks), _RECEIPT), tasks)
+    return _receipts(rows.mapInArrow(_Channels(tasks, finished), _RECEIPT), tasks)
 
 
 def run_staying(rows: DataFrame, task: ChannelTask, metrics: Sequence[str]) -> tuple[list[Receipt], Observed]:
@@ -63,6 +125,7 @@ class _Channels:
     """The kernels' tasks as shipped to the workers; the Spark partition gives the channel."""
 
     tasks: tuple[ChannelTask, ...]
+    finished: Accumulator[list[str]] | None = None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         channel = _partition()
@@ -72,6 +135,10 @@ class _Channels:
             new = each.taken(passed) if each.hosts else _table(batches)
             receipt, onward = each.work(channel, new, time.process_time() - began)
             passed |= {(each.stage, number): table for number, table in onward.items()}
+            if self.finished is not None:
+                files = [asdict(one) for one in receipt.outputs]
+                note = {"stage": each.stage, "channel": channel, "outputs": files}
+                self.finished.add([json.dumps(note)])
             yield pa.RecordBatch.from_arrays(
                 [pa.array([each.stage], pa.int32()), pa.array([receipt.to_json()])],
                 names=["stage", "receipt"],

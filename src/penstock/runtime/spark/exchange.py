@@ -41,6 +41,7 @@ PORT, SLOT = "_ps_port", "_ps_slot{}"
 
 _CHANNEL, _DEALT, _LATEST = "_ps_channel", "_ps_dealt", "_ps_latest"
 _CAME_FIRST, _CAME_LAST = "_ps_came_first", "_ps_came_last"
+_ROW = "_ps_row"
 _METRICS = "penstock"
 _VIEW = "_ps_rows"
 # A bucket that no tuple has; the smallest bigint has no literal in SQL.
@@ -105,6 +106,28 @@ class SparkExchange:
         if plan.grouping is not None:
             return _grouped(intake, frame, exchange, plan)
         return self._shuffled(intake, exchange, frame, plan, closed=None)
+
+    def judged_late(
+        self, intake: EpochInput, plan: StagePlan, late: Sequence[tuple[int, int]]
+    ) -> DataFrame | None:
+        """The tuples that the channels found to be too late, by hash of key and bucket, read once more.
+
+        The source gives the same tuples again within an epoch, and few epochs have any that are late.
+        """
+        (exchange,) = self.kernel.exchanges
+        bucket, source = exchange.bucket, self.inputs[0].rows(intake, plan.channels)
+        assert bucket is not None
+        if not late or source is None:
+            return None
+        rows = intake.session.sql(f"SELECT * FROM {source}")
+        keyed = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name in exchange.keys]
+        placed = rows.selectExpr("*", *keyed, f"{bucket.sql} AS `{bucket.name}`")
+        by = [bucket.name]
+        if exchange.keys:
+            placed, by = placed.withColumn(HASH, F.expr(_hash(exchange))), [HASH, *by]
+        pairs = intake.session.createDataFrame(list(late), f"`{HASH}` bigint, `{bucket.name}` bigint")
+        found = placed.join(F.broadcast(pairs.select(*by).distinct()), by, "left_semi")
+        return found.select(*(f"`{name}`" for name in rows.columns))
 
     # One port.
 
@@ -237,7 +260,10 @@ class SparkExchange:
         bucketed = self.kernel.exchanges[0].bucket is not None
         if not bucketed or not isinstance(feeds[0].origin, Stream):
             return None
-        return None if any(step.as_filter() or step.calls for step in feeds[0].outside) else feeds[0]
+        steps = feeds[0].outside
+        # A tuple that is late or rejected is counted as it came, once.
+        changed = any(step.as_filter() or step.calls or step.multiplies for step in steps)
+        return None if changed else feeds[0]
 
 
 def slots(exchanges: Sequence[Exchange]) -> tuple[tuple[int, ...], ...]:
@@ -273,16 +299,19 @@ def _selected(
         hashed = f", {_hash(exchange)} AS {HASH}" if exchange.hashed else ""
         return f"SELECT {names}{hashed} FROM ({text}){_where(exchange)}"
     keyed = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name in exchange.keys]
-    placed = ", ".join(["*", *keyed, f"{bucketed.format(bucket.sql)} AS `{bucket.name}`"])
-    rows = f"(SELECT {placed} FROM {source})"
+    placed = ["*", *keyed, f"{bucketed.format(bucket.sql)} AS `{bucket.name}`"]
+    apart = plan.form == "combined" and exchange.combine is not None and exchange.combine.rowwise
+    placed += [f"monotonically_increasing_id() AS {_ROW}"] if apart else []
+    rows = f"(SELECT {', '.join(placed)} FROM {source})"
     by = ", ".join(f"`{name}`" for name in [*exchange.keys, bucket.name])
     if plan.form == "combined":
         assert exchange.combine is not None
+        each = f", {_ROW}" if apart else ""
         aggregates = [f"{sql} AS `{name}`" for name, sql in exchange.combine.columns]
         aggregates += [f"max({TIME}) AS {_LATEST}"]
         if stamped:
             aggregates += [f"min({ARRIVED}) AS {_CAME_FIRST}", f"max({ARRIVED}) AS {_CAME_LAST}"]
-        return f"SELECT {', '.join([by, *aggregates])} FROM {rows} GROUP BY {by}"
+        return f"SELECT {', '.join([by, *aggregates])} FROM {rows} GROUP BY {by}{each}"
     values = [f"{each.sql} AS `{each.name}`" for each in exchange.columns if each.name not in exchange.keys]
     values += [f"{TIME} AS {_LATEST}"]
     if stamped:

@@ -30,7 +30,14 @@ def channel_condition(
         ) from missing
     if found.type != "boolean":
         raise BadJoin(f"the condition {condition} is {found.type}; compare it with something")
-    return Condition(found.sql, condition.left, condition.right, found.raises)
+    alone = [_alone(condition, side, types, setting) for side, types in ((LEFT, left), (RIGHT, right))]
+    return Condition(found.sql, condition.left, condition.right, found.raises, *alone)
+
+
+def _alone(condition: PairCondition, side: str, types: Types, setting: SqlSetting) -> tuple[str, ...]:
+    """The parts that read one side alone and raise for no value, over the columns of that side."""
+    parts = (translated(sql, types, setting) for sql in condition.of_side(side))
+    return tuple(each.sql for each in parts if each.type == "boolean" and not each.raises)
 
 
 def check_known(condition: PairCondition, left: Types, right: Types, setting: SqlSetting) -> None:

@@ -1,0 +1,302 @@
+"""Windows in SQL as users of Flink and Spark write them: the same plans as the verbs."""
+
+import pytest
+
+import penstock.query as ps
+from penstock.errors import BadDuration, BadExpression, BadName, BadWindow
+
+REPORTS = ps.stream("reports", "time timestamp, vehicle string, speed double, kind string", time="time")
+TUMBLE = "TABLE(TUMBLE(TABLE reports, DESCRIPTOR(time), INTERVAL '5' MINUTES))"
+TUMBLED = REPORTS.window("5 minutes")
+BY_VEHICLE = REPORTS.group_by("vehicle").window("5 minutes")
+
+
+def sql(text):
+    return ps.sql(text, REPORTS)
+
+
+@pytest.mark.parametrize(
+    ("function", "windowed"),
+    [
+        (TUMBLE, TUMBLED),
+        ("TUMBLE(TABLE reports, DESCRIPTOR(time), INTERVAL '5' MINUTES)", TUMBLED),
+        ("TUMBLE(reports, '5 minutes')", TUMBLED),
+        ("TUMBLE(reports, time, INTERVAL 5 MINUTES)", TUMBLED),
+        ("TABLE(TUMBLE(DATA => TABLE reports, TIMECOL => DESCRIPTOR(time), SIZE => '5 minutes'))", TUMBLED),
+        (
+            "TABLE(TUMBLE(TABLE reports, DESCRIPTOR(time), INTERVAL '1' DAY, INTERVAL '-8' HOUR))",
+            REPORTS.window("1 day", offset="-8 hours"),
+        ),
+        (
+            "TABLE(HOP(TABLE reports, DESCRIPTOR(time), INTERVAL '1' MINUTE, INTERVAL '5' MINUTES))",
+            REPORTS.window("5 minutes", slide="1 minute"),
+        ),
+        (
+            "HOP(TABLE reports, DESCRIPTOR(time), SIZE => '5 minutes', SLIDE => '1 minute')",
+            REPORTS.window("5 minutes", slide="1 minute"),
+        ),
+        (
+            "TABLE(CUMULATE(TABLE reports, DESCRIPTOR(time), INTERVAL '1' MINUTE, INTERVAL '5' MINUTES))",
+            REPORTS.cumulate("5 minutes", "1 minute"),
+        ),
+    ],
+)
+def test_table_functions(function, windowed):
+    found = sql(
+        f"SELECT window_start, window_end, count(*) AS c FROM {function} GROUP BY window_start, window_end"
+    )
+    assert found == windowed.agg(c=ps.count())
+
+
+@pytest.mark.parametrize(
+    ("call", "windowed"),
+    [
+        ("window(time, '5 minutes')", TUMBLED),
+        ("window(time, '5 minutes', '1 minute')", REPORTS.window("5 minutes", slide="1 minute")),
+        (
+            "window(time, '5 minutes', '1 minute', '10 seconds')",
+            REPORTS.window("5 minutes", slide="1 minute", offset="10 seconds"),
+        ),
+        ("TUMBLE(time, INTERVAL '5' MINUTE)", TUMBLED),
+        (
+            "HOP(time, INTERVAL '0.5' SECOND(1, 1), INTERVAL '2' SECOND)",
+            REPORTS.window("2 seconds", slide="0.5 seconds"),
+        ),
+    ],
+)
+def test_calls_in_group_by(call, windowed):
+    text = f"SELECT vehicle, count(*) AS c FROM reports GROUP BY {call}, vehicle"
+    assert sql(text) == windowed.group_by("vehicle").agg(c=ps.count())
+    assert sql(f"SELECT count(*) AS c FROM reports GROUP BY {call}") == windowed.agg(c=ps.count())
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "window.start, window.end, count(*) AS c",
+        "TUMBLE_START(time, INTERVAL '5' MINUTE), TUMBLE_END(time, INTERVAL '5' MINUTE), count(*) AS c",
+        "window_start, count(*) AS c",
+        "count(*) AS c",
+    ],
+)
+def test_bounds_stand_first_however_they_are_written(items):
+    found = sql(f"SELECT {items} FROM reports GROUP BY window(time, '5 minutes')")
+    assert found == TUMBLED.agg(c=ps.count())
+
+
+def test_bounds_and_their_time_under_other_names():
+    text = f"SELECT t.window_start AS s, window_time, count(*) AS c FROM {TUMBLE} AS t GROUP BY t.window_start, t.window_end, window_time"
+    end = "window_end - INTERVAL '0.001' SECOND"
+    assert sql(text) == TUMBLED.agg(c=ps.count()).select(s="window_start", window_time=end, c="c")
+
+
+def test_a_window_as_a_struct():
+    found = sql("SELECT window, count(*) AS c FROM reports GROUP BY window(time, '5 minutes')")
+    struct = "named_struct('start', window_start, 'end', window_end)"
+    assert found == TUMBLED.agg(c=ps.count()).select(window=struct, c="c")
+
+
+def test_conditions_on_rows_and_on_bounds():
+    text = f"""
+        SELECT vehicle, count(*) AS c FROM {TUMBLE} WHERE speed > 3 AND window_start > TIMESTAMP '2024-01-01'
+        GROUP BY window_start, window_end, vehicle HAVING c > 1
+    """
+    counted = REPORTS.where("speed > 3").group_by("vehicle").window("5 minutes").agg(c=ps.count())
+    assert sql(text) == counted.where("c > 1").where("window_start > CAST('2024-01-01' AS TIMESTAMP)")
+
+
+def test_a_sub_query_that_passes_a_table_function_on():
+    inner = f"SELECT * FROM {TUMBLE} WHERE window_start > TIMESTAMP '2024-01-01' AND speed > 3"
+    found = sql(f"SELECT vehicle, count(*) AS c FROM ({inner}) GROUP BY vehicle, window_start, window_end")
+    counted = REPORTS.where("speed > 3").group_by("vehicle").window("5 minutes").agg(c=ps.count())
+    assert found == counted.where("window_start > CAST('2024-01-01' AS TIMESTAMP)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT DISTINCT vehicle FROM {TUMBLE}",
+        f"SELECT vehicle FROM {TUMBLE} GROUP BY vehicle, window_start, window_end",
+        "SELECT DISTINCT vehicle FROM reports [RANGE 5 MINUTES]",
+    ],
+)
+def test_groups_without_an_aggregate(text):
+    assert sql(text) == BY_VEHICLE.agg()
+
+
+def test_results_are_grouped_by_the_windows_that_they_have():
+    inner = f"SELECT vehicle, count(*) AS c FROM {TUMBLE} GROUP BY vehicle, window_start, window_end"
+    found = sql(f"SELECT c, count(*) AS n FROM ({inner}) GROUP BY c, window_start, window_end")
+    assert found == BY_VEHICLE.agg(c=ps.count()).by_window().group_by("c").agg(n=ps.count())
+
+
+@pytest.mark.parametrize("condition", ["r <= 3", "r < 4", "3 >= r", "t.r <= 3 AND r <= 5"])
+def test_row_number_over_a_table_function(condition):
+    text = f"""
+        SELECT * FROM (
+            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, vehicle ORDER BY speed DESC) AS r
+            FROM {TUMBLE}
+        ) AS t WHERE {condition}
+    """
+    top = BY_VEHICLE.top(3, by=["`speed`"], descending=[True])
+    assert sql(text) == top.select("time", "vehicle", "speed", "kind", r="rank")
+
+
+def test_row_number_over_results_of_windows():
+    inner = (
+        f"SELECT vehicle, kind, count(*) AS c FROM {TUMBLE} GROUP BY vehicle, kind, window_start, window_end"
+    )
+    text = f"""
+        SELECT kind, vehicle FROM (
+            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, kind ORDER BY c DESC, vehicle) AS r
+            FROM ({inner})
+        ) WHERE r = 1 AND c > 2
+    """
+    counted = REPORTS.group_by("vehicle", "kind").window("5 minutes").agg(c=ps.count())
+    top = counted.by_window().group_by("kind").top(1, by=["`c`", "`vehicle`"], descending=[True, False])
+    expected = top.select("vehicle", "kind", "c", r="rank").where("c > 2").select("kind", "vehicle")
+    assert sql(text) == expected
+
+
+def test_row_number_by_expressions_that_are_not_selected():
+    text = f"""
+        SELECT * FROM (
+            SELECT speed, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, upper(kind) ORDER BY vehicle) AS r
+            FROM {TUMBLE}
+        ) WHERE r <= 2
+    """
+    assert sql(text).schema.names == ("window_start", "window_end", "speed", "r")
+
+
+def test_grouping_sets_repeat_tuples_for_each_set():
+    text = """
+        SELECT vehicle, kind, GROUPING_ID(vehicle, kind) AS g, GROUPING(kind) AS k, count(kind) AS c
+        FROM reports [RANGE 5 MINUTES] GROUP BY GROUPING SETS ((vehicle, kind), (vehicle), ())
+    """
+    keys = {
+        "_grouping": "`_grouping`",
+        "vehicle": "CASE WHEN `_grouping` IN (0, 1) THEN vehicle END",
+        "kind": "CASE WHEN `_grouping` IN (0) THEN kind END",
+    }
+    counted = (
+        REPORTS.explode(_grouping="array(0L, 1L, 3L)")
+        .group_by(**keys)
+        .window("5 minutes")
+        .agg(c=ps.count("kind"))
+    )
+    which = "CAST(shiftright(`_grouping`, 0) & 1L AS TINYINT)"
+    assert sql(text) == counted.select("vehicle", "kind", g="_grouping", k=which, c="c")
+
+
+@pytest.mark.parametrize(
+    ("group", "numbers"),
+    [
+        ("ROLLUP(vehicle, kind)", "0L, 1L, 3L"),
+        ("CUBE(vehicle, kind)", "0L, 1L, 2L, 3L"),
+        ("vehicle, kind WITH ROLLUP", "0L, 1L, 3L"),
+        ("vehicle, ROLLUP(kind)", "0L, 1L"),
+        ("GROUPING SETS ((vehicle, kind), kind)", "0L, 2L"),
+        ("ROLLUP((vehicle, kind))", "0L, 3L"),
+        ("GROUPING SETS (ROLLUP(vehicle), kind)", "1L, 3L, 2L"),
+    ],
+)
+def test_sets_of_keys_by_number(group, numbers):
+    found = sql(f"SELECT vehicle, kind, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY {group}")
+    assert f"array({numbers})".replace("L", "") in repr(found).replace("CAST(", "").replace(
+        " AS BIGINT)", ""
+    ).lower() or f"array({numbers})" in repr(found)
+
+
+def test_the_windows_of_each_row():
+    found = sql(f"SELECT * FROM {TUMBLE} WHERE speed > 3")
+    assert found.schema.names == (*REPORTS.schema.names, "window_start", "window_end", "window_time")
+    assert found.time == "time"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "reason"),
+    [
+        (
+            f"SELECT vehicle, count(*) AS c FROM {TUMBLE} GROUP BY vehicle",
+            BadExpression,
+            "GROUP BY window_start",
+        ),
+        (
+            "SELECT count(*) AS c FROM TUMBLE(TABLE reports, DESCRIPTOR(at), '5 minutes') GROUP BY window_start",
+            BadWindow,
+            r"write DESCRIPTOR\(time\)",
+        ),
+        (
+            "SELECT count(*) AS c FROM TUMBLE(TABLE cars, DESCRIPTOR(at), '5 minutes') GROUP BY window_start",
+            BadName,
+            "no stream 'cars'",
+        ),
+        ("SELECT count(*) AS c FROM TUMBLE((SELECT * FROM reports), '5 minutes')", BadWindow, "name in WITH"),
+        (
+            "SELECT count(*) AS c FROM HOP(TABLE reports, DESCRIPTOR(time), '5 minutes') GROUP BY window_start",
+            BadWindow,
+            "no size; write .*slide first",
+        ),
+        (
+            "SELECT count(*) AS c FROM TUMBLE(TABLE reports, DESCRIPTOR(time), '1 day', '1 hour', '1 hour')",
+            BadWindow,
+            "too many",
+        ),
+        (
+            "SELECT count(*) AS c FROM TUMBLE(TABLE reports, DESCRIPTOR(time), '5 parsecs') GROUP BY window_start",
+            BadDuration,
+            "parsecs",
+        ),
+        (
+            "SELECT count(*) AS c FROM TUMBLE(TABLE reports PARTITION BY kind, DESCRIPTOR(time), '1 day')",
+            BadWindow,
+            "keys of sessions",
+        ),
+        (
+            "SELECT count(*) AS c FROM reports GROUP BY window(speed, '5 minutes')",
+            BadWindow,
+            "event time is 'time'",
+        ),
+        ("SELECT count(*) AS c FROM reports GROUP BY HOP(time, '5 minutes')", BadWindow, "slide first"),
+        (
+            "SELECT count(*) AS c FROM reports [RANGE 1 HOUR] GROUP BY window(time, '5 minutes')",
+            BadWindow,
+            "second window",
+        ),
+        (f"SELECT DISTINCT count(*) AS c FROM {TUMBLE}", BadExpression, "leave DISTINCT out"),
+        ("SELECT DISTINCT vehicle FROM reports", BadWindow, "keep every row forever"),
+        (
+            f"SELECT * FROM (SELECT *, RANK() OVER (PARTITION BY window_start ORDER BY speed) AS r FROM {TUMBLE}) WHERE r <= 2",
+            BadExpression,
+            "ROW_NUMBER",
+        ),
+        (
+            f"SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start ORDER BY speed) AS r FROM {TUMBLE})",
+            BadExpression,
+            "how many rows",
+        ),
+        (
+            f"SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY speed) AS r FROM {TUMBLE}) WHERE r <= 2",
+            BadWindow,
+            "no window",
+        ),
+        (
+            f"SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start ORDER BY speed NULLS LAST) AS r FROM {TUMBLE}) WHERE r <= 2",
+            BadExpression,
+            "least values",
+        ),
+        (
+            "SELECT count(*) AS c FROM reports [RANGE 1 HOUR] GROUP BY GROUPING SETS (kind, kind)",
+            BadExpression,
+            "twice",
+        ),
+        (
+            "SELECT grouping(kind) AS g FROM reports [RANGE 1 HOUR] GROUP BY kind",
+            BadExpression,
+            "GROUPING SETS",
+        ),
+    ],
+)
+def test_refuses(text, error, reason):
+    with pytest.raises(error, match=reason):
+        sql(text)
