@@ -85,7 +85,7 @@ WORKLOADS = (
 
 def swept(workload: Workload, *, quick: bool, seed: int) -> BatchSweep:
     """Run the workload with each batch size; the sizes that the policy may choose are among them."""
-    bench = _Bench(workload, seed, repeats=2 if quick else 5)
+    bench = _Bench(workload, seed, repeats=4 if quick else 9)
     shape = WindowShape(workload.overlap * workload.density, workload.density)
     limit = max(busy_limit(shape, _CHANNELS), workload.closed // _CHANNELS)
     sizes = sorted({1, 2, 4, 8, 16, limit, 2 * limit, 4 * limit} & set(range(1, 4 * limit + 1)))
