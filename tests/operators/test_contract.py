@@ -69,7 +69,7 @@ def settled(case, results):
 
 
 @over_all
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(data=st.data(), delay=st.integers(0, 50), channels=st.integers(1, 5), seed=st.integers(0, 10**6))
 def test_results_are_those_of_a_batch_over_the_accepted_rows(name, data, delay, channels, seed):
     case = CASES[name]
@@ -114,7 +114,7 @@ class DividedRun(KernelRun):
         self.record = StageRecord(channels=((),) * channels)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data(), delay=st.integers(0, 50), channels=st.integers(1, 5), seed=st.integers(0, 10**6))
 def test_a_product_with_the_last_rows_gives_the_same_in_any_number_of_channels(data, delay, channels, seed):
     case = CASES["product with few last rows"]

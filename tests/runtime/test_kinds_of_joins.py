@@ -31,7 +31,7 @@ def every(epochs):
 
 
 def test_kinds_of_joins_over_grids_rescales_and_epochs_give_what_a_batch_gives(tmp_path):
-    left, right = drawn(11), drawn(12, rows=30)
+    left, right = drawn(11, epochs=4), drawn(12, epochs=4, rows=30)
     a, b = calls("a", *left, delay="100 ms"), calls("b", *right, delay="100 ms")
     half = ps.window("40 ms", slide="20 ms")
     joins = {
@@ -54,7 +54,7 @@ def test_kinds_of_joins_over_grids_rescales_and_epochs_give_what_a_batch_gives(t
             ]
         return moving(seen)
 
-    run = ps.outputs(*joins.values()).start(*sinks, checkpoint=tmp_path, channels=18, policy=policy)
+    run = ps.outputs(*joins.values()).start(*sinks, checkpoint=tmp_path, channels=12, policy=policy)
     run.wait()
     found = {name: sink.table().to_pylist() for name, sink in zip(joins, sinks, strict=True)}
     ours, theirs = every(left), every(right)

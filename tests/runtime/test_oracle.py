@@ -156,7 +156,7 @@ def run_case(case):
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
 
 
-@settings(max_examples=10, phases=PHASES)
+@settings(max_examples=7, phases=PHASES)
 @given(case=cases())
 def test_results_equal_a_batch_engine(spark, case):
     run_case(case)

@@ -115,7 +115,7 @@ def test_a_run_goes_on_with_the_state_that_it_kept(tmp_path):
     assert second.table().num_rows == 0
 
 
-@pytest.mark.parametrize("epochs", [5, pytest.param(60, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("epochs", [4, pytest.param(60, marks=pytest.mark.soak)])
 def test_rescaling_at_random_changes_nothing(epochs):
     rows = [[(10 * e + t, (7 * e + t * t) % 23, t) for t in range(14)] for e in range(epochs)]
     keyed = clicks(*rows, delay="3 seconds").group_by("k")

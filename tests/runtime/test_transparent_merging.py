@@ -98,7 +98,8 @@ def test_transparent_merging_gives_the_pair_that_the_arrival_order_would_lose(sp
     assert late == 0
 
 
-@pytest.mark.parametrize("seed", range(1))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(5))
 def test_transparent_merging_does_not_depend_on_the_order_of_arrival(spark, tmp_path, seed):
     arrival = interleaving(seed)
     assert run(arrival, tmp_path) == (PRODUCT, 0), arrival

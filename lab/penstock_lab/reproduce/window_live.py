@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
 
@@ -115,10 +116,10 @@ def _seconds(session: SparkSession, frame: DataFrame) -> float:
 
 
 def _processor(session: SparkSession) -> float:
-    """Processor seconds of Spark's process so far."""
+    """The processor seconds of the JVM so far."""
     jvm: Any = session._jvm  # noqa: SLF001 -- Spark has no public way to ask
-    factory = jvm.java.lang.management.ManagementFactory
-    return float(factory.getOperatingSystemMXBean().getProcessCpuTime()) / 1e9
+    times = psutil.Process(jvm.java.lang.ProcessHandle.current().pid()).cpu_times()
+    return float(times.user + times.system)
 
 
 def _split(curves: Curves) -> tuple[list[Row], list[Check]]:

@@ -8,6 +8,7 @@ from penstock.errors import RunError
 from penstock_lab.bench.migration import STEPS, migration, read_keys
 
 
+@pytest.mark.soak
 def test_every_change_of_channels_is_measured_from_segments(spark):
     report = migration(rows=30_000, partitionings=("consistent",), seed=7)
     assert [row["case"] for row in report.rows] == [
