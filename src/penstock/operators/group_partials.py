@@ -20,11 +20,11 @@ from penstock.aggregates.kinds import Fold
 from penstock.aggregates.merges import Lanes
 from penstock.aggregates.partials import ROWS, Inputs, PaneColumns, Partial
 from penstock.expressions.types import arrow_type
+from penstock.operators.aggregate_columns import WindowResult, aggregate_columns, panes_of
 from penstock.operators.exchange import HASH, KEY, TIME, Bucket, Combine, Exchange, Form, SqlColumn
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.kernel import WindowResult, aggregated, panes_of
 from penstock.routing.spark_hash import spark_hash
 from penstock.state.keys import normal_keys, number_keys
 from penstock.state.pane_table import PANE
@@ -271,7 +271,7 @@ def compile_groups(
     """
     panes = panes_of(describe)
     first, last = (_extreme(panes, "min"), _extreme(panes, "max"))
-    parts = aggregated(keys, aggregates, panes, describe)
+    parts = aggregate_columns(keys, aggregates, panes, describe)
     return GroupPartials(**parts, first=first, last=last, time=arrow_type(time_type))
 
 

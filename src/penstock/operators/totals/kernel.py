@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from penstock.aggregates.kinds import Fold
 from penstock.aggregates.partials import Inputs
 from penstock.expressions.types import arrow_type
+from penstock.operators.aggregate_columns import aggregate_columns, panes_of
 from penstock.operators.exchange import HASH, KEY, TIME, Form
 from penstock.operators.kernel import Advance, Channel, Describe, Ends, Seen, StagePosition
 from penstock.operators.totals.node import Totals
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.kernel import WindowKernel, aggregated, panes_of
+from penstock.operators.windows.kernel import WindowKernel
 from penstock.operators.windows.node import CHANGE
 from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised
 from penstock.operators.windows.sliding import Closed, Partials
@@ -228,7 +229,7 @@ def compile_totals(operator: Totals, time_type: str, describe: Describe | None =
     return TotalsKernel(
         grid=grid,
         windows=(_ONE,),
-        **aggregated(operator.keys, operator.aggregates, panes, describe),
+        **aggregate_columns(operator.keys, operator.aggregates, panes, describe),
         bound_type=arrow_type(time_type),
         latest=latest.name,
         keep=operator.keep,

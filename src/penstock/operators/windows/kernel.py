@@ -5,7 +5,7 @@ when the frontier has passed its end: its panes are merged and finished (the win
 formed on the map side by Spark SQL, or in the channel from raw rows; both give the same columns.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.aggregates.aggregate import ResolvedAggregate
-from penstock.aggregates.partials import ROWS, Finish, PaneColumns, Partial
-from penstock.expressions.scalar import Expression
+from penstock.aggregates.partials import ROWS, Partial
 from penstock.expressions.types import arrow_type
+from penstock.operators.aggregate_columns import WindowResult, aggregate_columns, panes_of
 from penstock.operators.exchange import KEY, TIME, Bucket, ByWindow, Combine, Exchange, Form, SqlColumn
 from penstock.operators.kernel import (
     Advance,
@@ -29,7 +28,6 @@ from penstock.operators.kernel import (
     StagePosition,
     WindowEnds,
 )
-from penstock.operators.names import Named
 from penstock.operators.windows.block import PaneBlock
 from penstock.operators.windows.node import CHANGE, Aggregation, Late
 from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised, touched
@@ -41,19 +39,10 @@ from penstock.state.pane_table import PANE, PaneTable, Piece
 from penstock.state.segments import Segment
 from penstock.state.table import Table
 
-__all__ = ["WindowKernel", "WindowProgress", "WindowResult", "aggregated", "compile_windows", "panes_of"]
+__all__ = ["WindowKernel", "WindowProgress", "compile_windows"]
 
 
 _MOST_ENDS = 10_000
-
-
-@dataclass(frozen=True)
-class WindowResult:
-    """One aggregate of the result."""
-
-    name: str
-    finish: Finish
-    type: Any
 
 
 @dataclass(frozen=True)
@@ -567,7 +556,7 @@ def compile_windows(operator: Aggregation, time_type: str, describe: Describe | 
     Without `describe`, what the query itself could infer is used, which is enough to explain it.
     """
     grid, windows = paned(operator.windows)
-    parts = aggregated(operator.keys, operator.aggregates, panes_of(describe), describe)
+    parts = aggregate_columns(operator.keys, operator.aggregates, panes_of(describe), describe)
     return WindowKernel(
         grid=grid,
         windows=windows,
@@ -577,55 +566,3 @@ def compile_windows(operator: Aggregation, time_type: str, describe: Describe | 
         lateness=operator.lateness,
         early=operator.early,
     )
-
-
-def panes_of(describe: Describe | None) -> PaneColumns:
-    """The partials of an aggregation, none yet but the number of tuples."""
-    return PaneColumns(f"`{TIME}`", None if describe is None else _types_by(describe))
-
-
-def aggregated(
-    keys: Named, aggregates: Sequence[ResolvedAggregate], panes: PaneColumns, describe: Describe | None
-) -> dict[str, Any]:
-    """What keys and aggregates make of a kernel: the columns that it takes, keeps and gives."""
-    if describe is not None:
-        keys, aggregates = _typed(keys, aggregates, describe)
-    results = tuple(_result(each, panes) for each in aggregates)
-    return {
-        "keys": tuple(
-            SqlColumn(name, key.sql, pa.null() if key.type is None else arrow_type(key.type))
-            for name, key in keys
-        ),
-        "inputs": tuple(panes.inputs.values()),
-        "partial_columns": tuple(panes.partials.values()),
-        "results": results,
-    }
-
-
-def _result(aggregate: ResolvedAggregate, panes: PaneColumns) -> WindowResult:
-    return WindowResult(aggregate.name, *aggregate.definition.lower(aggregate.arguments, panes))
-
-
-def _types_by(describe: Describe) -> Any:
-    return lambda texts: [type_ for type_, _ in describe(texts)]
-
-
-def _typed(
-    keys: Named, aggregates: Sequence[ResolvedAggregate], describe: Describe
-) -> tuple[Named, Sequence[ResolvedAggregate]]:
-    """Keys and aggregates with the types that Spark gives them and their arguments."""
-    texts = [key.sql for _, key in keys]
-    texts += [each.sql for aggregate in aggregates for each in aggregate.arguments]
-    known = dict(zip(texts, describe(texts), strict=True))
-
-    def settle(each: Expression) -> Expression:
-        type_, nullable = known[each.sql]
-        return replace(each, type=type_, nullable=each.nullable and nullable)
-
-    settled = tuple(
-        replace(each, arguments=tuple(settle(value) for value in each.arguments)) for each in aggregates
-    )
-    for each in settled:
-        # What the query could not infer is checked before a worker meets it.
-        each.definition.check(each.arguments, [value.sql for value in each.arguments])
-    return tuple((name, settle(key)) for name, key in keys), settled
