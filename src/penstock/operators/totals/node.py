@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.aggregates.aggregate import ResolvedAggregate
 from penstock.errors import BadAggregate, QueryError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.operators.totals.kernel import TotalsKernel
 
 __all__ = ["Totals"]
+
+_LATEST: Final = "_latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,11 @@ class Totals(Operator):
         keys = tuple(Column(name, each.type, each.nullable) for name, each in self.keys)
         change = Column(CHANGE, "string", nullable=False)
         return Schema((change, *keys, *(result_column(each) for each in self.aggregates)))
+
+    def event_time(self, inputs: Inputs) -> str:
+        """That of the latest tuple; no operator goes by it, so it has a name that leaves all others free."""
+        del inputs
+        return _LATEST
 
     def pinned(self, inputs: Inputs) -> tuple[str, ...]:
         """The kind of change."""

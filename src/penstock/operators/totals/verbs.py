@@ -1,20 +1,24 @@
-"""The verb agg without a window: what a user gives, checked."""
+"""The verbs agg and top without a window: what a user gives, checked."""
+
+from collections.abc import Sequence
+from functools import partial
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
 from penstock.aggregates.sql_aggregate import taken_apart
-from penstock.errors import BadAggregate
+from penstock.errors import BadAggregate, BadName
 from penstock.expressions.durations import microseconds
 from penstock.operators.names import check_names
 from penstock.operators.operator import D, Duration, GroupedVerbs, R
 from penstock.operators.totals.node import Totals
 from penstock.operators.windows.node import CHANGE
+from penstock.operators.windows.top import first_rows, order_of
 from penstock.operators.windows.verbs import finished
 
 __all__ = ["TotalsVerbs"]
 
 
 class TotalsVerbs(GroupedVerbs[R, D]):
-    """The verb of a relation with keys that aggregates all tuples of each key so far."""
+    """The verbs of a relation with keys over all tuples of each key so far."""
 
     def agg(self, /, *, keep: Duration | None = None, **aggregates: Aggregate | AggregateLike) -> D:
         """The totals of each key over all tuples so far; every epoch gives the groups that it changed.
@@ -43,3 +47,30 @@ class TotalsVerbs(GroupedVerbs[R, D]):
         found = tuple(resolve(name, each, self.relation.schema) for name, each in parts.items())
         results = self.relation.derive(Totals(self.keys, found, kept))
         return finished(results, self.keys, list(aggregates), finishes) if finishes else results
+
+    def top(
+        self,
+        n: int,
+        by: str | Sequence[str],
+        descending: bool | Sequence[bool] = True,  # noqa: FBT001, FBT002 -- as users write it
+        *,
+        ties: bool = False,
+        keep: Duration | None = None,
+    ) -> D:
+        """The first n rows of each key among all tuples so far; every epoch gives the groups that it changed.
+
+        The results: ``change``, the keys, the other columns of the rows, and ``rank``. Where the first rows
+        of a key have changed, all of the old ones are retracted and all of the new ones given as updates. The
+        order is that of ``top`` over windows, ``keep`` that of ``agg``.
+
+        >>> from penstock.query import stream
+        >>> bids = stream("bids", "time timestamp, item bigint, price double", time="time")
+        >>> bids.group_by("item").top(10, by="price").schema.names
+        ('change', 'item', 'time', 'price', 'rank')
+        """
+        if CHANGE in {each.lower() for each in self.relation.schema.names}:
+            raise BadName(
+                f"top() adds a column {CHANGE!r}, and there is one already; rename yours with select()"
+            )
+        agg = partial(self.agg, keep=keep)
+        return first_rows(agg, self.grouping, n, order_of(by, descending), ties=ties)
