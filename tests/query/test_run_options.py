@@ -52,6 +52,7 @@ def test_every_option_is_an_explicit_keyword_of_both_starts():
         ({"strategy": None}, "strategy=None"),
         ({"merging": "fast"}, "give one of transparent, best effort"),
         ({"partitioning": ["scan"]}, "give one of balanced"),
+        ({"dealing": "by turns"}, "dealing='by turns'; give one of runs, round robin"),
         ({"policy": 42}, "policy=42; give a function"),
         ({"control": "dry"}, "control='dry'; give one of on, observe, off"),
         ({"limits": 3}, "limits=3; give ps.Limits()"),

@@ -5,8 +5,9 @@ with every row, and a day is part of its key, the query here gives the same grou
 q4, q18 and q19 are updated, as the original: old rows are retracted, and what stands at the end is compared.
 Spark SQL is run as a stream for its speed and as a batch for the truth.
 
-In q4, q6 and q9 an auction closes at its own time, and only then its best bid is known: a keyed function
-waits for that. q13 looks its rows up in a table that is there beforehand (`SIDE`).
+q5 and q7 ask for the first rows of windows, of equal ones all; Spark, whose streams have no such thing, joins
+with the greatest value. In q4, q6 and q9 an auction closes at its own time, and only then its best bid is
+known: a keyed function waits for that. q13 looks its rows up in a table that is there beforehand (`SIDE`).
 """
 
 from collections.abc import Callable, Mapping
@@ -80,25 +81,13 @@ _LETTERS = "length(extra) - length(replace(extra, 'c', ''))"
 
 def _hot_items(streams: Streams) -> ps.Relation:
     counts = streams["bid"].group_by("auction").window("10 seconds", slide="2 seconds").agg(num=ps.count())
-    most = counts.window("2 seconds").agg(most=ps.max("num"))  # one for each start of a window
-    pairs = counts.select("auction", "num", begins="window_start").join(
-        most.select("most", begins="window_start"),
-        "begins",
-        within="1 second",
-        condition="l.num >= r.most",
-        suffixes=("", "_most"),
-    )
-    return pairs.select("auction", "num")
+    return counts.by_window().top(1, by="num", ties=True).select("auction", "num")
 
 
 def _highest_bids(streams: Streams) -> ps.Relation:
     bids = streams["bid"].select("auction", "bidder", "price", "extra", bid_time="date_time")
-    highest = streams["bid"].window("10 seconds").agg(price=ps.max("price"))
-    highest = highest.select("price", begins="window_start", ends="window_end")
-    inside = "l.bid_time >= r.begins AND l.bid_time < r.ends"
-    return bids.join(highest, "price", within="10 seconds", condition=inside).select(
-        "auction", "price", "bidder", "bid_time", "extra"
-    )
+    highest = bids.window("10 seconds").top(1, by="price", ties=True)
+    return highest.select("auction", "price", "bidder", "bid_time", "extra")
 
 
 def _new_users(streams: Streams) -> ps.Relation:
