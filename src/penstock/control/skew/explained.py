@@ -19,15 +19,17 @@ _CLEARLY = 0.75
 """A growth explains the load if it leaves at most this part of the squared differences."""
 _TOGETHER = 0.5
 """Two growths explain it together if they leave at most this part of what the better one leaves alone."""
-_STEEPEST = 1.5
+_STEEPEST = 2.0
+"""Above 1 where rows of rare keys cost less than others: in a join those find no partner."""
 
 
 @dataclass(frozen=True)
 class Explained:
     """By how much the load changes where the share of a growth changes by 1; the first one tells the most.
 
-    The sum is less than 1 where each channel also has work that does not depend on keys. A join has two: its
-    rows grow with the frequency of a key, its pairs with the square.
+    The sum is less than 1 where each channel also has work that does not depend on keys, and more where rows
+    of rare keys cost less than others. A join has two: its rows grow with the frequency of a key, its pairs
+    with the square.
     """
 
     slopes: Mapping[Growth, float]

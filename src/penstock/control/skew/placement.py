@@ -83,9 +83,8 @@ class Scene:
             slope * len(self.load) * self.keys.cost(growth, spread) / total[growth]
             for growth, slope in self.cause.slopes.items()
         )
-        rest = max(1.0 - self.cause.slope, 0.0)
         even = np.full(len(self.state), self.state.mean())
-        return self.cost(rest + _filled(grids, whole), even)
+        return self.cost(np.maximum(1.0 - self.cause.slope + _filled(grids, whole), 0.0), even)
 
     def _total(self, spread: Spread, growth: Growth) -> float:
         on_grids = Layout(self.layout.router, spread).on_grids(self.keys, growth)
@@ -176,6 +175,7 @@ def _routers(scene: Scene, spread: Spread) -> Iterator[HashPair]:
 def _goals(scene: Scene) -> Iterator[Goal]:
     """As measured and as the operator says, and one that evens time alone, whatever becomes of the others."""
     said, growth, time = scene.resources, scene.cause.growth, scene.resources.tolerances[1]
-    measured = replace(said, computation=growth)
+    # Of two growths the steeper one: rows are evened anyway.
+    measured = replace(said, computation=max(scene.cause.slopes))
     for resources in dict.fromkeys([measured, said, Resources(growth, growth, growth, (time, time, time))]):
         yield Goal(resources=resources, sigma=scene.sigma, domain=scene.keys.domain)
