@@ -200,6 +200,7 @@ def _sessions():
         .group_by("caller")
         .window("1 day")
         .agg(talks=ps.count(), longest=ps.max("n")),
+        "session_apply": talks.apply(longest, "longest int").where("longest > 60 and caller <> 'x'"),
         "counts": last.agg(n=ps.count(), spread=Whole("x")),
         "counts_one_group": CALLS.window(1000, rows=True).agg(often=ps.top_k("callee", 3)),
         "window_behind_counts": last.agg(n=ps.count())

@@ -216,6 +216,17 @@ def whole_windows(size, slide, keys, *, offset=0, function=listed, late="count",
     return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
 
 
+def whole_sessions(gap, keys):
+    """The function `listed` over sessions."""
+
+    def called(rows):
+        found = sorted((row["time"], row["n"]) for row in rows)
+        return [(len(rows), f"{[time for time, _ in found]} {found}")]
+
+    function = (listed, "n bigint, text string"), called
+    return session_windows(EVENTS, EVENT, gap, keys, function=function)
+
+
 # Joins.
 
 LEFT = ps.stream("l", "time timestamp, k bigint, v bigint", time="time")
@@ -469,6 +480,8 @@ CASES = {
     "session windows": session_windows(EVENTS, EVENT, 8, ["k"]),
     "session windows without a key": session_windows(EVENTS, EVENT, 3, []),
     "session windows of user code": session_windows(EVENTS, EVENT, 6, ["k", "s"], own=Total),
+    "whole sessions": whole_sessions(6, ["k", "s"]),
+    "whole sessions without a key": whole_sessions(3, []),
     "windows of counts": count_windows(EVENTS, EVENT, 4, 2, ["k"]),
     "windows of counts that do not divide": count_windows(EVENTS, EVENT, 5, 3, []),
     "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),

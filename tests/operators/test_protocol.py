@@ -58,6 +58,7 @@ RELATIONS = {
     "counts": calls.group_by("phone").window(10, slide=2, rows=True).agg(n=ps.count()),
     "apply": calls.window("1 hour", "10 minutes").apply(doubled, "phone string"),
     "apply by key": calls.group_by("phone").window("1 hour").apply(doubled, "x double"),
+    "apply to sessions": calls.group_by("phone").session("1 hour").apply(doubled, "x double"),
     "deduplicate": calls.deduplicate("phone", within="1 hour"),
     "process": calls.group_by("phone").process(visit, state={"n": "bigint"}, result="n bigint"),
 }

@@ -24,6 +24,7 @@ from penstock.operators.regroup import ByWindow, ByWindowVerbs, Rebound
 from penstock.operators.sessions import Sessioned, Sessions, SessionVerbs
 from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
 from penstock.operators.totals import Totals, TotalsVerbs
+from penstock.operators.whole_sessions import WholeSessions
 from penstock.operators.whole_windows import WholeWindows, WindowInfo
 from penstock.operators.windows import (
     WINDOW_END,
@@ -75,6 +76,7 @@ __all__ = [
     "TotalsVerbs",
     "Union",
     "Where",
+    "WholeSessions",
     "WholeWindows",
     "Window",
     "WindowInfo",

@@ -15,7 +15,7 @@ from penstock.routing.resources import CCC, LLL, Resources
 if TYPE_CHECKING:
     from penstock.operators.sessions.kernel import SessionKernel
 
-__all__ = ["Late", "Sessions"]
+__all__ = ["Late", "Sessions", "shown_session"]
 
 Late = Literal["count", "drop"]
 """What becomes of a tuple below the frontier: it counts where its session is open, or it is late."""
@@ -35,8 +35,7 @@ class Sessions(GroupOperator):
     late: Late = "count"
 
     def __str__(self) -> str:
-        late = "" if self.late == "count" else f", late={self.late!r}"
-        return self.shown(f"session({words(self.gap)}{late})")
+        return self.shown(shown_session(self.gap, self.late))
 
     def meaning(self) -> list[object]:
         """Keys, gap, aggregates, and the rule for late tuples."""
@@ -80,3 +79,8 @@ class Sessions(GroupOperator):
         from penstock.operators.sessions.kernel import compile_sessions  # noqa: PLC0415 -- it needs this class
 
         return compile_sessions(self, time_type, describe)
+
+
+def shown_session(gap: int, late: Late) -> str:
+    """The sessions as a user would write them."""
+    return f"session({words(gap)}{'' if late == 'count' else f', late={late!r}'})"
