@@ -175,6 +175,8 @@ def _windows():
         .by_window()
         .top(3, by="n"),
         "totals": CALLS.group_by("caller").agg(n=ps.count(), top=ps.max("x"), keep="1 day"),
+        "totals_one_group": CALLS.where("seconds > 3").agg(n=ps.count(), top=ps.max("x")),
+        "totals_one_group_arrow": CALLS.agg(spread=Spread("x"), keep="1 day"),
         "window_idle_streams": TOWERS.where("up")
         .group_by("tower")
         .window("10 seconds")

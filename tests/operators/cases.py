@@ -103,7 +103,7 @@ def windows(windowed, shapes, keys, *, own=None, late="count", lateness=0):
         floors = [lowest(shape, frontiers[0] - lateness, late) for shape in shapes]
         return max(floors) if late == "drop" else min(floors)
 
-    group = 2 + len(keys) if relation.schema.names[0] == "change" else 0
+    group = 2 + len(keys) if relation.schema.names[0] == "change" else None
     return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count", group=group)
 
 
@@ -459,6 +459,9 @@ CASES = {
     "early and corrected windows": corrected((60, 2, 0), (8, 8, 0), keys=["k"], early=15, lateness=7),
     "totals": totals(["k", "s"]),
     "totals of user code": totals(["s"], own=Whole),
+    "totals of user code in parts": totals(["k"], own=Total),
+    "totals without a key": totals([]),
+    "totals of user code without a key": totals([], own=Total),
     "join": join(within=9),
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),

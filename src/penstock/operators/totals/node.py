@@ -1,4 +1,4 @@
-"""Aggregation without a window: the totals of each key so far, and what changed in every epoch."""
+"""Aggregation without a window: the totals so far, of each key or of all, and what each epoch changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from penstock.functions import SqlSetting
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
-from penstock.operators.operator import Inputs, Operator, lowered
+from penstock.operators.operator import NATIVE, Inputs, Operator, lowered
 from penstock.operators.windows.node import CHANGE, check_decimals, meaning_of, result_column
 from penstock.routing.resources import LLL, Resources
 
@@ -24,7 +24,7 @@ __all__ = ["Totals"]
 
 @dataclass(frozen=True, slots=True)
 class Totals(Operator):
-    """Aggregates over all tuples of each key so far.
+    """Aggregates over all tuples so far, of each key or of all.
 
     An epoch gives the groups that it changed. With `keep`, in microseconds, a group is forgotten when the
     frontier is so far past its latest tuple.
@@ -37,10 +37,10 @@ class Totals(Operator):
     keep: int | None = None
 
     def __str__(self) -> str:
-        keys = shown_keys(self.keys).lstrip(".")
+        keys = f"{shown_keys(self.keys).lstrip('.')}." if self.keys else ""
         given = [f"{each.name}={each}" for each in self.aggregates]
         given += [] if self.keep is None else [f"keep={words(self.keep)}"]
-        return f"{keys}.agg({', '.join(given)})"
+        return f"{keys}agg({', '.join(given)})"
 
     def meaning(self) -> list[object]:
         """Keys, aggregates, and how long a group is kept."""
@@ -69,6 +69,12 @@ class Totals(Operator):
         given += [each for aggregate in self.aggregates for each in aggregate.arguments]
         return lowered(name for each in given for name in each.columns)
 
+    def why_single(self) -> str | None:
+        """Without a key there is one group; several channels are worth it where user code forms partials."""
+        if self.keys or self._kernel().parts:
+            return None
+        return "without a key there is one group, and its partials are few"
+
     def why_last(self) -> str | None:
         """A total is never final."""
         return (
@@ -93,16 +99,32 @@ class Totals(Operator):
 
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "TotalsKernel":
         """The newest partials of each key."""
+        return self._kernel(time_type, ports[0])
+
+    def _kernel(self, time_type: str = "timestamp", describe: Describe | None = None) -> "TotalsKernel":
         from penstock.operators.totals.kernel import compile_totals  # noqa: PLC0415 -- it needs this class
 
-        return compile_totals(self, time_type, ports[0])
+        return compile_totals(self, time_type, describe)
 
     def words(self) -> list[str]:
         """What is kept, and until when."""
-        keys, until = ", ".join(self.key_names), "for good"
+        keys, until = f"each {', '.join(self.key_names)}" if self.keys else "all tuples", "for good"
         if self.keep is not None:
-            until = f"until the frontier is {words(self.keep)} past its latest tuple"
+            until = (
+                f"until the frontier is {words(self.keep)} past {'its' if self.keys else 'the'} latest tuple"
+            )
         return [
             "update mode: each epoch gives the groups that it changed, old values retracted",
-            f"state: the partials of each {keys}, {until}",
+            f"state: the partials of {keys}, {until}",
         ]
+
+    @property
+    def route(self) -> str:
+        """By key, or to the first channel."""
+        return "hash" if self.keys else "any"
+
+    def route_words(self) -> str:
+        """The router and the reason for it."""
+        if self.keys:
+            return Operator.route_words(self)
+        return f"rows in runs to channels that form partials; these to the first channel, {NATIVE}"

@@ -130,6 +130,11 @@ class WindowKernel(Kernel):
         return self.forms == ("rows",) and bool(own) and all(each.split for each in own)
 
     @property
+    def parts(self) -> bool:
+        """Whether several channels form partials for those that keep them."""
+        return self.splits if self.keys else self.by_window is not None
+
+    @property
     def by_window(self) -> ByWindow | None:
         """Windows without a key on a ring of channels, where user code may be formed in several of them.
 
@@ -170,7 +175,7 @@ class WindowKernel(Kernel):
                 bucket=Bucket(PANE, self.grid.offset, self.grid.pane),
                 combine=Combine(combined, weight=ROWS),
                 forms=self.forms,
-                parts=self.splits if self.keys else self.by_window is not None,
+                parts=self.parts,
                 windows=self.by_window,
             ),
         )
