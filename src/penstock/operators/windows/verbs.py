@@ -21,7 +21,7 @@ from penstock.operators.windows.node import (
     shown_rules,
     shown_windows,
 )
-from penstock.operators.windows.shapes import WindowValue, coinciding, cumulation_of, window_of
+from penstock.operators.windows.shapes import WindowValue, coinciding, cumulate, window_of
 from penstock.operators.windows.top import TopVerbs
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class WindowVerbs(Groupable[R, D]):
         The options are those of ``window``.
         """
         rules = Rules.of(late, lateness, early)
-        return Windowed(*self.grouping, (cumulation_of(size, step, offset),), rules)
+        return Windowed(*self.grouping, (cumulate(size, step, offset),), rules)
 
     def windows(
         self,
@@ -141,7 +141,8 @@ class WindowVerbs(Groupable[R, D]):
     ) -> "Windowed[R, D]":
         """Aggregate over all of these windows at once; tuples are read and combined once for all.
 
-        Windows are values, such as ``ps.window("1 minute")``. The options are those of ``window``.
+        Windows are values: ``ps.window("1 minute")``, ``ps.cumulate("1 day", "1 hour")``. The options are
+        those of ``window``.
         """
         return Windowed(*self.grouping, _several(windows), Rules.of(late, lateness, early))
 
@@ -219,7 +220,10 @@ class Windowed(TopVerbs[R, D]):
 def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
     wrong = [each for each in windows if not isinstance(each, WindowValue)]
     if wrong:
-        raise BadWindow(f"windows({wrong[0]!r}); give windows as ps.window('1 minute', slide='10 seconds')")
+        raise BadWindow(
+            f"windows({wrong[0]!r}); give windows as ps.window('1 minute', slide='10 seconds') or "
+            "ps.cumulate('1 day', '1 hour')"
+        )
     if not windows:
         raise BadWindow("windows() needs at least one window, such as ps.window('1 minute')")
     for place, each in enumerate(windows):
