@@ -235,6 +235,7 @@ def _joins():
             "caller",
             window=ps.window("10 minutes", slide="5 minutes"),
             how="full",
+            late="drop",
             condition="l.x > 3 and r.reason <> 'x'",
             suffixes=("", "_2"),
         ).select("reason"),
