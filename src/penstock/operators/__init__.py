@@ -3,6 +3,7 @@
 Each answers the questions of `Operator`; nothing outside of this package asks which one it is.
 """
 
+from penstock.operators.aggregated import WINDOW_END, WINDOW_START
 from penstock.operators.channelled_map import ChannelledMap, MapVerbs
 from penstock.operators.counts import CountWindow, CountWindowed, CountWindows
 from penstock.operators.deduplicate import Deduplicate, DeduplicateVerbs
@@ -27,8 +28,6 @@ from penstock.operators.totals import Totals, TotalsVerbs
 from penstock.operators.whole_sessions import WholeSessions
 from penstock.operators.whole_windows import WholeWindows, WindowInfo
 from penstock.operators.windows import (
-    WINDOW_END,
-    WINDOW_START,
     Aggregation,
     Window,
     Windowed,

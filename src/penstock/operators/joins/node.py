@@ -11,12 +11,13 @@ from penstock.expressions.pairs import LEFT, RIGHT, PairCondition
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Column, Schema, quoted
 from penstock.functions import SqlSetting, Types
+from penstock.operators.aggregated import WINDOW_END, WINDOW_START
 from penstock.operators.exchange import Form
 from penstock.operators.joins.condition.meaning import check_known
 from penstock.operators.joins.spec import REACH, Bound, ByWindow, How, Last, PairTime, Within
 from penstock.operators.kernel import Describe
 from penstock.operators.operator import NATIVE, InputRelation, Inputs, Operator, lowered
-from penstock.operators.windows import WINDOW_END, WINDOW_START, Window
+from penstock.operators.windows import Window
 from penstock.operators.windows.node import Late, shown_rules
 from penstock.routing.resources import LQL, Resources
 

@@ -9,9 +9,10 @@ from penstock.expressions.durations import microseconds
 from penstock.expressions.pairs import pair_condition
 from penstock.expressions.schema import Schema
 from penstock.functions import DEFAULT
+from penstock.operators.aggregated import WINDOW_END, WINDOW_START
 from penstock.operators.joins.node import FOREVER, How, Join, JoinKey, PairTime, common_type
 from penstock.operators.operator import D, Derivable, Duration, InputRelation, R
-from penstock.operators.windows import WINDOW_END, WINDOW_START, Window
+from penstock.operators.windows import Window
 from penstock.operators.windows.node import Late
 
 __all__ = ["JoinVerbs", "On", "join_of"]

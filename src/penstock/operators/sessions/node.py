@@ -39,7 +39,7 @@ class Sessions(GroupOperator):
 
     def meaning(self) -> list[object]:
         """Keys, gap, aggregates, and the rule for late tuples."""
-        return ["sessions", self.gap, self.late, *self.meaning_of_groups()]
+        return ["sessions", self.gap, self.late, self.meaning_of_keys(), self.meaning_of_aggregates()]
 
     def why_single(self) -> str | None:
         """Without a key there is one session at a time."""
@@ -50,7 +50,7 @@ class Sessions(GroupOperator):
 
         What channels receive are as many rows as tuples, or the partials that were formed elsewhere.
         """
-        if any(each.definition.keeps_values for each in self.aggregates):
+        if self.keeps_values:
             return LLL
         return _PARTIALS_OF_ROWS if form == "rows" else CCC
 

@@ -15,12 +15,12 @@ from penstock.aggregates.kinds import Fold
 from penstock.aggregates.partials import Inputs
 from penstock.expressions.types import arrow_type
 from penstock.operators.aggregate_columns import aggregate_columns, panes_of
+from penstock.operators.aggregated import CHANGE
 from penstock.operators.exchange import HASH, KEY, TIME, Form
 from penstock.operators.kernel import Advance, Channel, Describe, Ends, Seen, StagePosition
 from penstock.operators.totals.node import Totals
 from penstock.operators.windows.block import PaneBlock
 from penstock.operators.windows.kernel import WindowKernel
-from penstock.operators.windows.node import CHANGE
 from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised
 from penstock.operators.windows.sliding import Closed, Partials
 from penstock.routing import PaneGrid, SlidingPanes

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from penstock.aggregates.aggregate import ResolvedAggregate
 from penstock.errors import BadAggregate, QueryError
 from penstock.expressions.durations import words
-from penstock.expressions.schema import Column, Schema
-from penstock.functions import SqlSetting
+from penstock.expressions.schema import Schema
+from penstock.operators.aggregated import CHANGE, AggregateOperator
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import Describe
-from penstock.operators.names import Named, shown_keys
-from penstock.operators.operator import NATIVE, Inputs, Operator, lowered
-from penstock.operators.windows.node import CHANGE, check_decimals, meaning_of, result_column
+from penstock.operators.names import Named
+from penstock.operators.operator import NATIVE, Inputs, Operator
 from penstock.routing.resources import LLL, Resources
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ __all__ = ["Totals"]
 
 
 @dataclass(frozen=True, slots=True)
-class Totals(Operator):
+class Totals(AggregateOperator):
     """Aggregates over all tuples so far, of each key or of all.
 
     An epoch gives the groups that it changed. With `keep`, in microseconds, a group is forgotten when the
@@ -37,37 +36,21 @@ class Totals(Operator):
     keep: int | None = None
 
     def __str__(self) -> str:
-        keys = f"{shown_keys(self.keys).lstrip('.')}." if self.keys else ""
-        given = [f"{each.name}={each}" for each in self.aggregates]
-        given += [] if self.keep is None else [f"keep={words(self.keep)}"]
-        return f"{keys}agg({', '.join(given)})"
+        return self.shown("", *([] if self.keep is None else [f"keep={words(self.keep)}"]))
 
     def meaning(self) -> list[object]:
         """Keys, aggregates, and how long a group is kept."""
-        keys: list[object] = [[name, each.sql] for name, each in self.keys]
-        return ["totals", keys, self.keep, [meaning_of(each) for each in self.aggregates]]
+        return ["totals", self.meaning_of_keys(), self.keep, self.meaning_of_aggregates()]
 
     def schema(self, inputs: Inputs) -> Schema:
         """The kind of change, the keys, the aggregates."""
         del inputs
-        keys = tuple(Column(name, each.type, each.nullable) for name, each in self.keys)
-        change = Column(CHANGE, "string", nullable=False)
-        return Schema((change, *keys, *(result_column(each) for each in self.aggregates)))
+        return self.results({CHANGE: "string"})
 
     def pinned(self, inputs: Inputs) -> tuple[str, ...]:
         """The kind of change."""
         del inputs
         return (CHANGE,)
-
-    def keys_at(self, place: int) -> tuple[tuple[str, str], ...]:
-        """The keys of group_by."""
-        return tuple((name, each.sql) for name, each in self.keys)
-
-    def reads(self, place: int, wanted: frozenset[str], inputs: Inputs) -> frozenset[str]:
-        """What keys and aggregates read."""
-        given = [each for _, each in self.keys]
-        given += [each for aggregate in self.aggregates for each in aggregate.arguments]
-        return lowered(name for each in given for name in each.columns)
 
     def why_single(self) -> str | None:
         """Without a key there is one group; several channels are worth it where user code forms partials."""
@@ -89,13 +72,9 @@ class Totals(Operator):
 
     def resources(self, form: Form = "rows") -> Resources:
         """One state for each key, whatever its frequency, unless an aggregate keeps values of tuples."""
-        if any(each.definition.keeps_values for each in self.aggregates):
+        if self.keeps_values:
             return LLL
         return Resources.of("CLL" if form == "rows" else "CCC")
-
-    def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
-        """Without ANSI mode a sum of decimals that overflows is null in Spark, and a merge would skip it."""
-        check_decimals(self.aggregates, setting)
 
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "TotalsKernel":
         """The newest partials of each key."""

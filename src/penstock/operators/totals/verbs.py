@@ -1,14 +1,11 @@
 """The verb agg without a window: what a user gives, checked."""
 
-from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
-from penstock.aggregates.sql_aggregate import taken_apart
+from penstock.aggregates.aggregate import Aggregate, AggregateLike, ResolvedAggregate
 from penstock.errors import BadAggregate
 from penstock.expressions.durations import microseconds
-from penstock.operators.names import check_names
+from penstock.operators.aggregated import CHANGE, aggregated
 from penstock.operators.operator import D, Duration, Groupable, R
 from penstock.operators.totals.node import Totals
-from penstock.operators.windows.node import CHANGE
-from penstock.operators.windows.verbs import finished
 
 __all__ = ["TotalsVerbs"]
 
@@ -41,10 +38,8 @@ class TotalsVerbs(Groupable[R, D]):
             raise BadAggregate(f"keep={keep!r}; a group has to be kept for longer than no time")
         if not keys and not aggregates:
             raise BadAggregate("agg() without a key and without an aggregate; give one, such as n=ps.count()")
-        taken = [CHANGE, *(name for name, _ in keys)]
-        check_names([*taken, *aggregates])
-        parts, finishes = taken_apart(aggregates)
-        check_names([*taken, *parts])
-        found = tuple(resolve(name, each, relation.schema) for name, each in parts.items())
-        results = relation.derive(Totals(keys, found, kept))
-        return finished(results, keys, list(aggregates), finishes) if finishes else results
+
+        def operator(found: tuple[ResolvedAggregate, ...]) -> Totals:
+            return Totals(keys, found, kept)
+
+        return aggregated(relation, keys, aggregates, operator, (CHANGE,))

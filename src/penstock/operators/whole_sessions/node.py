@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from penstock.expressions.durations import words
 from penstock.expressions.schema import Schema
+from penstock.operators.aggregated import WINDOW_BOUNDS, WINDOW_END
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import Inputs, Operator
 from penstock.operators.sessions.node import Late, shown_session
 from penstock.operators.whole_windows.function import WindowFunction
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
     from penstock.operators.whole_sessions.kernel import WholeSessionKernel
@@ -54,7 +54,7 @@ class WholeSessions(Operator):
 
     def pinned(self, inputs: Inputs) -> tuple[str, ...]:
         """The bounds of the session."""
-        return (WINDOW_START, WINDOW_END)
+        return WINDOW_BOUNDS
 
     def keys_at(self, place: int) -> tuple[tuple[str, str], ...]:
         """The keys of group_by."""

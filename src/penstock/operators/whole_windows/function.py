@@ -9,9 +9,9 @@ from typing import Any
 from penstock.aggregates.aggregate import stable_text
 from penstock.errors import BadApply
 from penstock.expressions.schema import Column, Schema, schema_of
+from penstock.operators.aggregated import WINDOW_BOUNDS
 from penstock.operators.names import Named, check_names
 from penstock.operators.operator import InputRelation
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START
 
 __all__ = ["WindowFunction", "WindowInfo", "window_function"]
 
@@ -67,7 +67,7 @@ class WindowFunction:
 
     def results(self, keys: Named, time_type: str) -> Schema:
         """The columns of results: the bounds of the window, the keys, what the function makes."""
-        bounds = tuple(Column(name, time_type, nullable=False) for name in (WINDOW_START, WINDOW_END))
+        bounds = tuple(Column(name, time_type, nullable=False) for name in WINDOW_BOUNDS)
         own = tuple(Column(name, each.type, each.nullable) for name, each in keys)
         return Schema(bounds + own + self.made.columns)
 
@@ -82,5 +82,5 @@ def window_function(
             "dict of columns"
         )
     made = schema_of(schema)
-    check_names([WINDOW_START, WINDOW_END, *(name for name, _ in keys), *made.names])
+    check_names([*WINDOW_BOUNDS, *(name for name, _ in keys), *made.names])
     return WindowFunction(function, relation.schema, made, relation.time)

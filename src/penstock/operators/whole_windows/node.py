@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from penstock.expressions.schema import Schema
+from penstock.operators.aggregated import WINDOW_BOUNDS, WINDOW_START
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import NATIVE, Inputs, Operator
 from penstock.operators.whole_windows.function import WindowFunction
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Late, shown_rules, shown_windows
+from penstock.operators.windows.node import Late, shown_rules, shown_windows
 from penstock.operators.windows.shapes import Window
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class WholeWindows(Operator):
 
     def pinned(self, inputs: Inputs) -> tuple[str, ...]:
         """The bounds of the window."""
-        return (WINDOW_START, WINDOW_END)
+        return WINDOW_BOUNDS
 
     def keys_at(self, place: int) -> tuple[tuple[str, str], ...]:
         """The keys of group_by."""

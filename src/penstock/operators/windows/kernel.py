@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from penstock.aggregates.partials import ROWS, Partial
 from penstock.expressions.types import arrow_type
 from penstock.operators.aggregate_columns import WindowResult, aggregate_columns, panes_of
+from penstock.operators.aggregated import CHANGE
 from penstock.operators.exchange import KEY, TIME, Bucket, ByWindow, Combine, Exchange, Form, SqlColumn
 from penstock.operators.kernel import (
     Advance,
@@ -29,7 +30,7 @@ from penstock.operators.kernel import (
     WindowEnds,
 )
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.node import CHANGE, Aggregation, Late
+from penstock.operators.windows.node import Aggregation, Late
 from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised, touched
 from penstock.operators.windows.shapes import paned
 from penstock.operators.windows.sliding import Closed, Partials, close_windows, extents
