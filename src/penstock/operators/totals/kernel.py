@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from penstock.aggregates.kinds import Fold
 from penstock.aggregates.partials import Inputs
-from penstock.expressions.types import arrow_type
 from penstock.operators.aggregate_columns import aggregate_columns, panes_of
 from penstock.operators.aggregated import CHANGE
-from penstock.operators.exchange import HASH, KEY, TIME, Form
-from penstock.operators.kernel import Advance, Channel, Describe, Ends, Seen, StagePosition
+from penstock.operators.exchange import HASH, KEY, TIME
+from penstock.operators.kernel import Advance, Channel, Describe, Seen, StagePosition
 from penstock.operators.totals.node import Totals
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.kernel import WindowKernel
+from penstock.operators.windows.panes import PaneKernel
 from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised
 from penstock.operators.windows.sliding import Closed, Partials
 from penstock.routing import PaneGrid, SlidingPanes
@@ -40,14 +39,14 @@ _KEYS, _ONE_KEY = KEY.format(""), KEY.format(0)
 
 
 @dataclass(frozen=True)
-class TotalsKernel(WindowKernel):
+class TotalsKernel(PaneKernel):
     """An aggregation without a window in channels: one window over all time, which never closes.
 
     `latest` is the partial with the latest event time of a group. A group is forgotten `keep` microseconds
     after it, None for never.
     """
 
-    latest: str = ""
+    latest: str
     keep: int | None = None
 
     @property
@@ -57,24 +56,10 @@ class TotalsKernel(WindowKernel):
         return pa.schema([*found, *((each.name, each.type) for each in self.results), (TIME, pa.int64())])
 
     @property
-    def by_window(self) -> None:
-        """Without a key there is one group, which the first channel keeps."""
-        return
-
-    @property
-    def parts(self) -> bool:
-        """Whether several channels form partials for the one that keeps a group, as user code may allow."""
-        return self.splits
-
-    @property
     def tables(self) -> tuple[Table, ...]:
         """The partials of each key, and when it is forgotten."""
         labels = {**self._labels, TIMER: "_forgotten_at"} | ({} if self.keys else {_ONE_KEY: ""})
         return (VersionTable("totals", keys=tuple(self._names), labels=labels),)
-
-    def hosted(self, keys: tuple[str, ...]) -> "TotalsKernel":
-        """It has channels of its own."""
-        raise NotImplementedError
 
     def bound(self, position: StagePosition, port: int) -> int | None:
         """No tuple is too late, unless groups as old are forgotten; a bucket is late as a whole."""
@@ -90,16 +75,6 @@ class TotalsKernel(WindowKernel):
         ageing = self.keep is not None and seen.state and frontiers != before.frontiers
         promise = frontiers[0] if drained is None else drained
         return Advance(StagePosition(frontiers, promise), idle=not seen.rows and not ageing)
-
-    def partly_late(self, before: StagePosition, new: tuple[Any | None, ...], form: Form) -> int:
-        """A tuple is in one group."""
-        del before, new, form
-        return 0
-
-    def ends(self, before: StagePosition, after: StagePosition) -> Ends:
-        """Results follow from single tuples."""
-        del before, after
-        return None
 
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Add the new tuples to the groups, and forget old ones."""
@@ -132,18 +107,17 @@ class TotalsKernel(WindowKernel):
         found = revised(_ONE, range(1), before, block.rows, block.merges)
         assert found is not None
         if len(found.added.window):
-            channel.emit(self._finished(block, _ONE, found.added, INSERT))
+            channel.emit(self._finished(block, found.added, INSERT))
         if len(found.old.window):
-            gone = self._finished(block, _ONE, found.old, RETRACT)
-            come = self._finished(block, _ONE, found.new, UPDATE)
+            gone = self._finished(block, found.old, RETRACT)
+            come = self._finished(block, found.new, UPDATE)
             pairs = replaced(gone, come, apart={CHANGE, TIME})
             if pairs.num_rows:
                 channel.emit(pairs)
         return pa.concat_tables([self._versions(block, each) for each in (found.added, found.new)])
 
-    def _finished(self, block: PaneBlock, windows: Any, closed: Closed, change: str | None = None) -> Any:
+    def _finished(self, block: PaneBlock, closed: Closed, change: str) -> Any:
         """Groups as rows of the result."""
-        del windows
         columns = self._columns(block, closed)
         values = [result.finish(columns) for result in self.results]
         changes = pa.repeat(pa.scalar(change), len(closed.key))
@@ -232,7 +206,7 @@ def _forgotten(rows: Any, schema: Any) -> Any:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def compile_totals(operator: Totals, time_type: str, describe: Describe | None = None) -> TotalsKernel:
+def compile_totals(operator: Totals, describe: Describe | None = None) -> TotalsKernel:
     """The kernel of an aggregation without a window."""
     panes = panes_of(describe)
     latest = panes.partial(
@@ -241,9 +215,7 @@ def compile_totals(operator: Totals, time_type: str, describe: Describe | None =
     grid = PaneGrid(_ALL if operator.keep is None else operator.keep)
     return TotalsKernel(
         grid=grid,
-        windows=(_ONE,),
         **aggregate_columns(operator.keys, operator.aggregates, panes, describe),
-        bound_type=arrow_type(time_type),
         latest=latest.name,
         keep=operator.keep,
     )

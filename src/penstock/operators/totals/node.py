@@ -78,12 +78,13 @@ class Totals(AggregateOperator):
 
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "TotalsKernel":
         """The newest partials of each key."""
-        return self._kernel(time_type, ports[0])
+        del time_type
+        return self._kernel(ports[0])
 
-    def _kernel(self, time_type: str = "timestamp", describe: Describe | None = None) -> "TotalsKernel":
+    def _kernel(self, describe: Describe | None = None) -> "TotalsKernel":
         from penstock.operators.totals.kernel import compile_totals  # noqa: PLC0415 -- it needs this class
 
-        return compile_totals(self, time_type, describe)
+        return compile_totals(self, describe)
 
     def words(self) -> list[str]:
         """What is kept, and until when."""

@@ -142,7 +142,7 @@ class Aggregation(AggregateOperator):
 
     def _kernel(self, time_type: str = "timestamp", describe: Describe | None = None) -> "WindowKernel":
         """Words and the place of partials depend neither on the type of time nor on what Spark says."""
-        from penstock.operators.windows.kernel import compile_windows  # noqa: PLC0415 -- it needs this class
+        from penstock.operators.windows.compiling import compile_windows  # noqa: PLC0415 -- it needs this class
 
         return compile_windows(self, time_type, describe)
 
