@@ -208,13 +208,15 @@ def _pair_time(
 
 
 def _late(late: Late | None, window: Window | None) -> Late:
-    if late is not None and window is None:
+    if late is None:
+        return "count"
+    if late not in get_args(Late):
+        raise BadJoin(f"late={late!r}; it is 'count' or 'drop'")
+    if window is None:
         raise BadJoin(
             f"late={late!r} in a join without a window; a tuple below the frontier of its side is late there"
         )
-    if late not in {None, *get_args(Late)}:
-        raise BadJoin(f"late={late!r}; it is 'count' or 'drop'")
-    return late or "count"
+    return late
 
 
 def _pairs(on: On) -> list[tuple[str, str]]:

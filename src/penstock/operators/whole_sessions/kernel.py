@@ -24,7 +24,7 @@ from penstock.state.keys import Ordered, find, normal_keys
 from penstock.state.pane_table import PANE
 from penstock.state.segments import Segment
 from penstock.state.table import Table
-from penstock.state.time_table import OpenTimeTable, TimeTable
+from penstock.state.time_table import MATCHED, OpenTimeTable, TimeTable
 
 __all__ = ["WholeSessionKernel", "compile_whole_sessions"]
 
@@ -58,7 +58,9 @@ class WholeSessionKernel(SessionKernel):
 
     @property
     def _rows(self) -> TimeTable:
-        return TimeTable(_ROWS, keys=self.rows.key_names, labels=self.rows.labels, marked=True)
+        # The mark of a row says nothing here; that it is alive is what is kept.
+        labels = {**self.rows.labels, MATCHED: ""}
+        return TimeTable(_ROWS, keys=self.rows.key_names, labels=labels, marked=True)
 
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Merge new rows into sessions, and call the function for those that the frontier has passed."""
@@ -69,14 +71,17 @@ class WholeSessionKernel(SessionKernel):
         kept = self._rows.open(channel.store, self._held)
         due = states.due(before - 1, until)
         if new is None and not due.num_rows:
-            return (*states.close(), *kept.close_by_masks(*_all(kept.rows.num_rows)))
+            return (*states.close(), *channel.store.of(_ROWS))
         held = self.groups.numbered(states, new, due)
         settled = Settled.of(self, held.block(new, held.numbers, raw=True), held, before, until)
         settled.report(channel)
         found = _Gathered.of(self, settled, kept, new)
         if len(found.sessions):
             self._call(channel, settled, found)
-        return (*states.close(settled.versions()), *kept.close_by_masks(*_all(found.stays), found.new))
+        return (
+            *states.close(settled.versions()),
+            *kept.close_by_masks(found.stays, np.zeros_like(found.stays), found.new),
+        )
 
     def _call(self, channel: Channel, settled: Settled, found: "_Gathered") -> None:
         """Call the function with the rows of each session that is closed."""
@@ -164,12 +169,6 @@ def _numbers(held: HeldKeys, rows: Any, names: tuple[str, ...]) -> Places:
         held.hashes[order], held.keys.take(pa.array(order)), rows[HASH].to_numpy().view(np.uint64), keys
     )
     return np.append(order, -1)[at]
-
-
-def _all(stays: Mask | int) -> tuple[Mask, Mask]:
-    """Which rows stay, or that all of so many do, and that none is marked."""
-    mask = np.ones(stays, np.bool_) if isinstance(stays, int) else stays
-    return mask, np.zeros(len(mask), np.bool_)
 
 
 def compile_whole_sessions(operator: WholeSessions, time_type: str, describe: Describe) -> WholeSessionKernel:
