@@ -72,11 +72,31 @@ class Scene:
         even = np.full(len(self.state), self.state.mean())
         return self.cost(self.load, self.state) - self.cost(ideal, even)
 
+    def ideal_with(self, spread: Spread) -> float:
+        """Seconds of an epoch with these grids if all other load lay as evenly beside them as it can."""
+        total = {growth: self._total(self.layout.spread, growth) for growth in self.cause.slopes}
+        beside = Layout(self.layout.router, spread)
+        grids = self.cause.changed(
+            {growth: beside.on_grids(self.keys, growth) / every for growth, every in total.items()}
+        )
+        whole = sum(
+            slope * len(self.load) * self.keys.cost(growth, spread) / total[growth]
+            for growth, slope in self.cause.slopes.items()
+        )
+        rest = max(1.0 - self.cause.slope, 0.0)
+        even = np.full(len(self.state), self.state.mean())
+        return self.cost(rest + _filled(grids, whole), even)
+
+    def _total(self, spread: Spread, growth: Growth) -> float:
+        on_grids = Layout(self.layout.router, spread).on_grids(self.keys, growth)
+        return max(self.keys.cost(growth, spread) + float(on_grids.sum()), 1e-300)
+
     def placed(self, after: Layout) -> "Placement":
         """What another layout gains and costs."""
-        work = change(self.layout, after, self.keys, self.cause.growth)
+        work = {growth: change(self.layout, after, self.keys, growth) for growth in self.cause.slopes}
         kept = change(self.layout, after, self.keys, self.resources.state)
-        load = np.maximum(self.load + self.cause.slope * len(self.load) * (work.after - work.before), 0.0)
+        more = {growth: each.after - each.before for growth, each in work.items()}
+        load = np.maximum(self.load + self.cause.changed(more), 0.0)
         total = float(self.state.sum())
         state = np.maximum(self.state + total * (kept.after - kept.before), 0.0)
         moved = float((self.state * kept.leaving).sum()) + total * kept.spread
@@ -85,7 +105,7 @@ class Scene:
 
     def _copying(self, after: Layout) -> float:
         """What more copies of rows cost where the load itself does not tell it."""
-        if self.cause.growth is Growth.LINEAR or after.spread == self.layout.spread:
+        if Growth.LINEAR in self.cause.slopes or after.spread == self.layout.spread:
             return 0.0
         sent = change(self.layout, after, self.keys, Growth.LINEAR)
         more = float(sent.after.sum() - sent.before.sum()) * self.rows
@@ -126,6 +146,19 @@ def place(scene: Scene, spreads: Sequence[Spread], epochs: int) -> Placement | N
     even = max(_EVEN, (1 + _LITTLE) * best.busiest)
     good = [each for each in gaining if each.gain * epochs - each.price >= most - _LITTLE * abs(most)]
     return next((each for each in good if each.busiest <= even), best)
+
+
+def _filled(loads: Floats, more: float) -> Floats:
+    """These loads with more on the idlest channels, as on the ground of a vessel that is filled.
+
+    >>> _filled(np.array([3.0, 1.0, 0.0]), 2.0).tolist()
+    [3.0, 1.5, 1.5]
+    """
+    rising = np.sort(loads)
+    levels = (more + np.cumsum(rising)) / np.arange(1, len(rising) + 1)
+    # The last channel that the level covers.
+    covered = int(np.flatnonzero(levels >= rising)[-1])
+    return np.maximum(loads, levels[covered])
 
 
 def _routers(scene: Scene, spread: Spread) -> Iterator[HashPair]:
