@@ -174,6 +174,7 @@ def _windows():
         .agg(n=ps.count())
         .by_window()
         .top(3, by="n"),
+        "totals_top": CALLS.group_by("caller").top(3, by="seconds"),
         "totals": CALLS.group_by("caller").agg(n=ps.count(), top=ps.max("x"), keep="1 day"),
         "totals_one_group": CALLS.where("seconds > 3").agg(n=ps.count(), top=ps.max("x")),
         "totals_one_group_arrow": CALLS.agg(spread=Spread("x"), keep="1 day"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALPHA",
+    "DEALINGS",
     "KEPT_EPOCHS",
     "MERGINGS",
     "MOST_CHANNELS",
@@ -33,6 +34,7 @@ __all__ = [
     "SCALINGS",
     "SIGMA",
     "STRATEGIES",
+    "Dealing",
     "Merging",
     "OnError",
     "PartitioningName",
@@ -47,6 +49,9 @@ STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
 
 Merging = Literal["transparent", "best effort"]
 MERGINGS: Final[tuple[Merging, ...]] = get_args(Merging)
+
+Dealing = Literal["runs", "round robin"]
+DEALINGS: Final[tuple[Dealing, ...]] = get_args(Dealing)
 
 OnError = Literal["fail", "set aside"]
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
@@ -100,6 +105,7 @@ class RunOptions:
     strategy: Strategy = "subquery"
     merging: Merging = "transparent"
     partitioning: PartitioningName = "balanced"
+    dealing: Dealing = "runs"
     resources: Mapping[int, Resources | str] | None = None
     alpha: float | tuple[float, float, float] = ALPHA
     sigma: float = SIGMA
@@ -137,6 +143,7 @@ class RunOptions:
         one_of("strategy", self.strategy, STRATEGIES, BadOption)
         one_of("merging", self.merging, MERGINGS, BadOption)
         one_of("partitioning", self.partitioning, PARTITIONINGS, BadOption)
+        one_of("dealing", self.dealing, DEALINGS, BadOption)
         if self.resources is not None:
             self._set("resources", _by_stage("resources", self.resources, _resources))
         hint = ": the bytes of state that an epoch may move"

@@ -1,17 +1,21 @@
-"""The verb agg without a window: what a user gives, checked."""
+"""The verbs agg and top without a window: what a user gives, checked."""
+
+from collections.abc import Sequence
+from functools import partial
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, ResolvedAggregate
-from penstock.errors import BadAggregate
+from penstock.errors import BadAggregate, BadName
 from penstock.expressions.durations import microseconds
 from penstock.operators.aggregated import CHANGE, aggregated
 from penstock.operators.operator import D, Duration, Groupable, R
 from penstock.operators.totals.node import Totals
+from penstock.operators.windows.top import first_rows, order_of
 
 __all__ = ["TotalsVerbs"]
 
 
 class TotalsVerbs(Groupable[R, D]):
-    """The verb that aggregates all tuples so far, of each key or of all."""
+    """The verbs over all tuples so far, of each key or of all."""
 
     def agg(self, /, *, keep: Duration | None = None, **aggregates: Aggregate | AggregateLike) -> D:
         """The totals of each key, or of all tuples, so far; every epoch gives the groups that it changed.
@@ -43,3 +47,30 @@ class TotalsVerbs(Groupable[R, D]):
             return Totals(keys, found, kept)
 
         return aggregated(relation, keys, aggregates, operator, (CHANGE,))
+
+    def top(
+        self,
+        n: int,
+        by: str | Sequence[str],
+        descending: bool | Sequence[bool] = True,  # noqa: FBT001, FBT002 -- as users write it
+        *,
+        ties: bool = False,
+        keep: Duration | None = None,
+    ) -> D:
+        """The first n rows of each key, or of all tuples, so far; every epoch gives what it changed.
+
+        The results: ``change``, the keys, the other columns of the rows, and ``rank``. Where the first rows
+        of a key have changed, all of the old ones are retracted and all of the new ones given as updates. The
+        order is that of ``top`` over windows, ``keep`` that of ``agg``.
+
+        >>> from penstock.query import stream
+        >>> bids = stream("bids", "time timestamp, item bigint, price double", time="time")
+        >>> bids.group_by("item").top(10, by="price").schema.names
+        ('change', 'item', 'time', 'price', 'rank')
+        """
+        if CHANGE in {each.lower() for each in self.grouping[0].schema.names}:
+            raise BadName(
+                f"top() adds a column {CHANGE!r}, and there is one already; rename yours with select()"
+            )
+        agg = partial(self.agg, keep=keep)
+        return first_rows(agg, self.grouping, n, order_of(by, descending), ties=ties)

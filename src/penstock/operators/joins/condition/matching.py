@@ -2,9 +2,9 @@
 
 A condition of arithmetic and comparisons goes through a sieve: wide spans are compared tile by tile in single
 precision, pairs that pass are checked again in doubles, and the few pairs that are too close to tell are left
-to DuckDB. Any other condition is evaluated by DuckDB alone. Neighbouring probes whose spans overlap are compared
-together with all rows that any of them spans; if they share most of a wide span, the shared part is compared
-without checking the bound. Pairs of narrow spans are formed first and then filtered.
+to DuckDB. Any other condition is evaluated by DuckDB alone. Neighbouring probes whose spans overlap are
+compared together with all rows that any of them spans; if they share most of a wide span, the shared part is
+compared without checking the bound. Pairs of narrow spans are formed first and then filtered.
 
 Million pairs a second on a busy core, through the sieve and by DuckDB alone: overlap in time 1,400 and 780, a
 sum over a threshold 1,800 and 330, a difference below a threshold 800-1,000 and 210-390, a distance in space
