@@ -153,7 +153,7 @@ def _outlook(rates: MetadataForecaster, known: Floats, order: Ints, horizon: Hor
     for part, block in rates.blocks():
         parts = _block_outlook(block, known[part], horizon, mean)
         last[part], next_[part], later[part], declared[part], spread[part], path[part] = parts
-    found = (last, next_, later, declared, path, spread)
+    found: tuple[Floats, ...] = (last, next_, later, declared, path, spread)
     if len(order) != rates.streams or (order != np.arange(len(order))).any():
         found = tuple(each[order] for each in found)
     last, next_, later, declared, path, spread = found

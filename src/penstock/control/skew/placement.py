@@ -157,7 +157,8 @@ def _filled(loads: Floats, more: float) -> Floats:
     levels = (more + np.cumsum(rising)) / np.arange(1, len(rising) + 1)
     # The last channel that the level covers.
     covered = int(np.flatnonzero(levels >= rising)[-1])
-    return np.maximum(loads, levels[covered])
+    filled: Floats = np.maximum(loads, levels[covered])
+    return filled
 
 
 def _routers(scene: Scene, spread: Spread) -> Iterator[HashPair]:
