@@ -137,7 +137,8 @@ def test_row_number_without_a_window_is_the_first_rows_so_far():
 
 def test_the_first_rows_of_all_need_neither_a_window_nor_a_key():
     numbered = ps.sql(
-        "SELECT k, v, r FROM (SELECT k, v, row_number() OVER (ORDER BY v DESC) AS r FROM events) WHERE r <= 2",
+        "SELECT k, v, r FROM (SELECT k, v, row_number() OVER (ORDER BY v DESC) AS r FROM events) "
+        "WHERE r <= 2",
         EVENTS,
     )
     assert numbered == EVENTS.select("k", "v").top(2, by="v").select("k", "v", r="rank").select("k", "v", "r")
