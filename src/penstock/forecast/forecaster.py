@@ -3,18 +3,22 @@
 A `Method` is frozen configuration and starts a `Forecaster`, which holds the state: arrays whose last axis is
 the streams. Streams never touch each other, so any order and any split of them gives the same forecasts.
 
+So large numbers of streams are worked on block by block: the numbers of a block stay in the cache, temporary
+arrays stay small, and time and memory grow with the number of streams and no faster.
+
 Every forecaster scores itself. It remembers what it forecast 1, 2, 4 and 8 periods ahead, compares when the
 period comes, and keeps a fading mean of the squared errors; intervals and combinations come from these. That
 costs 24 numbers a stream and four forecasts a period.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from math import floor, isfinite, sqrt
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +35,7 @@ Flags = NDArray[np.bool_]
 LEADS = (1, 2, 4, 8)
 """How many periods ahead forecasts are scored; in between errors are interpolated, beyond they grow on."""
 
+_BLOCK = 2048  # streams that are worked on together
 _FADE = 1 - 1 / 30  # squared errors lose a factor e every 30 observations
 
 
@@ -121,11 +126,20 @@ class Forecaster(ABC):
         Periods that are left out are gaps of all streams.
         """
         rates = self._checked(values, at)
-        if self.at is not None:
-            first = floor(self.at + 0.5) + 1
-            for missing in range(max(first, floor(at + 0.5) - self._memory), floor(at + 0.5)):
-                self._step(np.full(self.streams, np.nan), missing)
-        self._step(rates, at)
+        last: Forecaster = self
+        for part, last in self.blocks():
+            last._catch_up(rates[part], at)  # noqa: SLF001 -- a block is a forecaster of the same kind
+            self._put(part, last)
+        self._stamp(last)
+
+    def blocks(self) -> Iterator[tuple[slice, Self]]:
+        """The streams block by block, each block a forecaster of its own that shares this one's numbers."""
+        if self.streams <= _BLOCK:
+            yield slice(None), self
+            return
+        for start in range(0, self.streams, _BLOCK):
+            part = slice(start, min(start + _BLOCK, self.streams))
+            yield part, self._part(part)
 
     def predict(self, horizon: int) -> Floats:
         """The mean rates of the next `horizon` periods, streams by periods, never below 0."""
@@ -133,7 +147,7 @@ class Forecaster(ABC):
 
     def predict_at(self, leads: Integers) -> Floats:
         """The mean rates at some leads, leads by streams."""
-        return np.maximum(self.means(leads), 0.0)
+        return self._blockwise(lambda block: np.maximum(block.means(leads), 0.0), len(leads))
 
     def intervals(self, horizon: int, level: float) -> tuple[Floats, Floats]:
         """Bounds between which a rate falls with probability `level`, lower and upper, streams by periods.
@@ -162,6 +176,9 @@ class Forecaster(ABC):
         It never falls with the lead: what is scored at one lead bounds the longer ones from below. For a
         stream in a gap the lead counts from its last value.
         """
+        return self._blockwise(lambda block: block._spread_at(leads), len(leads))  # noqa: SLF001
+
+    def _spread_at(self, leads: Integers) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
             scored = np.sqrt(self.squares / self.weights)
         for shorter, longer in pairwise(range(len(LEADS))):
@@ -242,6 +259,49 @@ class Forecaster(ABC):
         if self.at is not None and at <= self.at:
             raise BadForecast(f"at={at} after {self.at}; give periods in rising order")
         return rates
+
+    def _blockwise(self, tell: Callable[["Forecaster"], Floats], rows: int) -> Floats:
+        """What is told of each block, side by side."""
+        if self.streams <= _BLOCK:
+            return tell(self)
+        found = np.empty((rows, self.streams))
+        for part, block in self.blocks():
+            found[:, part] = tell(block)
+        return found
+
+    def _part(self, part: slice) -> Self:
+        """A forecaster of some of the streams; what it changes in place changes here."""
+        block = copy(self)
+        block.streams = part.stop - part.start
+        for each in self._columns:
+            setattr(block, each.name, getattr(self, each.name)[..., part])
+        block.members = tuple(member._part(part) for member in self.members)  # noqa: SLF001
+        return block
+
+    def _put(self, part: slice, block: "Forecaster") -> None:
+        """Take over the columns of a block that it has not changed in place."""
+        if block is self:
+            return
+        for each in self._columns:
+            mine, theirs = getattr(self, each.name)[..., part], getattr(block, each.name)
+            if not np.may_share_memory(mine, theirs):
+                mine[...] = theirs
+        for member, other in zip(self.members, block.members, strict=True):
+            member._put(part, other)  # noqa: SLF001
+
+    def _stamp(self, block: "Forecaster") -> None:
+        """Take over the time of a block, when all have it."""
+        self.at = block.at
+        for member, other in zip(self.members, block.members, strict=True):
+            member._stamp(other)  # noqa: SLF001
+
+    def _catch_up(self, rates: Floats, at: float) -> None:
+        """The periods that were left out, then this one."""
+        if self.at is not None:
+            first = floor(self.at + 0.5) + 1
+            for missing in range(max(first, floor(at + 0.5) - self._memory), floor(at + 0.5)):
+                self._step(np.full(self.streams, np.nan), missing)
+        self._step(rates, at)
 
     def _step(self, values: Floats, at: float) -> None:
         period = floor(at + 0.5)

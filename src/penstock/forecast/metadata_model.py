@@ -50,7 +50,6 @@ _TRANSITIONS = {"jump": 0.0, "trend": 1.0}
 _SWING = 0.3  # a rate that swings by less than this share of its mean has no two levels
 _FORGET = 1 / 200  # by how much measured extremes come back to the mean in a period
 _FADE = 1 - 1 / 30  # of the wave's squared errors, as of every forecaster's
-_BLOCK = 2048  # streams whose waves are worked out together, so that their numbers stay in the cache
 
 
 @dataclass(frozen=True)
@@ -93,20 +92,13 @@ class _Wave:
     ramp: Floats
 
     def at(self, times: Floats, rise: Floats) -> Floats:
-        """Rates at times (a column) by streams, if a rise begins at `rise`; block by block of streams."""
-        found = np.empty((len(times), len(rise)))
-        for start in range(0, len(rise), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            found[:, part] = self._block(times, rise[part], part)
-        return found
-
-    def _block(self, times: Floats, rise: Floats, part: slice) -> Floats:
-        place = np.mod(times - rise, self.period[part])
-        low, high, high_period, ramp = (
-            each[part] for each in (self.low, self.high, self.high_period, self.ramp)
-        )
+        """Rates at times (a column) by streams, if a rise begins at `rise`."""
+        since, low, high, high_period, ramp = times - rise, self.low, self.high, self.high_period, self.ramp
+        # A fifth of the time of np.mod, and as exact for whole turns.
+        place = since - np.floor(since / self.period) * self.period
         if not (ramp > 0).any():
-            return np.where(np.isnan(place), np.nan, np.where(place < high_period, high, low))
+            # What is added is 0, or NaN where the place is not known.
+            return np.where(place < high_period, high, low) + 0.0 * place
         steep = np.maximum(ramp, 1e-9)
         up = np.where(ramp > 0, place / steep, 1.0)
         down = (ramp + high_period + ramp - place) / steep
@@ -264,10 +256,14 @@ class MetadataForecaster(Forecaster):
     def _jumping(self, times: Floats, found: Floats, places: Integers) -> Floats:
         wave = self._wave(places)
         by_phase = wave.at(times, self._rise(wave, places))
-        raised = self.raised[places]
-        present = np.where(raised > 0, wave.high, wave.low)
-        present = np.where(np.isnan(raised), self._unseen()[places], present)
-        return _first(by_phase, np.broadcast_to(present, found.shape), found)
+        unknown = np.flatnonzero(np.isnan(by_phase.sum(axis=0)))
+        if unknown.size:
+            raised = self.raised[places[unknown]]
+            present = np.where(raised > 0, wave.high[unknown], wave.low[unknown])
+            present = np.where(np.isnan(raised), self._unseen()[places[unknown]], present)
+            there = found[:, unknown]
+            by_phase[:, unknown] = _first(by_phase[:, unknown], np.broadcast_to(present, there.shape), there)
+        return by_phase
 
     def _trending(self, times: Floats, leads: Integers, found: Floats, places: Integers) -> Floats:
         (holt,) = self.members

@@ -140,11 +140,13 @@ class Query:
                 nothing changes by itself; ``Run.rulings`` and the recording say what would. ``"off"``: nobody
                 decides but your own ``policy``.
             limits: What holds back decisions of policies: ``ps.Limits(least_interval=…)`` and more.
-            qos: What is asked of the results: ``ps.QoS(latency="5 seconds")``. Live sources only; by default
-                tuples are taken as they come, and at a steady load results are at most 1.5 seconds old.
-            disorder: Give results as channels finish, before their epoch is whole, with at most so many
-                between two that are out of order: 0 is in order, ``math.inf`` as they come. Only for sinks
-                that take parts of an epoch; others take an epoch in one step. By default all do.
+            qos: What is asked of the results: ``ps.QoS(latency="5 seconds", disorder=10)``, or one of both. A
+                latency is for live sources only; by default tuples are taken as they come, and at a steady
+                load results are at most 1.5 seconds old.
+            disorder: Short for ``qos=ps.QoS(disorder=…)``. Give results as channels finish, before their
+                epoch is whole, with at most so many between two that are out of order: 0 is in order,
+                ``math.inf`` as they come. Only for sinks that take parts of an epoch; others take an epoch
+                in one step. By default all do.
             trigger: The time from the begin of an epoch to that of the next, such as ``"2 seconds"``, set by
                 hand instead; ``"0 seconds"``: epochs run back to back.
             scaling: How the number of executors follows the load: ``"penstock"``, ``"autoscale"``, ``"qos"``,

@@ -58,6 +58,7 @@ class Relation(
     JoinVerbs["Relation", "Derived"],
     WindowVerbs["Relation", "Derived"],
     SessionVerbs["Relation", "Derived"],
+    TotalsVerbs["Relation", "Derived"],
     ByWindowVerbs["Relation", "Derived"],
     DeduplicateVerbs["Relation", "Derived"],
 ):

@@ -186,6 +186,12 @@ class RunOptions:
             raise BadOption(f"qos={short(self.qos)}; give ps.QoS(latency=…), such as ps.QoS(latency='5 s')")
         if self.disorder is not None:
             most_disorder(self.disorder)
+        if self.qos is not None and self.qos.disorder is not None:
+            if self.disorder not in {None, self.qos.disorder}:
+                raise BadOption(
+                    f"disorder={self.disorder} and qos={self.qos}; both say the same, so give one of them"
+                )
+            self._set("disorder", self.qos.disorder)
         if self.trigger is not None:
             duration("trigger", self.trigger, 0, _LONGEST_TRIGGER)
         if self.scaling is not None:
@@ -196,7 +202,8 @@ class RunOptions:
     @property
     def latency_seconds(self) -> float | None:
         """The bound of the latency, if one was given."""
-        return None if self.qos is None else self.qos.bound / 1e6
+        bound = None if self.qos is None else self.qos.bound
+        return None if bound is None else bound / 1e6
 
     @property
     def trigger_seconds(self) -> float | None:

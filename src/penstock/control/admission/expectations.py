@@ -40,7 +40,7 @@ class Horizon:
 
     seconds: float = 10.0
     later: int = 3
-    leads: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 20, 26, 32, 38, 44, 50, 56, 64)
+    leads: tuple[int, ...] = (*range(1, 5), *range(6, 17, 2), *range(20, 65, 4), *range(72, 129, 8))
 
     def __post_init__(self) -> None:
         if self.later < 2:
@@ -143,31 +143,48 @@ class Expecting:
 
 
 def _outlook(rates: MetadataForecaster, known: Floats, order: Ints, horizon: Horizon, mean: float) -> Outlook:
-    """What to expect of the streams at these places, of which `known` are the last measurements."""
-    (holt,) = rates.members
-    ahead = np.array([1, horizon.later])
-    next_, later = holt.predict_at(ahead)[:, order]
-    last = known[order]
+    """What to expect of the streams at these places, of which `known` are the last measurements.
+
+    Block by block of streams: beside the answer itself it needs no memory that grows with their number.
+    """
     leads = np.array(horizon.leads)
-    path = rates.predict_at(leads)[:, order].T
-    spread = rates.spread_at(np.array([LEADS[-1]]))[0, order]
+    last, next_, later, declared, spread = np.empty((5, rates.streams))
+    path = np.empty((rates.streams, len(leads)))
+    for part, block in rates.blocks():
+        parts = _block_outlook(block, known[part], horizon, mean)
+        last[part], next_[part], later[part], declared[part], spread[part], path[part] = parts
+    found: tuple[Floats, ...] = (last, next_, later, declared, path, spread)
+    if len(order) != rates.streams or (order != np.arange(len(order))).any():
+        found = tuple(each[order] for each in found)
+    last, next_, later, declared, path, spread = found
+    return Outlook(last, next_, later, declared, leads, path, spread)
+
+
+def _block_outlook(
+    rates: MetadataForecaster, last: Floats, horizon: Horizon, mean: float
+) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+    """Last, next, later, declared, spread and path of a block of streams."""
+    (holt,) = rates.members
+    next_, later = holt.predict_at(np.array([1, horizon.later]))
+    leads = np.array(horizon.leads)
+    *ahead, expected = rates.predict_at(np.append(leads, horizon.later))
+    path = np.stack(ahead, axis=1)
+    spread = rates.spread_at(np.array([LEADS[-1]]))[0]
     # Streams whose metadata say what to expect.
-    speaks = ~np.isnan(rates.declared[:, order]).all(axis=0)
-    declared = np.where(speaks, rates.predict_at(ahead[1:])[0, order], np.nan)
-    bursts = _Bursts.of(rates, known, order)
+    speaks = ~np.isnan(rates.declared).all(axis=0)
+    declared = np.where(speaks, expected, np.nan)
+    # Beyond the leads at which forecasts are scored a trend that nobody declared is not trusted.
+    far = leads > LEADS[-1]
+    if far.any() and not speaks.all():
+        path[np.ix_(~speaks, far)] = path[~speaks, np.flatnonzero(~far)[-1]][:, None]
+    bursts = _Bursts.of(rates, last)
     if bursts.places.any():
         path[bursts.places], spread[bursts.places] = bursts.on_and_off(leads)
         declared[bursts.places] = bursts.level()
-    path = _known(path, np.where(np.isnan(declared), mean, declared)[:, None])
-    return Outlook(
-        _known(last, mean),
-        _known(next_, mean),
-        _known(later, mean),
-        declared,
-        leads,
-        path,
-        np.minimum(_known(spread, 0.0), path.max(axis=1)),
-    )
+    if np.isnan(path).any():
+        path = _known(path, np.where(np.isnan(declared), mean, declared)[:, None])
+    spread = np.minimum(_known(spread, 0.0), path.max(axis=1))
+    return _known(last, mean), _known(next_, mean), _known(later, mean), declared, spread, path
 
 
 @dataclass(frozen=True)
@@ -182,16 +199,16 @@ class _Bursts:
     last: Floats
 
     @classmethod
-    def of(cls, rates: MetadataForecaster, last: Floats, order: Ints) -> "_Bursts":
+    def of(cls, rates: MetadataForecaster, last: Floats) -> "_Bursts":
         def declared(name: str) -> Floats:
-            row: Floats = rates.declared[CHARACTERISTICS.index(name)][order]
+            row: Floats = rates.declared[CHARACTERISTICS.index(name)]
             return row
 
         places: Bools = ~np.isnan(declared("burst_peak")) & np.isnan(declared("transition"))
         peak = declared("burst_peak")[places]
         pause = _known(declared("min_rate")[places], 0.0)
         share = _known(declared("burst_share")[places], 0.5)
-        return cls(places, peak, pause, share, _known(declared("period")[places], 16.0), last[order][places])
+        return cls(places, peak, pause, share, _known(declared("period")[places], 16.0), last[places])
 
     def level(self) -> Floats:
         """The peak while a burst lasts, else the rate of a pause; their mean before anything is seen."""

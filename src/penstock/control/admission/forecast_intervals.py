@@ -24,7 +24,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.control.admission.cluster import NOWHERE, Bools, Cluster, Floats, Ints, Outlook, Placement
+from penstock.control.admission.cluster import (
+    NOWHERE,
+    Bools,
+    Cluster,
+    Floats,
+    Ints,
+    Outlook,
+    Placement,
+    loads,
+)
 from penstock.errors import BadAdmission
 
 __all__ = ["ForecastIntervals"]
@@ -39,6 +48,8 @@ _STEADY = 0.8
 _SOON = 0.005
 # The periods for which a stream must fit if it fits nowhere for longer.
 _NEAR = 2
+# Streams that are summed together.
+_ROWS = 65_536
 # How a gate takes a stream: for long, for now, or it has to be started although the total would fit.
 _LONG, _NOW, _STARTED = 0, 1, 2
 
@@ -52,7 +63,7 @@ class ForecastIntervals:
     and the mean load is within the part `fill` of the capacity. If the total will exceed that within `ahead`
     periods, a gate is started rather than the others filled to the brim. A redirection costs as much as
     a gate for `price` periods; to settle it must take away the part `worth` of that in strain, counted beyond
-    `doubt` standard errors.
+    `doubt` standard errors. As much room is left in a gate for streams that declare nothing.
     """
 
     period: float = 10.0
@@ -114,7 +125,10 @@ class _Making:
         self.capacity, self.open = cluster.capacity.copy(), cluster.open.copy()
         self.queue = cluster.waiting * cluster.capacity
         self.load = _summed(self.home, self.path, self.gates)
-        self.doubt = rules.doubt * np.sqrt(_summed(self.home, outlook.spread[:, None] ** 2, self.gates)[:, 0])
+        self.doubt = rules.doubt * np.sqrt(loads(self.home, outlook.spread**2, self.gates))
+        # What a stream declares beats the errors of its forecasts; of others they are all that is known.
+        self.error = np.where(np.isnan(outlook.declared), outlook.spread, 0.0) ** 2
+        self.noise = loads(self.home, self.error, self.gates)
         self.barred = np.zeros(self.gates, np.bool_)
         self.members = _Members(self.home, self.gates)
         self.why: dict[int, str] = {}
@@ -182,7 +196,8 @@ class _Making:
 
     def _saved(self) -> Ints:
         """For how many periods the total load would fit without each of the gates, as far as is foreseen."""
-        rest = self.rules.fill * (self.capacity[self.open].sum() - self.capacity)
+        room = self._room(self.capacity, self.noise)
+        rest = room[self.open].sum() - room
         beyond = self.total[None, :] > rest[:, None]
         leads = np.append(0, self.leads)
         saved: Ints = leads[np.where(beyond.any(axis=1), beyond.argmax(axis=1), len(self.leads))]
@@ -247,7 +262,8 @@ class _Making:
     def _offers(self, streams: Ints, gates: Ints) -> tuple[Ints, Floats, Ints]:
         """For each stream how the best gate takes it, the strain that this adds, and the gate."""
         size = len(streams)
-        scarce = self.total[: self.coming].max() > self.rules.fill * self.capacity[self.open].sum()
+        room = self._room(self.capacity[self.open], self.noise[self.open])
+        scarce = self.total[: self.coming].max() > room.sum()
         hows = np.full(size, _NOW if scarce else _STARTED)
         added = _strain(self.path[streams], self.cluster.new_capacity, self.widths)
         targets = np.full(size, NOWHERE)
@@ -255,7 +271,8 @@ class _Making:
             return hows, added, targets
         load = self.load[gates][None] + self.path[streams][:, None]
         capacity, each = self.capacity[gates], np.arange(size)
-        for_long, for_now, free = self._fits(load, gates)
+        noise = self.noise[gates][None] + self.error[streams][:, None]
+        for_long, for_now, free = self._fits(load, gates, noise)
         more = _strain(load, capacity, self.widths) - _strain(self.load[gates], capacity, self.widths)
         # Among gates without strain, the fullest for long, so that space stays whole; the emptiest for now.
         for how, fitting, prefer in ((_NOW, for_now, -1e-3), (_LONG, for_long, 1e-6)):
@@ -268,16 +285,21 @@ class _Making:
             targets = np.where(found, gates[best], targets)
         return hows, added, targets
 
-    def _fits(self, load: Floats, gates: Ints) -> tuple[Bools, Bools, Floats]:
+    def _room(self, capacity: Floats, noise: Floats) -> Floats:
+        """The mean load that gates may have if the forecasts of their undeclared streams err with `noise`."""
+        room: Floats = np.minimum(self.rules.fill * capacity, capacity - self.rules.doubt * np.sqrt(noise))
+        return room
+
+    def _fits(self, load: Floats, gates: Ints, noise: Floats) -> tuple[Bools, Bools, Floats]:
         """Which loads gates could take for the whole reach, which for now, and the least space left.
 
         Load above the capacity for a while only waits; it fits if it waits no longer than `lag`, and if
-        the mean over the reach is within the part `fill` of the capacity.
+        the mean over the reach leaves room for `noise`, the variance of what nobody declared.
         """
         capacity, widths = self.capacity[gates], self.widths[: self.reached]
         load = load[..., : self.reached]
         waits = self._queues(load, gates)
-        within = load @ (widths / widths.sum()) <= self.rules.fill * capacity
+        within = load @ (widths / widths.sum()) <= self._room(capacity, noise)
         near = waits[min(self.near, len(waits)) - 1]
         free: Floats = capacity - load.max(axis=-1)
         return (waits[-1] <= self.rules.lag) & within, near <= self.rules.lag, free
@@ -358,15 +380,20 @@ class _Making:
         source = int(self.home[stream])
         if source != NOWHERE:
             self.load[source] -= self.path[stream]
+            # The difference of sums may fall below 0 by rounding, and has a root.
+            self.noise[source] = max(self.noise[source] - self.error[stream], 0.0)
             self.most -= 1
         self.load[target] += self.path[stream]
+        self.noise[target] += self.error[stream]
         self.home[stream] = target
         self.members.move(stream, source, target)
 
     def _start(self) -> int:
         self.capacity = np.append(self.capacity, self.cluster.new_capacity)
         self.open, self.barred = np.append(self.open, True), np.append(self.barred, False)
-        self.queue, self.doubt = np.append(self.queue, 0.0), np.append(self.doubt, 0.0)
+        self.queue, self.doubt, self.noise = (
+            np.append(each, 0.0) for each in (self.queue, self.doubt, self.noise)
+        )
         self.load = np.vstack([self.load, np.zeros((1, len(self.leads)))])
         self.gates += 1
         return self.gates - 1
@@ -428,6 +455,10 @@ def _strain(load: Floats, capacity: Floats | float, weights: Floats) -> Floats:
 
 
 def _summed(home: Ints, values: Floats, gates: int) -> Floats:
-    placed = home >= 0
-    columns = [np.bincount(home[placed], weights=each[placed], minlength=gates) for each in values.T]
-    return np.stack(columns, axis=1).astype(np.float64)
+    """The sums of the rows of each gate; block by block, since a column of many rows misses the cache."""
+    found = np.zeros((gates, values.shape[1]))
+    for start in range(0, len(home), _ROWS):
+        part = slice(start, start + _ROWS)
+        for lead, column in enumerate(values[part].T):
+            found[:, lead] += loads(home[part], column, gates)
+    return found

@@ -86,7 +86,7 @@ def first_rows(
     keys = [each for each in parts if not is_bound(each)]
     if window is None and set(WINDOW_BOUNDS) <= set(scope.relation.pinned):
         window = WindowClause("same")
-    total = window is None and keys and len(keys) == len(parts)
+    total = window is None and len(keys) == len(parts)
     if not total and (window is None or len(keys) == len(parts)):
         raise BadWindow(
             f"{render(call)} has no window; write PARTITION BY window_start, window_end over a table "
@@ -118,7 +118,10 @@ def first_rows(
     }:
         relation = relation.select(**texts, **hidden)
     grouped = {name: quoted(name) for name in names}
-    windowed = relation.group_by(**grouped) if window is None else window.over(relation, grouped)
+    if window is not None:
+        windowed = window.over(relation, grouped)
+    else:
+        windowed = relation.group_by(**grouped) if grouped else relation
     ties = call_name(call.this) == "rank"
     downs = [down for _, down in order]
     found = windowed.top(most, by=[quoted(name) for name, _ in order], descending=downs, ties=ties)

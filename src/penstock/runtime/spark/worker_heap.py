@@ -6,7 +6,8 @@ frozen are left out of that. When a task begins, the collection after the one be
 so that nothing is garbage and freezing keeps none alive.
 
 What a later task loads is frozen then too; but only a few times, since what is frozen and becomes garbage in
-a cycle stays in memory for good.
+a cycle stays in memory for good. In a session of Penstock's own, workers are forked with nearly all of it
+frozen (`daemon.py`); in one that a user brings, this does the same.
 """
 
 import gc
