@@ -262,9 +262,7 @@ class MetadataForecaster(Forecaster):
             present = np.where(raised > 0, wave.high[unknown], wave.low[unknown])
             present = np.where(np.isnan(raised), self._unseen()[places[unknown]], present)
             there = found[:, unknown]
-            by_phase[:, unknown] = _first(
-                by_phase[:, unknown], np.broadcast_to(present, there.shape), there
-            )
+            by_phase[:, unknown] = _first(by_phase[:, unknown], np.broadcast_to(present, there.shape), there)
         return by_phase
 
     def _trending(self, times: Floats, leads: Integers, found: Floats, places: Integers) -> Floats:
