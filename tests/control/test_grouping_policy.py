@@ -39,6 +39,12 @@ def test_rows_are_placed_by_cost_where_tasks_of_the_source_are_uneven():
     assert "instead of 4.10 s; the fullest slot has 1.0" in reason
 
 
+def test_a_machine_on_which_everything_waits_hides_no_gain():
+    slow = {"in place": ([4, 1, 1, 2], 60.0, 2.0), "by cost": ([2.02, 2, 2, 2], 60.2, 2.0)}
+    ways, _ = followed(GroupingPolicy(), slow)
+    assert ways == ["in place"] * 3 + ["by cost"] * 9
+
+
 def test_nothing_is_exchanged_where_costs_are_equal_and_tasks_even():
     even = {"in place": ([2.0, 2.01, 2, 2.02], 0.1, 0.0)}
     assert followed(GroupingPolicy(), even, 80) == (["in place"] * 80, [])
