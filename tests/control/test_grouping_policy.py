@@ -58,14 +58,14 @@ def test_equal_costs_in_a_single_task_need_no_more_than_equal_numbers():
 
 def test_an_exchange_that_costs_more_than_it_saves_is_switched_off_and_stays_off():
     dear = {
-        "in place": ([2.6, 2, 2, 2], 0.1, 2.0),
+        "in place": ([2.8, 2, 2, 1.8], 0.1, 2.0),
         "by cost": ([2.15, 2.15, 2.15, 2.15], 0.9, 2.0),
         "round robin": ([2.4, 2, 2, 2.4], 0.7, 2.0),
     }
     ways, reasons = followed(GroupingPolicy(), dear, 40)
     assert "by cost" in ways
     assert set(ways[20:]) == {"in place"}
-    assert "rows in place: an epoch takes 2.70 s instead of 3.05 s" in reasons[-1]
+    assert "rows in place: an epoch takes 2.90 s instead of 3.05 s" in reasons[-1]
 
 
 def test_one_slow_epoch_changes_nothing():
