@@ -76,6 +76,16 @@ def test_a_gap_of_one_stream_is_no_matter_of_others(name):
 
 
 @over_all
+def test_blocks_of_streams_give_what_all_give_together(name, monkeypatch):
+    together = fed(name, RATES)
+    monkeypatch.setattr("penstock.forecast.forecaster._BLOCK", 5)
+    in_blocks = fed(name, RATES)
+    np.testing.assert_allclose(answers(in_blocks), answers(together), **CLOSE)
+    for mine, other in zip(in_blocks.arrays(), together.arrays(), strict=True):
+        np.testing.assert_allclose(mine, other, **CLOSE)
+
+
+@over_all
 def test_periods_that_are_left_out_are_gaps(name):
     noted, left_out = fed(name, RATES[:40]), fed(name, RATES[:40])
     for at in (40, 41, 42):

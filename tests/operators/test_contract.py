@@ -69,7 +69,7 @@ def settled(case, results):
 
 
 @over_all
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=st.data(), delay=st.integers(0, 50), channels=st.integers(1, 5), seed=st.integers(0, 10**6))
 def test_results_are_those_of_a_batch_over_the_accepted_rows(name, data, delay, channels, seed):
     case = CASES[name]

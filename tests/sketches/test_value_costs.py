@@ -38,11 +38,16 @@ def test_the_deviation_is_that_of_rows():
     assert ValueCosts().deviation == 0
 
 
-def test_drift_is_the_change_of_mean_costs_over_their_sum():
+def test_drift_is_the_part_of_the_cost_of_rows_that_another_sketch_does_not_tell():
     before, after = fed([1, 1, 2], [1, 2, 2], [1, 2, 2]), fed([1, 1, 1], [1, 3, 1], [1, 3, 1])
     assert before.drift(before) == 0
-    assert after.drift(before) == pytest.approx(1 / 4)
+    assert after.drift(before) == pytest.approx(1 / 5)
     assert after.drift(ValueCosts()) == np.inf
+
+
+def test_a_rare_value_that_is_new_hardly_drifts():
+    before, after = fed([99, 0, 0], [99, 0, 0], [99, 0, 0]), fed([99, 1, 0], [99, 3, 0], [99, 3, 0])
+    assert after.drift(before) == pytest.approx(2 / 102)
 
 
 def test_bytes_give_the_same_sketch():

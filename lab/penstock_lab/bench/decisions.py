@@ -27,7 +27,7 @@ from penstock_lab.workloads import rates_of
 
 __all__ = ["decisions"]
 
-SIZES = ((10_000, 100), (100_000, 1_000), (1_000_000, 10_000))
+SIZES = ((10_000, 100), (100_000, 1_000), (300_000, 3_000), (1_000_000, 10_000))
 CAPACITY = 1000.0
 FULL = 0.98
 OBSERVED = 3  # periods before the one that is measured

@@ -27,7 +27,10 @@ _KEPT: Final = 7
 _LASTS: Final = 3
 """Another way has to be better for so many epochs in a row."""
 _PART, _LEAST = 0.05, 0.02
-"""What another way has to gain: this part of an epoch's time, and at least so many seconds."""
+"""What another way has to gain: this part of the busy time of the fullest slot, and at least so many seconds.
+
+What comes on top of the busy time is the same in both but for what is measured, and on a busy machine most of
+it is waiting: it must not raise the bar."""
 _FIRST: Final[Mapping[Grouping, tuple[float, float]]] = {
     "in place": (0.0, 0.0),
     "round robin": (0.1, 2e-6),
@@ -35,7 +38,7 @@ _FIRST: Final[Mapping[Grouping, tuple[float, float]]] = {
 }
 """What an exchange is expected to cost beyond rows in place, before there is a measure: seconds, and seconds
 for each row of a slot."""
-_PLACED: Final = 0.2
+_PLACED: Final = 0.4
 """The part of the unevenness of equal numbers that remains when rows are placed by cost, before measures."""
 _TRIAL: Final = 64
 """After so many epochs with an exchange, rows stay in place for one, since the source may have changed."""
@@ -60,6 +63,13 @@ class _Way:
     def uneven(self) -> float:
         """The fullest slot over the mean, less 1."""
         return median(each for each, _, _ in self.last)
+
+    @property
+    def doubt(self) -> float:
+        """The standard error of what came on top, from its median deviation."""
+        each = [beyond for _, beyond, _ in self.last]
+        middle = median(each)
+        return 1.5 * median(abs(one - middle) for one in each) / sqrt(len(each))
 
     def beyond(self, rows: int) -> float:
         """The seconds on top of that in an epoch with so many rows; half of them grow with rows."""
@@ -138,7 +148,9 @@ class GroupingPolicy:
         times = {each: self._seconds(stage, grouped, each) for each in grouped.allowed}
         now, best = times[grouped.grouping], min(grouped.allowed, key=lambda each: times[each])
         gain = now - times[best]
-        if gain > max(_PART * now, _LEAST):
+        busy = now - self._known(stage, grouped, grouped.grouping)[1]
+        doubt = sum(watch.ways[each].doubt for each in {grouped.grouping, best} if each in watch.ways)
+        if gain > max(_PART * busy, _LEAST, doubt if best in watch.ways else 0.0):
             watch.lasted = watch.lasted + 1 if watch.better == best else 1
             watch.better = best
         else:

@@ -271,6 +271,7 @@ class Epoch:
             in_place=runner.in_place,
             refusals=None if self.intake.refused is None else self.intake.refused.refusals(number),
             thorough=self.works.rescaling.frequent[number].curious,
+            sampled=self.works.rescaling.costs[number].sampled(self.epoch_id.epoch),
             windows=window_channels(runner.kernel, plan.batches, plan.channels),
         )
 

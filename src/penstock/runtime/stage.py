@@ -217,8 +217,9 @@ class ChannelTask:
 
     A stage that runs in the channels of others takes the rows of each port from one of `hosts`, an exit of
     another stage, through `in_place`. `refusals` is where rows go for which a function raises; without it the
-    task fails. If it is `thorough`, the channels sketch the keys of all their rows. `windows` says which
-    channel computes each window, where rows go by their windows.
+    task fails. If it is `thorough`, the channels sketch the keys of all their rows; if it is `sampled`, they
+    measure what rows cost where that depends on a value. `windows` says which channel computes each window,
+    where rows go by their windows.
     """
 
     stage: int
@@ -235,6 +236,7 @@ class ChannelTask:
     in_place: InPlace | InPlacePorts | None = None
     refusals: Refusals | None = None
     thorough: bool = False
+    sampled: bool = True
     windows: WindowChannels | None = None
 
     def taken(self, passed: Mapping[tuple[int, int], Any]) -> Any:
@@ -321,7 +323,9 @@ class ChannelTask:
     def _measured(self) -> bool:
         """Whether the costs of rows, or of windows, decide on later plans."""
         exchange = self.kernel.exchanges[0]
-        return bool(exchange.value) or (exchange.windows is not None and not exchange.windows.fixed)
+        return bool(exchange.value and self.sampled) or (
+            exchange.windows is not None and not exchange.windows.fixed
+        )
 
     def _tuples(self, number: int, rows: Any, weights: Any) -> int:
         """The tuples behind the rows; of copies, the one on the channel of the last window counts."""

@@ -105,10 +105,17 @@ class ValueCosts:
             each.matrix[gone] = 0.0
 
     def drift(self, other: "ValueCosts") -> float:
-        """How far mean costs differ from another's, relative to that one's sum: Equation 14 of [001]."""
-        ours, theirs = self.means.ratios(), other.means.ratios()
-        total = float(theirs.sum())
-        return float(np.abs(ours - theirs).sum()) / total if total else float("inf")
+        """How far rows cost something else than another one says, as a part of what they cost.
+
+        Equation 14 of [001] weighs every cell alike. Here rows count: a value that is new and rare changes
+        little, and of a value that the other one has not seen it says the mean.
+        """
+        if not other.rows.total:
+            return float("inf")
+        ours, theirs, rows = self.means.ratios(), other.means.ratios(), self.rows.matrix
+        theirs = np.where(other.rows.matrix > 0, theirs, other.mean)
+        total = float((rows * ours).sum())
+        return float((rows * np.abs(ours - theirs)).sum()) / total if total else 0.0
 
     def to_bytes(self) -> bytes:
         """A form to send or to store; equal ones have equal bytes."""

@@ -21,15 +21,15 @@ def swinging(high_first, high, low, turn=4):
     return np.array([first if each else second for each in high_first], np.float64)
 
 
-def outlook(path, spread=0.0):
+def outlook(path, spread=0.0, *, speaks=False):
     now = path[:, 0]
-    none = np.full(len(path), np.nan)
-    return Outlook(now, now, now, none, LEADS, path, np.full(len(path), spread))
+    declared = now if speaks else np.full(len(path), np.nan)
+    return Outlook(now, now, now, declared, LEADS, path, np.full(len(path), spread))
 
 
-def planned(home, path, gates=2, capacity=10.0, spread=0.0, **rules):
+def planned(home, path, gates=2, capacity=10.0, spread=0.0, *, speaks=False, **rules):
     cluster = Cluster.of(np.array(home), np.full(gates, capacity), capacity)
-    return ForecastIntervals(**rules).plan(cluster, outlook(path, spread), 1000)
+    return ForecastIntervals(**rules).plan(cluster, outlook(path, spread, speaks=speaks), 1000)
 
 
 def test_opposites_come_to_share_a_gate_before_anything_is_overloaded():
@@ -54,6 +54,23 @@ def test_nothing_is_settled_while_the_total_falls():
     path[:, 10:] *= 0.5
     found = planned([0, 0, 1, 1], path, price=100.0, worth=0.0)
     assert found.home.tolist() == [0, 0, 1, 1]
+
+
+def test_strain_far_ahead_waits_until_it_is_near():
+    # The strain of 1.6 gate-periods is at the last lead; 0.05 of it count there, and 0.5 pay for a move.
+    path = np.full((4, len(LEADS)), 4.5)
+    path[:, -1] = [6, 6, 3, 3]
+    assert planned([0, 0, 1, 1], path).home.tolist() == [0, 0, 1, 1]
+    path[:, 4:8] = path[:, -1:]
+    assert planned([0, 0, 1, 1], path).home.tolist() != [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("speaks", "gates"), [(True, 1), (False, 2)])
+def test_streams_that_declare_nothing_leave_room_for_the_errors_of_forecasts(speaks, gates):
+    # Three streams have 9.6 of 10; half a standard error of the three is 1.7.
+    path = np.full((3, len(LEADS)), 3.2)
+    found = planned([-1, -1, -1], path, gates=0, spread=2.0, speaks=speaks)
+    assert found.gates == gates
 
 
 def test_two_streams_change_places_rather_than_a_gate_is_started():

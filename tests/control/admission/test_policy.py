@@ -153,6 +153,16 @@ def test_a_declared_rate_counts_while_the_stream_is_silent():
     assert policy.expectations.outlook().declared[2] == 500.0
 
 
+def test_a_trend_that_nobody_declared_is_not_trusted_beyond_the_leads_that_are_scored():
+    expecting, cluster = Expecting(), Cluster()
+    for period in range(20):
+        expecting.observe(cluster.seen(period, np.full(12, 100.0 + 10 * period)))
+    outlook = expecting.outlook()
+    scored = outlook.leads <= 8
+    assert (np.diff(outlook.path[:, scored]) > 0).all()
+    assert (outlook.path[:, ~scored] == outlook.path[:, scored][:, -1:]).all()
+
+
 def test_nothing_is_decided_before_a_period_is_seen():
     assert not make(ForecastIntervals()).decide(0.0)
 

@@ -153,11 +153,10 @@ def _outlook(rates: MetadataForecaster, known: Floats, order: Ints, horizon: Hor
     for part, block in rates.blocks():
         parts = _block_outlook(block, known[part], horizon, mean)
         last[part], next_[part], later[part], declared[part], spread[part], path[part] = parts
-    found: tuple[Floats, ...] = (last, next_, later, declared, path, spread)
-    if len(order) != rates.streams or (order != np.arange(len(order))).any():
-        found = tuple(each[order] for each in found)
-    last, next_, later, declared, path, spread = found
-    return Outlook(last, next_, later, declared, leads, path, spread)
+    if len(order) == rates.streams and (order == np.arange(len(order))).all():
+        return Outlook(last, next_, later, declared, leads, path, spread)
+    last, next_, later, declared, spread = (each[order] for each in (last, next_, later, declared, spread))
+    return Outlook(last, next_, later, declared, leads, path[order], spread)
 
 
 def _block_outlook(

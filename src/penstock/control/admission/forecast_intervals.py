@@ -1,7 +1,7 @@
 """Penstock's own strategy: forecasts over many periods, and a price for each move.
 
 Everything is counted in gate-periods: what one gate can do in one period. *Strain* is the work above a gate's
-capacity that forecasts foresee, over all of their leads. The strategy differs from DRF-M in five ways:
+capacity that forecasts foresee, over all of their leads. The strategy differs from DRF-M in six ways:
 
 - A gate is relieved when its queue is *going to* pass the latency bound, and not when its load once exceeds
   its capacity. A queue that shrinks needs no relief.
@@ -11,7 +11,9 @@ capacity that forecasts foresee, over all of their leads. The strategy differs f
 - What fits is counted over many periods, so that a stream is not sent to where it cannot stay. Where it fits
   nowhere though the total fits, two streams change places rather than a gate is started.
 - Gates settle: a stream moves, or two change places, before anything is overloaded, if that takes away more
-  strain than the moves cost. Only strain beyond the standard error of the gate's forecast counts there.
+  strain than the moves cost. Only strain beyond the standard error of the gate's forecast counts there, and
+  the further ahead it is the less: there is time for it, and what lies behind it is not seen yet.
+- Streams that declare nothing leave room for the errors of their forecasts.
 - A gate is emptied if its streams fit elsewhere for long enough that the periods saved are worth the moves.
 
 Every stream has one gate afterwards. Gates whose queue is going to pass the bound, and those that are
@@ -115,6 +117,9 @@ class _Making:
         self.rules, self.cluster, self.most = rules, cluster, most
         self.path, self.leads = outlook.path, outlook.leads
         self.widths = np.diff(self.leads, prepend=0).astype(np.float64)
+        # What comes in at the far end is cut off there: it counts little, and more as it comes near.
+        middle = self.leads - (self.widths - 1) / 2
+        self.tapered = self.widths * (1 - middle / (self.leads[-1] + 1))
         self.reached, self.soon, self.near, self.coming = (
             max(1, int(np.searchsorted(self.leads, each, side="right")))
             for each in (rules.reach, rules.alarm, _NEAR, rules.ahead)
@@ -163,14 +168,14 @@ class _Making:
         if len(gates) < 2 or self.gates > len(self.cluster.capacity) or not steady:
             return
         firm = self.capacity + self.doubt
-        strain = _strain(self.load[gates], firm[gates], self.widths)
+        strain = _strain(self.load[gates], firm[gates], self.tapered)
         least = self.rules.price * self.rules.worth
         count = _SETTLING + len(gates) // _ONE_IN
         order = np.argsort(-strain, kind="stable")[:count]
         for gate in gates[order[strain[order] > least]].tolist():
             if self.most < 2:
                 return
-            over = np.maximum(self.load[gate] - firm[gate], 0.0) * self.widths
+            over = np.maximum(self.load[gate] - firm[gate], 0.0) * self.tapered
             gain, stream, target, back = self._exchange(gate, firm, over, least)
             if gain > 0:
                 self._swap(stream, target, back, "settled")
@@ -330,14 +335,15 @@ class _Making:
         pool = pool[pool < len(self.cluster.capacity)]
         mine = self._tried(gate, over)
         room = (level[pool, None] - self.load[pool]) @ over
-        before = _strain(self.load[gate], level[gate], self.widths)
+        weights = self.widths if least is None else self.tapered
+        before = _strain(self.load[gate], level[gate], weights)
         for target in pool[np.argsort(-room, kind="stable")[:_ROOMS]].tolist():
             theirs = self._tried(target, -over)
             came = np.concatenate([np.zeros((1, len(self.leads))), self.path[theirs]])
             goes = self.path[mine][:, None] - came[None]
             here, there = self.load[gate] - goes, self.load[target] + goes
-            strain = _strain(here, level[gate], self.widths) + _strain(there, level[target], self.widths)
-            gain = before + _strain(self.load[target], level[target], self.widths) - strain
+            strain = _strain(here, level[gate], weights) + _strain(there, level[target], weights)
+            gain = before + _strain(self.load[target], level[target], weights) - strain
             fitting = self._calm(there, target)
             if least is None:
                 fitting &= here[..., : self.soon].max(axis=-1) <= self.capacity[gate] * (1 + _SOON)

@@ -5,6 +5,7 @@ One sketch for all channels: it knows more than each of them, and it stays right
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from penstock.routing import Grouping
 from penstock.runtime.routers import Routers
@@ -15,7 +16,11 @@ __all__ = ["LearntCosts", "planned_grouping"]
 _KEPT = 0.9
 """The part of what was known that still counts after an epoch that measured: half is of the last seven."""
 _DRIFT = 0.05
-"""If mean costs differ by more from those that plans go by, plans get a new sketch ([001], Equation 14)."""
+"""If rows cost something else than plans go by, by more than this part, plans get a new sketch."""
+_LEARNT: Final = 4
+"""After so many plans that went by one sketch, costs are known."""
+_SELDOM: Final = 8
+"""Then samples are taken in one of so many epochs: they cost time, which every channel loses."""
 
 
 @dataclass
@@ -24,6 +29,8 @@ class LearntCosts:
 
     name: str = ""
     _known: ValueCosts | None = field(default=None, repr=False)
+    _kept: int = 0
+    """Plans in a row that went by the sketch."""
 
     def resume(self, name: str, routers: Routers) -> None:
         """Continue from the sketch of the last plan."""
@@ -45,8 +52,13 @@ class LearntCosts:
         if self._known is not None and (
             not self.name or self._known.drift(routers.find_costs(self.name)) > _DRIFT
         ):
-            self.name = routers.store_costs(self._known)
+            self.name, self._kept = routers.store_costs(self._known), 0
+        self._kept += bool(self.name)
         return self.name
+
+    def sampled(self, epoch: int) -> bool:
+        """Whether channels take samples in an epoch; what they make of rows is the same."""
+        return self._kept <= _LEARNT or epoch % _SELDOM == 0
 
     @property
     def known(self) -> ValueCosts | None:

@@ -8,7 +8,8 @@ forks themselves, and nothing uses them before the fork.
 
 import gc
 
-import pyspark.worker  # noqa: F401 -- here to be loaded, as those below
+import duckdb  # noqa: F401 -- here to be loaded, as those below
+import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import penstock.operators
