@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.ingest import TLS, AsyncClient, Client, Connection, Directory
     from penstock.operators import WindowInfo
     from penstock.operators.process import NO_TIMER, Block, Outcome, Processor, Visit
-    from penstock.operators.windows import window
+    from penstock.operators.windows import cumulate, window
     from penstock.query.qos import QoS
     from penstock.query.query import Query, outputs
     from penstock.query.relation import Relation
@@ -91,6 +91,7 @@ __all__ = [
     "WindowInfo",
     "__version__",
     "console",
+    "cumulate",
     "dataframe",
     "delivered",
     "delta",
@@ -113,7 +114,7 @@ _ROOMS = {
     "penstock.ingest": "TLS AsyncClient Client Connection Directory",
     "penstock.operators": "WindowInfo",
     "penstock.operators.process": "NO_TIMER Block Outcome Processor Visit",
-    "penstock.operators.windows": "window",
+    "penstock.operators.windows": "cumulate window",
     "penstock.query": "QoS Query Relation Stream outputs sql stream",
     "penstock.runtime": (
         "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources "

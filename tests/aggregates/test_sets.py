@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import penstock.query as ps
 from penstock.aggregates.sets import Sets, numbered
-from penstock.operators.windows.kernel import compile_windows
+from penstock.operators.windows.compiling import compile_windows
 
 VALUES = st.lists(st.lists(st.sampled_from([0.0, -0.0, math.nan, 1.5, math.inf]), max_size=5), max_size=8)
 

@@ -1,13 +1,22 @@
 """Relations as a graph that the batch oracle evaluates: a query can be compared with its rewriting."""
 
+from dataclasses import replace
+
+from graphs.accepted import judge
+from graphs.batch import late_for_sessions
+from graphs.build import relations
 from graphs.graph import (
     Branch,
     Column,
+    Counted,
     Graph,
+    Growing,
     Joined,
     Mapped,
     Node,
     Select,
+    Sessioned,
+    Sliding,
     Source,
     Union,
     Where,
@@ -15,7 +24,9 @@ from graphs.graph import (
     sides,
 )
 from penstock import query as ps
-from penstock.operators import ChannelledMap
+from penstock.compile import optimise
+from penstock.operators import ChannelledMap, CountWindows, Sessions
+from penstock.operators.windows import Window
 
 SUFFIXES = ("__l", "__r")
 
@@ -34,6 +45,12 @@ def reverted(query):
     return Graph(tuple(nodes), tuple(places[each] for each in query.outputs), {}, 1)
 
 
+def judged_late(graph):
+    """How many tuples a run counts as late for sessions alone: behind conditions that moved below them."""
+    rewritten = optimise(ps.outputs(*relations(graph))).query
+    return late_for_sessions(replace(reverted(rewritten), epochs=graph.epochs), judge(graph).accepted)
+
+
 def _node(operator, inputs, relation, extra=()):
     columns = tuple(Column(each.name, each.type) for each in relation.schema.columns)
     return Node(operator, inputs, columns + extra, relation.time, relation.pinned)
@@ -47,14 +64,33 @@ def _operator(operator):
     return OPERATORS[type(operator)](operator)
 
 
-def _windowed(operator):
-    (window,) = operator.windows
+def _groups(operator):
     aggregates = tuple(
         (each.name, each.definition.name, each.arguments[0].sql if each.arguments else None)
         for each in operator.aggregates
     )
-    keys = tuple((name, each.sql) for name, each in operator.keys)
-    return Windowed(keys, window.size, window.slide, window.offset, aggregates)
+    return tuple((name, each.sql) for name, each in operator.keys), aggregates
+
+
+def _windowed(operator):
+    keys, aggregates = _groups(operator)
+    shapes = tuple(
+        Sliding(each.size, each.slide, each.offset)
+        if isinstance(each, Window)
+        else Growing(each.size, each.step, each.offset)
+        for each in operator.windows
+    )
+    return Windowed(keys, shapes, aggregates, operator.late, operator.lateness, operator.early)
+
+
+def _sessioned(operator):
+    keys, aggregates = _groups(operator)
+    return Sessioned(keys, operator.gap, aggregates, operator.late)
+
+
+def _counted(operator):
+    keys, aggregates = _groups(operator)
+    return Counted(keys, operator.window.size, operator.window.slide, aggregates)
 
 
 def _joined(operator):
@@ -86,5 +122,7 @@ OPERATORS = {
     ChannelledMap: lambda each: Mapped(each.step.function),
     ps.Union: lambda _each: Union(),
     ps.Aggregation: _windowed,
+    Sessions: _sessioned,
+    CountWindows: _counted,
     ps.Join: _joined,
 }

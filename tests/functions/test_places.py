@@ -25,7 +25,7 @@ from sessions import interpreting
 SEED = 20261118
 ROWS = 24
 # The soak has more than 5,000 different ones.
-COMPOSITIONS, IN_SOAK = 300, 650
+COMPOSITIONS, IN_SOAK = 200, 650
 PARTS = [0, *(pytest.param(each, marks=pytest.mark.soak) for each in range(1, 10))]
 MOST_CONJUNCTS = 150
 # Not certified: Spark evaluates them before the next exchange or over results; a condition refuses them.

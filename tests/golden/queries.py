@@ -174,7 +174,10 @@ def _windows():
         .agg(n=ps.count())
         .by_window()
         .top(3, by="n"),
+        "totals_top": CALLS.group_by("caller").top(3, by="seconds"),
         "totals": CALLS.group_by("caller").agg(n=ps.count(), top=ps.max("x"), keep="1 day"),
+        "totals_one_group": CALLS.where("seconds > 3").agg(n=ps.count(), top=ps.max("x")),
+        "totals_one_group_arrow": CALLS.agg(spread=Spread("x"), keep="1 day"),
         "window_idle_streams": TOWERS.where("up")
         .group_by("tower")
         .window("10 seconds")
@@ -200,6 +203,7 @@ def _sessions():
         .group_by("caller")
         .window("1 day")
         .agg(talks=ps.count(), longest=ps.max("n")),
+        "session_apply": talks.apply(longest, "longest int").where("longest > 60 and caller <> 'x'"),
         "counts": last.agg(n=ps.count(), spread=Whole("x")),
         "counts_one_group": CALLS.window(1000, rows=True).agg(often=ps.top_k("callee", 3)),
         "window_behind_counts": last.agg(n=ps.count())
@@ -232,6 +236,7 @@ def _joins():
             "caller",
             window=ps.window("10 minutes", slide="5 minutes"),
             how="full",
+            late="drop",
             condition="l.x > 3 and r.reason <> 'x'",
             suffixes=("", "_2"),
         ).select("reason"),

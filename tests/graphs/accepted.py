@@ -5,19 +5,21 @@ those that a where() drops or that are late themselves; before its first tuple i
 promises the least of its feeds. A window closes when its end is at or below its port's promise, and its
 stage promises the start of the first window that is open; a join by time promises the least time that rows
 to come and rows that wait can still carry, a join by window the start of the first window that both sides
-leave open, a join with the last rows the lesser of its sides.
+leave open, a join with the last rows the lesser of its sides; sessions and windows of counts, whose results
+have the time of their end, promise what their port does.
 
 A tuple is late if a stateful operator that its stream feeds directly, through stateless operators and unions,
-had passed it before the epoch began: a window if all windows of the tuple were closed, a join the promise of
-that side, a join by window the end of the last window that both sides have passed. It counts in those windows
-that were open before its epoch. A stream feeding several
+had passed it before the epoch began: a window if all windows of the tuple were closed (or one of them, where
+tuples count in all or in none), windows of counts and a join the promise of that side, a join by window the
+end of the last window that both sides have passed. It counts in those windows that were open before its
+epoch. Sessions judge by key; what is late for them alone, the batch tells. A stream feeding several
 operators has the largest of these bounds: what is late for one of them is taken by none, nor by outputs, so
 that all of a graph sees the same tuples.
 """
 
 from dataclasses import dataclass
 
-from graphs.graph import Graph, Joined, Node, Source, Windowed
+from graphs.graph import Graph, Grouping, Joined, Node, Source
 
 Latest = dict[int, int | None]
 
@@ -62,7 +64,7 @@ def bound(graph: Graph, source: int, latest: Latest) -> int | None:
 
 def _floor(graph: Graph, node: Node, reached: int, latest: Latest) -> int | None:
     """The time below which a tuple is late for a node that a port has reached this time of."""
-    if isinstance(node.operator, Windowed):
+    if isinstance(node.operator, Grouping):
         return node.operator.late_below(reached)
     size = node.operator.size
     if size is None:
@@ -71,15 +73,13 @@ def _floor(graph: Graph, node: Node, reached: int, latest: Latest) -> int | None
     return None if None in ports else min(ports) // size * size
 
 
-def closings(graph: Graph) -> dict[int, list[int | None]]:
-    """For every window the end of the last one that was closed when each epoch began."""
+def frontiers(graph: Graph) -> dict[int, list[int | None]]:
+    """For every grouping of tuples how far its port was when each epoch began."""
     latest: Latest = dict.fromkeys(graph.sources.values())
-    found = {place: [] for place, node in enumerate(graph.nodes) if isinstance(node.operator, Windowed)}
+    found = {place: [] for place, node in enumerate(graph.nodes) if isinstance(node.operator, Grouping)}
     for number in range(len(next(iter(graph.epochs.values()), []))):
-        for place, ends in found.items():
-            node = graph.nodes[place]
-            reached = port(graph, node.inputs[0], latest)
-            ends.append(None if reached is None else node.operator.last_closed_end(reached))
+        for place, reached in found.items():
+            reached.append(port(graph, graph.nodes[place].inputs[0], latest))
         for name, place in graph.sources.items():
             held = [row[graph.nodes[place].time] for row in graph.epochs[name][number]]
             latest[place] = max((each for each in [*held, latest[place]] if each is not None), default=None)
@@ -99,8 +99,8 @@ def _promise(graph: Graph, place: int, latest: Latest) -> int | None:
     ports = [port(graph, each, latest) for each in graph.nodes[place].inputs]
     if None in ports:
         return None
-    if isinstance(operator, Windowed):
-        return operator.first_open_start(ports[0])
+    if isinstance(operator, Grouping):
+        return operator.promise(ports[0])
     assert isinstance(operator, Joined)
     if operator.size is not None:
         return min(ports) // operator.size * operator.size

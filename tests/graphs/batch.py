@@ -14,14 +14,19 @@ import duckdb
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from graphs.accepted import closings
+from graphs.accepted import frontiers
 from graphs.graph import (
     Branch,
+    Counted,
     Graph,
+    Grouping,
+    Growing,
     Joined,
     Mapped,
     Node,
     Select,
+    Sessioned,
+    Sliding,
     Source,
     Union,
     Where,
@@ -55,6 +60,13 @@ def evaluate(graph: Graph, accepted: dict[str, list[dict]]) -> list[list[tuple]]
     return found
 
 
+def late_for_sessions(graph: Graph, accepted: dict[str, list[dict]]) -> int:
+    """How many tuples came too late for sessions alone, which judge by what is open for a key."""
+    batch = _batch(graph, accepted)
+    places = [place for place, node in enumerate(graph.nodes) if isinstance(node.operator, Sessioned)]
+    return sum(batch.rows(place).late for place in places)
+
+
 def largest(graph: Graph, accepted: dict[str, list[dict]]) -> int:
     """The size of the largest stream or stateful relation."""
     batch = _batch(graph, accepted)
@@ -67,10 +79,11 @@ def largest(graph: Graph, accepted: dict[str, list[dict]]) -> int:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows between the engines, and the types that the columns have in Spark."""
+    """Rows between the engines, the types that the columns have in Spark, and how many came too late."""
 
     table: pa.Table
     types: dict[str, str]
+    late: int = 0
 
 
 class Batch:
@@ -78,7 +91,7 @@ class Batch:
 
     def __init__(self, graph: Graph, accepted: dict[str, list[dict]]) -> None:
         self.graph, self.accepted, self.context = graph, accepted, quick_session().sparkContext
-        self.closings = closings(graph)
+        self.frontiers = frontiers(graph)
         self._frames: dict[int, DataFrame] = {}
         self._rows: dict[int, Rows] = {}
 
@@ -127,9 +140,9 @@ class Batch:
             match node.operator:
                 case Source():
                     found = _given(node, self.accepted[node.operator.name])
-                case Windowed():
+                case Windowed() | Sessioned() | Counted():
                     made = self.made(node.inputs[0], _made(node.operator))
-                    found = _windows(node.operator, made, self.closings.get(place, []))
+                    found = GROUPED[type(node.operator)](node.operator, made, self.frontiers.get(place, []))
                 case Joined():
                     found = _join(self.graph, node, *(self.rows(each) for each in node.inputs))
                 case _:
@@ -228,24 +241,123 @@ AGGREGATES = {
 }
 
 
-def _made(operator: Windowed) -> dict[str, str]:
+def _made(operator: Grouping) -> dict[str, str]:
     """Keys and arguments under names of their own, for a key may have the name of a column."""
     keys = {f"_k{i}": sql for i, (_, sql) in enumerate(operator.keys)}
     return keys | {f"_a{i}": sql for i, (_, _, sql) in enumerate(operator.aggregates) if sql}
 
 
-def _windows(operator: Windowed, made: Rows, closed: list[int | None]) -> Rows:
+def _windows(operator: Windowed, made: Rows, reached: list[int | None]) -> Rows:
     """Every tuple is copied into each of its windows that was not closed before its epoch."""
-    first = f"ceil_div(_t - {operator.offset} - {operator.size} + 1, {operator.slide})"
-    last = f"floor_div(_t - {operator.offset}, {operator.slide})"
-    start = f"unnest(generate_series({first}, {last})) * {operator.slide} + {operator.offset}"
+    copies = " UNION ALL ".join(f"SELECT *, {_bounds(each)} FROM given" for each in operator.shapes)
+    allowed = " ".join(
+        f"WHEN {epoch} THEN {time - operator.lateness}"
+        for epoch, time in enumerate(reached)
+        if time is not None
+    )
+    if allowed:
+        copies = f"SELECT * FROM ({copies}) WHERE coalesce(_end > CASE _e {allowed} END, true)"
+    changes = ["'insert' AS change"] if operator.revising else []
+    return _grouped(operator, made, copies, ["_start", "_end"], ("_start", "_start", "_end"), changes)
+
+
+def _bounds(shape: Sliding | Growing) -> str:
+    """The windows of a tuple, one row each."""
+    if isinstance(shape, Growing):
+        start = f"(floor_div(_t - {shape.offset}, {shape.size}) * {shape.size} + {shape.offset})"
+        first = f"floor_div(_t - {start}, {shape.step}) + 1"
+        series = f"unnest(generate_series({first}, {shape.size // shape.step}))"
+        return f"{start} AS _start, {start} + {series} * {shape.step} AS _end"
+    first = f"ceil_div(_t - {shape.offset} - {shape.size} + 1, {shape.slide})"
+    last = f"floor_div(_t - {shape.offset}, {shape.slide})"
+    start = f"unnest(generate_series({first}, {last})) * {shape.slide} + {shape.offset}"
+    return f"{start} AS _start, {start} + {shape.size} AS _end"
+
+
+def _sessions(operator: Sessioned, made: Rows, reached: list[int | None]) -> Rows:
+    """Sessions epoch by epoch; what no stream brought is never late, so it may come at once."""
+    names = [f"_k{i}" for i in range(len(operator.keys))]
+    rows = made.table.select(["_t", "_e", *names]).to_pylist()
+    session: list[int | None] = [None] * len(rows)
+    bounds: list[tuple[int, int]] = []
+    opened: dict[tuple, list[list[int]]] = {}
+    late = 0
+    for epoch in range(max(1, len(reached))):
+        before = reached[epoch] if reached else None
+        after = reached[epoch + 1] if epoch + 1 < len(reached) else None
+        parts: dict[tuple, list[tuple[list[int], bool]]] = {
+            key: [(each, True) for each in held] for key, held in opened.items()
+        }
+        for place, row in enumerate(rows):
+            if (row["_e"] or 0) == epoch:
+                parts.setdefault(tuple(row[name] for name in names), []).append(([place], False))
+        opened = {}
+        for key, given in parts.items():
+            for held, known in _merged(given, rows, operator.gap):
+                end = max(rows[place]["_t"] for place in held) + operator.gap
+                if not known and before is not None and end < before:
+                    late += len(held)
+                elif epoch + 1 < len(reached) and (after is None or end >= after):
+                    opened.setdefault(key, []).append(held)
+                else:
+                    bounds.append((min(rows[place]["_t"] for place in held), end))
+                    for place in held:
+                        session[place] = len(bounds) - 1
+    table = made.table.append_column("_s", pa.array(session, pa.int64()))
+    for name, each in zip(("_start", "_end"), (0, 1), strict=True):
+        values = [None if place is None else bounds[place][each] for place in session]
+        table = table.append_column(name, pa.array(values, pa.int64()))
+    copies = "SELECT * FROM given WHERE _s IS NOT NULL"
+    found = _grouped(
+        operator, Rows(table, made.types), copies, ["_s", "_start", "_end"], ("_end", "_start", "_end")
+    )
+    return dataclasses.replace(found, late=late)
+
+
+def _merged(parts: list[tuple[list[int], bool]], rows: list[dict], gap: int) -> list[tuple[list[int], bool]]:
+    """Parts of sessions of a key, put together where they are at most one gap apart."""
+    merged: list[tuple[list[int], bool]] = []
+    for held, known in sorted(parts, key=lambda each: min(rows[place]["_t"] for place in each[0])):
+        first = min(rows[place]["_t"] for place in held)
+        if merged and first <= max(rows[place]["_t"] for place in merged[-1][0]) + gap:
+            merged[-1] = (merged[-1][0] + held, merged[-1][1] or known)
+        else:
+            merged.append((held, known))
+    return merged
+
+
+def _counts(operator: Counted, made: Rows, _reached: list[int | None]) -> Rows:
+    """Rows of a key numbered by time, then by what the aggregates read; a window after every slide."""
+    keys = ", ".join(f"_k{i}" for i in range(len(operator.keys)))
+    order = ", ".join(["_t", *(f"{name} NULLS LAST" for name in made.types if name.startswith("_a"))])
+    part = f"PARTITION BY {keys}" if keys else ""
+    numbered = (
+        f"SELECT *, row_number() OVER ({part} ORDER BY {order}) - 1 AS _n, count(*) OVER ({part}) AS _all "
+        "FROM given"
+    )
+    windows = f"generate_series(_n // {operator.slide} + 1, (_n + {operator.size}) // {operator.slide})"
+    copies = f"SELECT *, unnest({windows}) * {operator.slide} AS _last FROM ({numbered})"
+    copies = f"SELECT * FROM ({copies}) WHERE _last <= _all"
+    return _grouped(operator, made, copies, ["_last"], ("max(_t)", "min(_t)", "max(_t)"))
+
+
+GROUPED = {Windowed: _windows, Sessioned: _sessions, Counted: _counts}
+
+
+def _grouped(
+    operator: Grouping,
+    made: Rows,
+    copies: str,
+    by: list[str],
+    times: tuple[str, str, str],
+    changes: list[str] | None = None,
+) -> Rows:
+    """The aggregates of groups; `times` are the time of a result and its bounds."""
+    names = ["_t", "window_start", "window_end"]
     types = {"_t": "bigint", "_e": "bigint", "window_start": "timestamp", "window_end": "timestamp"}
-    chosen = [
-        "_start AS _t",
-        "CAST(NULL AS BIGINT) AS _e",
-        "_start AS window_start",
-        f"_start + {operator.size} AS window_end",
-    ]
+    types |= {"change": "string"} if changes else {}
+    chosen = [f"{sql} AS {name}" for name, sql in zip(names, times, strict=True)]
+    chosen += ["CAST(NULL AS BIGINT) AS _e", *(changes or [])]
     for i, (name, _) in enumerate(operator.keys):
         chosen.append(f"_k{i} AS {name}")
         types[name] = made.types[f"_k{i}"]
@@ -255,12 +367,7 @@ def _windows(operator: Windowed, made: Rows, closed: list[int | None]) -> Rows:
         # Sums are wider in DuckDB.
         kind = types[name].upper()
         chosen.append(f"{value if function in {'min', 'max'} else f'CAST({value} AS {kind})'} AS {name}")
-    groups = ["_start", *(f"_k{i}" for i in range(len(operator.keys)))]
-    copies = f"SELECT *, {start} AS _start FROM given"
-    ends = " ".join(f"WHEN {epoch} THEN {end}" for epoch, end in enumerate(closed) if end is not None)
-    if ends:
-        held = f"_start + {operator.size} > CASE _e {ends} END"
-        copies = f"SELECT * FROM ({copies}) WHERE coalesce({held}, true)"
+    groups = [*by, *(f"_k{i}" for i in range(len(operator.keys)))]
     return _duck(
         f"SELECT {', '.join(chosen)} FROM ({copies}) GROUP BY {', '.join(groups)}", types, given=made.table
     )

@@ -6,7 +6,23 @@ import zlib
 from dataclasses import dataclass
 
 import penstock as ps
-from graphs.graph import Branch, Graph, Joined, Mapped, Node, Select, Source, Union, Where, Windowed
+from graphs.graph import (
+    Branch,
+    Counted,
+    Graph,
+    Grouping,
+    Growing,
+    Joined,
+    Mapped,
+    Node,
+    Select,
+    Sessioned,
+    Sliding,
+    Source,
+    Union,
+    Where,
+    Windowed,
+)
 from penstock.expressions.types import from_arrow
 from penstock.query import Relation
 
@@ -47,7 +63,21 @@ def rows_of(table, node: Node) -> list[tuple]:
         return []
     delivered = {each.name: from_arrow(each.type) for each in table.schema}
     assert list(delivered.items()) == [(each.name, each.type) for each in node.columns]
-    return [tuple(_plain(value) for value in row.values()) for row in table.to_pylist()]
+    rows = [tuple(_plain(value) for value in row.values()) for row in table.to_pylist()]
+    return settled(rows, 2 + len(node.operator.keys)) if node.revising else rows
+
+
+def settled(rows: list[tuple], group: int) -> list[tuple]:
+    """What changes leave, as rows that were inserted; so many columns after the change tell groups apart."""
+    found: dict[tuple, tuple] = {}
+    for change, *row in rows:
+        key, values = tuple(row[:group]), tuple(row[group:])
+        assert (key in found) == (change == "retract"), (change, row)
+        if change == "retract":
+            del found[key]
+        else:
+            found[key] = values
+    return [("insert", *key, *values) for key, values in found.items()]
 
 
 def _plain(value):
@@ -105,18 +135,37 @@ def _joined(operator: Joined, left: Relation, right: Relation) -> Relation:
     return left.join(right, dict(operator.keys), **options) if operator.keys else left.cross(right, **options)
 
 
-def _windows(operator: Windowed, given: Relation) -> Relation:
+def _grouped(operator: Grouping, given: Relation) -> Relation:
     grouped = given
     if operator.keys:
         taken = [name for name, sql in operator.keys if name == sql]
         grouped = given.group_by(*taken, **{name: sql for name, sql in operator.keys if name != sql})
-    durations = [each * MICRO for each in (operator.size, operator.slide, operator.offset)]
     aggregates = {
         name: FUNCTIONS[function](*([column] if column else []))
         for name, function, column in operator.aggregates
     }
-    return grouped.window(*durations).agg(**aggregates)
+    return WINDOWS[type(operator)](operator, grouped).agg(**aggregates)
 
+
+def _windows(operator: Windowed, grouped):
+    rules = {"late": operator.late}
+    rules |= {"lateness": operator.lateness * MICRO} if operator.lateness else {}
+    rules |= {} if operator.early is None else {"early": operator.early * MICRO}
+    made = [_shape(each) for each in operator.shapes]
+    return grouped.windows(*made, **rules)
+
+
+def _shape(shape: Sliding | Growing):
+    if isinstance(shape, Growing):
+        return ps.cumulate(*(each * MICRO for each in (shape.size, shape.step, shape.offset)))
+    return ps.window(*(each * MICRO for each in (shape.size, shape.slide, shape.offset)))
+
+
+WINDOWS = {
+    Windowed: _windows,
+    Sessioned: lambda operator, grouped: grouped.session(operator.gap * MICRO, late=operator.late),
+    Counted: lambda operator, grouped: grouped.window(operator.size, slide=operator.slide, rows=True),
+}
 
 METHODS = {
     Where: lambda operator, given: given.where(operator.condition),
@@ -124,6 +173,8 @@ METHODS = {
     Select: lambda operator, given: given.select(*operator.names, **dict(operator.made)),
     Mapped: _mapped,
     Union: lambda _operator, given, *others: given.union(*others),
-    Windowed: _windows,
+    Windowed: _grouped,
+    Sessioned: _grouped,
+    Counted: _grouped,
     Joined: _joined,
 }

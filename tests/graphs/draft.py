@@ -20,8 +20,10 @@ class Draft:
         return [place for place in range(len(self.nodes)) if place not in used]
 
     def pick(self) -> int:
-        """A relation, more often one that nothing reads yet."""
-        return self.rng.choice(self.unread() if self.rng.random() < 0.7 else range(len(self.nodes)))
+        """A relation that something can follow, more often one that nothing reads yet."""
+        every = [place for place, node in enumerate(self.nodes) if not node.revising]
+        unread = [place for place in self.unread() if place in every]
+        return self.rng.choice(unread if unread and self.rng.random() < 0.7 else every)
 
     def name(self) -> str:
         """A name that no column has."""

@@ -1,20 +1,94 @@
 """Random stateful operators; each function gives the nodes to add, none where nothing fits."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from graphs import expressions
 from graphs.draft import Draft
-from graphs.graph import Column, Joined, Node, Windowed, joined, mean_type, sum_type, windowed
+from graphs.graph import (
+    Aggregates,
+    Column,
+    Counted,
+    Growing,
+    Joined,
+    Keys,
+    Node,
+    Sessioned,
+    Sliding,
+    Windowed,
+    joined,
+    mean_type,
+    sum_type,
+    windowed,
+)
 
-Keys = tuple[tuple[str, str], ...]
 KEYS = ("string", "int", "bigint", "boolean", "date")
 
 
 def window(draft: Draft, _left: int) -> list[Node]:
+    """Windows of one shape or of several, now and then with other rules than usual."""
+    rng, quarter = draft.rng, draft.clock.unit // 4
+    found = _groups(draft)
+    if found is None:
+        return []
+    place, keys, aggregates, types = found
+    shapes = [_shape(draft)]
+    while rng.random() < 0.25 and len(shapes) < 3:
+        more = _shape(draft)
+        shapes += [more] if not any(_lengths(more) & _lengths(each) for each in shapes) else []
+    rules: dict[str, object] = {}
+    chance = rng.random()
+    if chance < 0.1:
+        rules["late"] = "drop"
+    elif chance < 0.25:
+        rules["lateness"] = rng.randint(1, 40) * quarter
+    if 0.2 < chance < 0.35:
+        rules["early"] = rng.randint(1, 16) * quarter
+    return [windowed(draft.nodes, place, Windowed(keys, tuple(shapes), aggregates, **rules), types)]
+
+
+def _shape(draft: Draft) -> Sliding | Growing:
+    rng, quarter = draft.rng, draft.clock.unit // 4
+    if rng.random() < 0.2:
+        step = rng.randint(1, 8)
+        size = step * rng.randint(1, 4)
+        offset = rng.randrange(size * quarter) if rng.random() < 0.3 else 0
+        return Growing(size * quarter, step * quarter, offset)
+    size = rng.randint(1, 32)
+    slide = size if rng.random() < 0.5 else rng.randint(max(1, size // 6), size + size // 3)
+    offset = rng.randrange(slide * quarter) if rng.random() < 0.3 else 0
+    return Sliding(size * quarter, slide * quarter, offset)
+
+
+def _lengths(shape: Sliding | Growing) -> set[int]:
+    return {shape.size} if isinstance(shape, Sliding) else {*range(shape.step, shape.size + 1, shape.step)}
+
+
+def session(draft: Draft, _left: int) -> list[Node]:
+    found = _groups(draft)
+    if found is None:
+        return []
+    place, keys, aggregates, types = found
+    gap = draft.rng.choice([1, 2, 4, 8, 16]) * (draft.clock.unit // 4)
+    late = draft.rng.choice(["count", "count", "drop"])
+    return [windowed(draft.nodes, place, Sessioned(keys, gap, aggregates, late), types)]
+
+
+def counts(draft: Draft, _left: int) -> list[Node]:
+    """Of exact columns alone, since what is read decides on the order of rows of one time."""
+    found = _groups(draft, exact=True)
+    if found is None:
+        return []
+    place, keys, aggregates, types = found
+    size, slide = draft.rng.randint(1, 6), draft.rng.randint(1, 6)
+    return [windowed(draft.nodes, place, Counted(keys, size, slide, aggregates), types)]
+
+
+def _groups(draft: Draft, *, exact: bool = False) -> tuple[int, Keys, Aggregates, dict[str, Column]] | None:
+    """A relation, keys and aggregates over it, and the columns of both."""
     place, rng = draft.pick(), draft.rng
     if draft.facts.endless(place):
-        return []
+        return None
     columns = draft.nodes[place].columns
     fit = [each for each in columns if each.exact and each.type in {"string", *expressions.WHOLE}]
     chosen = rng.sample(fit, min(len(fit), rng.choice([0, 1, 1, 2])))
@@ -33,19 +107,14 @@ def window(draft: Draft, _left: int) -> list[Node]:
     aggregates = []
     for _ in range(rng.randint(1, 3)):
         name = draft.name()
-        function, argument, *made = _aggregate(draft, columns)
+        function, argument, *made = _aggregate(draft, [each for each in columns if each.exact or not exact])
         aggregates.append((name, function, argument))
         types[name] = Column(name, *made)
     keys.sort(key=lambda key: key[0] != key[1])  # group_by() takes names first, then expressions
-    size = rng.randint(1, 32)
-    slide = size if rng.random() < 0.5 else rng.randint(max(1, size // 6), size + size // 3)
-    quarter = draft.clock.unit // 4
-    offset = rng.randrange(slide * quarter) if rng.random() < 0.3 else 0
-    operator = Windowed(tuple(keys), size * quarter, slide * quarter, offset, tuple(aggregates))
-    return [windowed(draft.nodes, place, operator, types)]
+    return place, tuple(keys), tuple(aggregates), types
 
 
-def _aggregate(draft: Draft, columns: tuple[Column, ...]) -> tuple[str, str | None, str, bool, bool]:
+def _aggregate(draft: Draft, columns: Sequence[Column]) -> tuple[str, str | None, str, bool, bool]:
     """A function, its argument, and the type of the result, whether it is exact, and whether it is plain."""
     rng = draft.rng
     found = rng.choice(columns)

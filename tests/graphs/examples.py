@@ -1,6 +1,6 @@
 """Small graphs written by hand, for tests of the oracle itself."""
 
-from graphs.graph import Column, Graph, Joined, Node, Source, Windowed, joined, windowed
+from graphs.graph import Column, Graph, Joined, Node, Sliding, Source, Windowed, joined, windowed
 
 COLUMNS = (Column("time", "timestamp"), Column("k", "string"), Column("i", "int"))
 
@@ -14,7 +14,7 @@ def rows(*given):
 
 
 def counted(nodes, place, size, slide, key="k"):
-    operator = Windowed(((key, key),), size, slide, 0, (("c", "count", None),))
+    operator = Windowed(((key, key),), (Sliding(size, slide),), (("c", "count", None),))
     return windowed(nodes, place, operator, {key: Column(key, "string"), "c": Column("c", "bigint")})
 
 

@@ -1,6 +1,19 @@
 """What can be told of a relation before it is run, so that only graphs with one answer are drawn."""
 
-from graphs.graph import Branch, Joined, Mapped, Node, Select, Source, Union, Where, Windowed
+from graphs.graph import (
+    Branch,
+    Counted,
+    Joined,
+    Mapped,
+    Node,
+    Select,
+    Sessioned,
+    Sliding,
+    Source,
+    Union,
+    Where,
+    Windowed,
+)
 
 
 class Facts:
@@ -15,9 +28,9 @@ class Facts:
         match node.operator:
             case Source():
                 return set()
-            case Windowed():
+            case Windowed(shapes=(Sliding(),)) | Sessioned():
                 return {name for name, _ in node.operator.keys}
-            case Joined():
+            case Windowed() | Counted() | Joined():
                 return None
             case Union():
                 one, other = node.inputs

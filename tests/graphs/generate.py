@@ -19,8 +19,10 @@ KINDS = {
     draw_steps.split: 2,
     draw_steps.union: 3,
     draw_stages.window: 5,
+    draw_stages.session: 2,
+    draw_stages.counts: 2,
     draw_stages.join: 6,
-    draw_stages.last: 6,
+    draw_stages.last: 7,
     draw_stages.cross: 2,
 }
 

@@ -57,12 +57,12 @@ class Union:
 
 
 @dataclass(frozen=True)
-class Windowed:
-    keys: tuple[tuple[str, str], ...]
+class Sliding:
+    """Windows of one size, one every slide."""
+
     size: int
     slide: int
-    offset: int
-    aggregates: tuple[tuple[str, str, str | None], ...]
+    offset: int = 0
 
     def last_closed_end(self, frontier: int) -> int:
         """The largest window end at or below the frontier."""
@@ -74,6 +74,94 @@ class Windowed:
 
     def first_open_start(self, frontier: int) -> int:
         return self.last_closed_end(frontier) - self.size + self.slide
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Windows that start together and grow by a step up to a size; then the next round starts."""
+
+    size: int
+    step: int
+    offset: int = 0
+
+    def last_closed_end(self, frontier: int) -> int:
+        """The largest window end at or below the frontier."""
+        return (frontier - self.offset) // self.step * self.step + self.offset
+
+    def late_below(self, frontier: int) -> int:
+        """Below it all windows have ended at or below the frontier."""
+        return self.first_open_start(frontier)
+
+    def first_open_start(self, frontier: int) -> int:
+        return (frontier - self.offset) // self.size * self.size + self.offset
+
+
+Keys = tuple[tuple[str, str], ...]
+Aggregates = tuple[tuple[str, str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """Windows of all shapes at once; corrected or early ones are `revising`."""
+
+    keys: Keys
+    shapes: tuple[Sliding | Growing, ...]
+    aggregates: Aggregates
+    late: str = "count"
+    lateness: int = 0
+    early: int | None = None
+
+    @property
+    def revising(self) -> bool:
+        """Whether its results are changes, which nothing can follow."""
+        return bool(self.lateness) or self.early is not None
+
+    def late_below(self, frontier: int) -> int:
+        """Below it a tuple is late: all of its windows have ended, or one of them."""
+        if self.late == "drop":
+            return max(each.last_closed_end(frontier) for each in self.shapes)
+        return min(each.late_below(frontier - self.lateness) for each in self.shapes)
+
+    def promise(self, frontier: int) -> int:
+        return min(each.first_open_start(frontier) for each in self.shapes)
+
+
+@dataclass(frozen=True)
+class Sessioned:
+    """Sessions of neighbours at most one gap apart."""
+
+    keys: Keys
+    gap: int
+    aggregates: Aggregates
+    late: str = "count"
+    revising = False
+
+    def late_below(self, frontier: int) -> int | None:
+        """Where late tuples count, it depends on their key: none is late by its time alone."""
+        return frontier if self.late == "drop" else None
+
+    def promise(self, frontier: int) -> int:
+        return frontier
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The last `size` rows of a key, one window every `slide` rows."""
+
+    keys: Keys
+    size: int
+    slide: int
+    aggregates: Aggregates
+    revising = False
+
+    def late_below(self, frontier: int) -> int:
+        return frontier
+
+    def promise(self, frontier: int) -> int:
+        return frontier
+
+
+Grouping = Windowed | Sessioned | Counted
 
 
 @dataclass(frozen=True)
@@ -105,7 +193,7 @@ class Joined:
         return self.keep
 
 
-Operator = Source | Where | Branch | Select | Mapped | Union | Windowed | Joined
+Operator = Source | Where | Branch | Select | Mapped | Union | Grouping | Joined
 
 
 @dataclass(frozen=True)
@@ -122,7 +210,12 @@ class Node:
 
     @property
     def stateful(self) -> bool:
-        return isinstance(self.operator, (Windowed, Joined))
+        return isinstance(self.operator, Grouping | Joined)
+
+    @property
+    def revising(self) -> bool:
+        """Whether its rows are changes of results."""
+        return isinstance(self.operator, Grouping) and self.operator.revising
 
     def column(self, name: str) -> Column:
         return next(each for each in self.columns if each.name == name)
@@ -173,14 +266,14 @@ def mapped(nodes: list[Node], place: int, operator: Mapped) -> Node:
     )
 
 
-def windowed(nodes: list[Node], place: int, operator: Windowed, types: dict[str, Column]) -> Node:
-    """What agg() gives: the bounds of the window, the keys, the aggregates."""
-    bounds = (Column("window_start", "timestamp"), Column("window_end", "timestamp"))
+def windowed(nodes: list[Node], place: int, operator: Grouping, types: dict[str, Column]) -> Node:
+    """What agg() gives: the kind of change if results change, the bounds, the keys, the aggregates."""
+    pinned = (*(["change"] if operator.revising else []), "window_start", "window_end")
+    bounds = tuple(Column(name, "string" if name == "change" else "timestamp") for name in pinned)
     keys = tuple(types[name] for name, _ in operator.keys)
     aggregates = tuple(types[name] for name, _, _ in operator.aggregates)
-    return Node(
-        operator, (place,), bounds + keys + aggregates, "window_start", ("window_start", "window_end")
-    )
+    time = "window_start" if isinstance(operator, Windowed) else "window_end"
+    return Node(operator, (place,), bounds + keys + aggregates, time, pinned)
 
 
 def joined(nodes: list[Node], left: int, right: int, operator: Joined) -> Node:

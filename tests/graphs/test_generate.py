@@ -5,7 +5,7 @@ from collections import Counter
 from graphs.accepted import judge
 from graphs.build import relations
 from graphs.generate import generate, sketched
-from graphs.graph import Branch, Joined, Select, Where, Windowed
+from graphs.graph import Branch, Counted, Joined, Select, Sessioned, Sliding, Where, Windowed
 from penstock.functions import Uncertified, translated
 
 
@@ -19,7 +19,13 @@ def kinds(graph):
             yield from ["condition"] if operator.condition else []
             yield from ["self-join"] if len(set(node.inputs)) == 1 else []
         elif isinstance(operator, Windowed):
-            yield "tumbling" if operator.size == operator.slide else "sliding"
+            yield from ["several"] if len(operator.shapes) > 1 else []
+            for each in operator.shapes:
+                sliding = isinstance(each, Sliding)
+                yield "growing" if not sliding else "tumbling" if each.size == each.slide else "sliding"
+            yield from ["drop"] if operator.late == "drop" else []
+            yield from ["corrected"] if operator.lateness else []
+            yield from [] if operator.early is None else ["early"]
             yield from [function for _, function, _ in operator.aggregates]
         yield type(operator).__name__
     yield f"{len(graph.outputs)} outputs"
@@ -37,7 +43,7 @@ def expressions(operator):
             return operator.conditions
         case Select():
             return [sql for _, sql in operator.made]
-        case Windowed():
+        case Windowed() | Sessioned() | Counted():
             return [sql for _, sql in operator.keys] + [sql for _, _, sql in operator.aggregates if sql]
     return []
 
@@ -68,16 +74,17 @@ def test_relations_have_the_columns_that_the_graph_says():
 
 
 def test_all_kinds_are_drawn():
-    seen = Counter(kind for seed in range(120) for kind in set(kinds(sketched(seed))))
+    seen = Counter(kind for seed in range(160) for kind in set(kinds(sketched(seed))))
     joins = [f"{bound} {how}" for bound in ("last", "within") for how in ("inner", "left", "right", "full")]
     wanted = [*joins, "cross inner", "1 keys", "2 keys", "condition", "self-join", "tumbling", "sliding"]
     wanted += ["count", "sum", "min", "max", "avg", "Where", "Select", "Mapped", "Branch", "Union", "late"]
     wanted += ["1 outputs", "2 outputs", "1 stages", "3 stages", "1 channels", "7 channels"]
+    wanted += ["Sessioned", "Counted", "several", "growing", "drop", "corrected", "early"]
     assert not [kind for kind in wanted if seen[kind] < 2]
 
 
 def test_expressions_of_both_engines_are_drawn_in_every_place():
-    seen = Counter(place for seed in range(200) for place in set(places(sketched(seed))))
+    seen = Counter(place for seed in range(300) for place in set(places(sketched(seed))))
     wanted = [
         f"{operator} {engine} {side} a stage"
         for operator in ("Where", "Branch", "Select", "Windowed")

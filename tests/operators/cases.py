@@ -103,7 +103,7 @@ def windows(windowed, shapes, keys, *, own=None, late="count", lateness=0):
         floors = [lowest(shape, frontiers[0] - lateness, late) for shape in shapes]
         return max(floors) if late == "drop" else min(floors)
 
-    group = 2 + len(keys) if relation.schema.names[0] == "change" else 0
+    group = 2 + len(keys) if relation.schema.names[0] == "change" else None
     return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count", group=group)
 
 
@@ -216,6 +216,17 @@ def whole_windows(size, slide, keys, *, offset=0, function=listed, late="count",
     return Case(relation, (EVENT,), oracle, late_below=late_below, dated=late == "count")
 
 
+def whole_sessions(gap, keys):
+    """The function `listed` over sessions."""
+
+    def called(rows):
+        found = sorted((row["time"], row["n"]) for row in rows)
+        return [(len(rows), f"{[time for time, _ in found]} {found}")]
+
+    function = (listed, "n bigint, text string"), called
+    return session_windows(EVENTS, EVENT, gap, keys, function=function)
+
+
 # Joins.
 
 LEFT = ps.stream("l", "time timestamp, k bigint, v bigint", time="time")
@@ -268,20 +279,24 @@ def near(left, right, within, back):
     ]
 
 
-def join_by_window(how, size):
-    """Windows that do not overlap: a row that is late for its window is in none."""
-    window = ps.window(f"{size} us")
-    relation = LEFT.select("k", "v").join(RIGHT.select("k", "w"), "k", window=window, how=how)
+def join_by_window(how, size, slide=None, late="count"):
+    """A pair in each window that holds both; what closes windows is the lesser of both frontiers."""
+    shape = sliding(size, slide or size)
+    window = ps.window(*(f"{each} us" for each in (size, slide or size)))
+    relation = LEFT.select("k", "v").join(RIGHT.select("k", "w"), "k", window=window, how=how, late=late)
 
     def oracle(ports, _end):
-        left, right = ([row | {"time": row["time"] // size * size} for row in rows] for rows in ports)
+        left, right = (
+            [row | {"time": start, "end": end} for row in rows for start, end in shape(row["time"])]
+            for rows in ports
+        )
         pairs = near(left, right, 0, 0)
         matched = {i for i, _ in pairs}, {j for _, j in pairs}
         lone = [row for place, row in enumerate(left) if place not in matched[0]]
         if how == "anti":
-            return [(row["time"], row["time"] + size, row["k"], row["v"]) for row in lone]
+            return [(*bounds(row), row["k"], row["v"]) for row in lone]
         if how == "semi":
-            return [(left[i]["time"], left[i]["time"] + size, left[i]["k"], left[i]["v"]) for i in matched[0]]
+            return [(*bounds(left[i]), left[i]["k"], left[i]["v"]) for i in matched[0]]
         found = [(*bounds(left[i]), left[i]["k"], left[i]["v"], right[j]["w"]) for i, j in pairs]
         if how == "full":
             found += [(*bounds(row), row["k"], row["v"], None) for row in lone]
@@ -290,11 +305,12 @@ def join_by_window(how, size):
         return found
 
     def bounds(row):
-        return row["time"], row["time"] + size
+        return row["time"], row["end"]
 
     def late_below(frontiers, _port):
-        """The end of the last window that both frontiers have passed."""
-        return None if not frontiers or None in frontiers else min(frontiers) // size * size
+        """By the end of the last window that both frontiers have passed."""
+        known = frontiers and None not in frontiers
+        return lowest(shape, min(frontiers), late) if known else None
 
     return Case(relation, PAIR, oracle, late_below=late_below)
 
@@ -448,6 +464,9 @@ CASES = {
     "early and corrected windows": corrected((60, 2, 0), (8, 8, 0), keys=["k"], early=15, lateness=7),
     "totals": totals(["k", "s"]),
     "totals of user code": totals(["s"], own=Whole),
+    "totals of user code in parts": totals(["k"], own=Total),
+    "totals without a key": totals([]),
+    "totals of user code without a key": totals([], own=Total),
     "join": join(within=9),
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),
@@ -456,6 +475,7 @@ CASES = {
     "anti join on a condition": join("anti", within=9, condition="l.v < r.w AND l.v > 2"),
     "join that keeps rows": join("left", keep=(12, "forever"), time="left"),
     "full join by window": join_by_window("full", 8),
+    "full join by sliding windows, all or none": join_by_window("full", 12, 5, late="drop"),
     "join with the last rows": join(last=2),
     "full join with the last row": join("full", last=1),
     "product": cross(6),
@@ -469,6 +489,8 @@ CASES = {
     "session windows": session_windows(EVENTS, EVENT, 8, ["k"]),
     "session windows without a key": session_windows(EVENTS, EVENT, 3, []),
     "session windows of user code": session_windows(EVENTS, EVENT, 6, ["k", "s"], own=Total),
+    "whole sessions": whole_sessions(6, ["k", "s"]),
+    "whole sessions without a key": whole_sessions(3, []),
     "windows of counts": count_windows(EVENTS, EVENT, 4, 2, ["k"]),
     "windows of counts that do not divide": count_windows(EVENTS, EVENT, 5, 3, []),
     "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),

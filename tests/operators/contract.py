@@ -71,7 +71,7 @@ class Case:
     distinct: bool = False
     late_below: Callable = frontier_of_port
     dated: bool = False
-    group: int = 0
+    group: int | None = None
 
 
 def added_up(changes, keys):

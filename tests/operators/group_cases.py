@@ -4,10 +4,13 @@ import penstock as ps
 from operators.contract import Case
 
 
-def session_windows(stream, row, gap, keys, *, own=None):
-    """Without tuples below the frontier, so that the oracle needs no epochs; `test_sessions` has such."""
-    grouped = stream.group_by(*keys) if keys else stream
-    relation = _aggregated(grouped.session(f"{gap} us", late="drop"), own)
+def session_windows(stream, row, gap, keys, *, own=None, function=None):
+    """Without tuples below the frontier, so that the oracle needs no epochs; `test_sessions` has such.
+
+    `function` is one over all rows, with what it makes of them as the oracle has them.
+    """
+    sessions = (stream.group_by(*keys) if keys else stream).session(f"{gap} us", late="drop")
+    relation = _aggregated(sessions, own) if function is None else sessions.apply(*function[0])
 
     def oracle(ports, _end):
         found, opened = [], {}
@@ -17,7 +20,11 @@ def session_windows(stream, row, gap, keys, *, own=None):
                 opened[key] = []
                 found.append((key, opened[key]))
             opened[key].append(each)
-        return [(rows[-1]["time"] + gap, rows[0]["time"], *key, *_values(rows, own)) for key, rows in found]
+        return [
+            (rows[-1]["time"] + gap, rows[0]["time"], *key, *values)
+            for key, rows in found
+            for values in ([_values(rows, own)] if function is None else function[1](rows))
+        ]
 
     return Case(relation, (row,), oracle)
 

@@ -65,11 +65,11 @@ def as_text(results):
 
 def settled(case, results):
     """What results add up to, where they are changes."""
-    return added_up(results, case.group) if case.group else results
+    return results if case.group is None else added_up(results, case.group)
 
 
 @over_all
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=st.data(), delay=st.integers(0, 50), channels=st.integers(1, 5), seed=st.integers(0, 10**6))
 def test_results_are_those_of_a_batch_over_the_accepted_rows(name, data, delay, channels, seed):
     case = CASES[name]
@@ -189,7 +189,8 @@ def test_state_stays_small_over_many_epochs_and_moves(name, tmp_path):
         most.append(max(map(len, run.record.channels)))
     assert max(most) <= 30
     run.drain(240)
-    assert run.moved or run.single or not run.kernel.tables
+    kept_in_first = not run.kernel.exchanges[0].keys and run.kernel.exchanges[0].parts and case.group == 0
+    assert run.moved or run.single or kept_in_first or not run.kernel.tables
     assert as_text(settled(case, run.results)) == as_text(case.oracle(run.accepted, 240))
 
 

@@ -53,11 +53,13 @@ RELATIONS = {
     "corrected windows": calls.group_by("phone").window("1 hour", lateness="1 day").agg(n=ps.count()),
     "groups": calls.group_by("phone").window("1 hour").agg(),
     "totals": calls.group_by("phone").agg(n=ps.count(), keep="1 day"),
+    "one total": calls.agg(n=ps.count()),
     "one group": calls.window("1 hour").agg(top=ps.max("x")),
     "sessions": calls.group_by("phone").session("1 hour").agg(n=ps.count()),
     "counts": calls.group_by("phone").window(10, slide=2, rows=True).agg(n=ps.count()),
     "apply": calls.window("1 hour", "10 minutes").apply(doubled, "phone string"),
     "apply by key": calls.group_by("phone").window("1 hour").apply(doubled, "x double"),
+    "apply to sessions": calls.group_by("phone").session("1 hour").apply(doubled, "x double"),
     "deduplicate": calls.deduplicate("phone", within="1 hour"),
     "process": calls.group_by("phone").process(visit, state={"n": "bigint"}, result="n bigint"),
 }

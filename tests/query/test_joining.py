@@ -22,6 +22,8 @@ MINUTE = ps.window("1 minute")
         ({"window": MINUTE, "time": "left"}, "the start of its window"),
         ({"last": 3, "time": "left"}, "of any age"),
         ({"within": "1 s", "how": "semi", "time": "right"}, "their own time"),
+        ({"within": "1 s", "late": "drop"}, "in a join without a window"),
+        ({"window": MINUTE, "late": "never"}, "it is 'count' or 'drop'"),
         ({"keep": ("1 s", "1 s", "1 s")}, "one for the left and one for the right"),
     ],
 )

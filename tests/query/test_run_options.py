@@ -52,9 +52,11 @@ def test_every_option_is_an_explicit_keyword_of_both_starts():
         ({"strategy": None}, "strategy=None"),
         ({"merging": "fast"}, "give one of transparent, best effort"),
         ({"partitioning": ["scan"]}, "give one of balanced"),
+        ({"dealing": "by turns"}, "dealing='by turns'; give one of runs, round robin"),
         ({"policy": 42}, "policy=42; give a function"),
         ({"control": "dry"}, "control='dry'; give one of on, observe, off"),
         ({"limits": 3}, "limits=3; give ps.Limits()"),
+        ({"qos": ps.QoS(disorder=3), "disorder": 4}, r"disorder=4 and qos=QoS\(disorder=3\)"),
         ({"qos": "5 seconds"}, r"qos='5 seconds'; give ps.QoS\(latency"),
         ({"trigger": 5}, "trigger=5; give from 0 seconds to 1 day, such as '5 seconds'"),
         ({"trigger": "2 fortnights"}, "trigger='2 fortnights'; give from"),
@@ -154,3 +156,15 @@ def test_what_passes_the_check_is_what_a_run_can_use(option, value):
     assert all(
         isinstance(each, ps.ParquetSink) for each in (options.late, options.rejects) if each is not None
     )
+
+
+def test_disorder_is_a_part_of_what_is_asked_of_results():
+    for asked in ({"disorder": 3}, {"qos": ps.QoS(disorder=3)}, {"qos": ps.QoS(disorder=3), "disorder": 3}):
+        options = ps.RunOptions(**asked)
+        assert (options.disorder, options.latency_seconds) == (3, None)
+    both = ps.RunOptions(qos=ps.QoS(latency="2 seconds", disorder=0))
+    assert (both.disorder, both.latency_seconds) == (0, 2.0)
+    with pytest.raises(BadOption, match="asks for nothing"):
+        ps.QoS()
+    with pytest.raises(BadOption, match="disorder=-1"):
+        ps.QoS(disorder=-1)

@@ -191,7 +191,7 @@ REST = "FROM reports [RANGE 5 MINUTES]"
 @pytest.mark.parametrize(
     ("text", "error", "reason"),
     [
-        ("SELECT count(*) FROM reports", BadWindow, "no window"),
+        ("SELECT DISTINCT speed FROM reports", BadWindow, "no window"),
         ("SELECT count(*) FROM reports [RANGE 5 MINUTES", BadWindow, "not closed"),
         ("SELECT count(*) FROM reports [RANGE]", BadWindow, "cannot read the window"),
         (f"SELECT count(*) {REST}, tolls [RANGE 1 HOUR]", BadWindow, "second window"),

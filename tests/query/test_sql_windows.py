@@ -108,6 +108,12 @@ def test_windows_by_the_own_time_of_one_side_of_a_join(table, side):
     assert ps.sql(text, REPORTS, tolls) == joined.window("5 minutes").agg(c=ps.count())
 
 
+def test_without_a_window_and_a_key_there_is_one_total():
+    assert sql("SELECT count(*) AS c FROM reports WHERE speed > 3") == REPORTS.where("speed > 3").agg(
+        c=ps.count()
+    )
+
+
 def test_columns_with_the_names_of_windows_stay_what_they_are():
     panes = ps.stream("panes", "time timestamp, window string, window_time bigint", time="time")
     found = ps.sql("SELECT window, max(window_time) AS m FROM panes [RANGE 1 HOUR] GROUP BY `window`", panes)

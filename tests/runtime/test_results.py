@@ -102,7 +102,7 @@ def test_a_sink_that_had_parts_of_an_epoch_has_everything_once_after_the_next_st
     assert 0 < sink.table().num_rows < WINDOWS * KEYS
     with pytest.raises(BadMap, match="the channel is lost"):
         list(results)
-    again = query.start(sink, tmp_path / "state", session=spark, channels=2, disorder=2)
+    again = query.start(sink, tmp_path / "state", session=spark, channels=2, qos=ps.QoS(disorder=2))
     again.wait()
     table = sink.table()
     found = [(row["window_start"], row["k"]) for row in table.to_pylist()]

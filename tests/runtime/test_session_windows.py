@@ -116,15 +116,20 @@ def test_late_tuples_are_judged_by_open_sessions_and_set_aside_as_they_came(tmp_
     assert totals == {"a": (2, 4), "b": (3, 1)}
 
 
+def counted(rows):
+    return {"n": [rows.num_rows]}
+
+
 def test_rescaling_changes_nothing(tmp_path):
     chance = random.Random(5)
     epochs = [
         [(9 * e + chance.randrange(20), f"k{chance.randrange(12)}", chance.randrange(4)) for _ in range(40)]
         for e in range(6)
     ]
-    sink = ps.memory()
-    found = clicks(*epochs, delay="20 seconds").group_by("k").session("4 seconds").agg(n=ps.count())
-    run = found.start(sink, channels=2, policy=AtRandom(3, every=1, most=6), checkpoint=tmp_path)
+    sink, called = ps.memory(), ps.memory()
+    sessions = clicks(*epochs, delay="20 seconds").group_by("k").session("4 seconds")
+    found = ps.outputs(sessions.agg(n=ps.count()), sessions.apply(counted, "n bigint"))
+    run = found.start(sink, called, channels=4, policy=AtRandom(3, every=1, most=6), checkpoint=tmp_path)
     run.wait()
     assert sum(each.rows for each in run.decisions) > 0
     expected, last = [], {}
@@ -133,6 +138,7 @@ def test_rescaling_changes_nothing(tmp_path):
             last[key] = [time, time, 0]
             expected.append((key, last[key]))
         last[key][1:] = time, last[key][2] + 1
-    rows = [tuple(row.values()) for row in sink.table().to_pylist()]
-    assert sorted(rows) == sorted((at(first), at(end + 4), key, n) for key, (first, end, n) in expected)
+    for each in (sink, called):
+        rows = [tuple(row.values()) for row in each.table().to_pylist()]
+        assert sorted(rows) == sorted((at(first), at(end + 4), key, n) for key, (first, end, n) in expected)
     assert StateView(tmp_path).manifest() is not None

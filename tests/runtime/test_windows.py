@@ -59,6 +59,7 @@ def plain(row):
         ("corrected windows of user code", False),
         ("early and corrected windows", True),
         ("totals", False),
+        ("totals of user code without a key", True),
     ],
 )
 def test_windows_give_what_an_oracle_gives(tmp_path, name, filtered):

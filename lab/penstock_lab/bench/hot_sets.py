@@ -57,7 +57,7 @@ class HotSets:
     """
 
     rows: int = 150_000
-    join_rows: int = 60_000
+    join_rows: int = 150_000
     epochs: int = 14
     settled: int = 10
     quiet_epochs: int = 300
@@ -142,7 +142,7 @@ def _outer_join(folder: Path) -> ps.Relation:
     return left.join(
         right,
         "key",
-        within="1 second",
+        within="3 seconds",
         how="left",
         condition="abs(l.value - r.value) < 2",
         suffixes=("", "_right"),

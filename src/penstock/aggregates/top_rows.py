@@ -112,13 +112,22 @@ class FirstRows:
         return self._lists(np.concatenate(at), len(left), rows.flatten()[:-1])
 
     def _lists(self, groups: Array, n: int, columns: list[Any]) -> Any:
-        """Sorted by group, order, time and content, and cut; n log n in the number of rows."""
+        """Sorted by group, order, time and content, and cut; n log n in the number of rows.
+
+        Rows are cut by the order alone at first: to compare the contents of all would cost far more.
+        """
+        by = {place: _ranked(columns[1 + place]) for place in {place for place, _ in self.order}}
+        wanted = [~by[place] if down else by[place] for place, down in self.order]
+        order = np.lexsort((*reversed(wanted), groups))
+        near = order[_numbers(groups[order], [each[order] for each in wanted], ties=True) <= self.n]
+        if len(near) < len(groups):
+            groups, wanted = groups[near], [each[near] for each in wanted]
+            columns = [each.take(pa.array(near)) for each in columns]
         time, *values = columns
         ranks = [_ranked(each) for each in values]
-        wanted = [~ranks[place] if down else ranks[place] for place, down in self.order]
         when = time.to_numpy(zero_copy_only=False)
         order = np.lexsort((*reversed(ranks), when, *reversed(wanted), groups))
-        numbers = self._numbers(groups[order], [each[order] for each in wanted])
+        numbers = _numbers(groups[order], [each[order] for each in wanted], ties=self.ties)
         kept = numbers <= self.n
         index = pa.array(order[kept])
         counts = np.bincount(groups[order][kept], minlength=n)
@@ -130,16 +139,17 @@ class FirstRows:
             [pa.ListArray.from_arrays(offsets, rows).cast(schema.types[0])], schema=schema
         )
 
-    def _numbers(self, groups: Array, wanted: list[Array]) -> Array:
-        """The rank of each of the sorted rows in its group."""
-        place = np.arange(len(groups))
-        starts = np.append(True, groups[1:] != groups[:-1])[: len(groups)]
-        first = np.maximum.accumulate(np.where(starts, place, 0))
-        if self.ties:
-            for each in wanted:
-                starts[1:] |= each[1:] != each[:-1]
-            place = np.maximum.accumulate(np.where(starts, place, 0))
-        return np.asarray(place - first + 1)
+
+def _numbers(groups: Array, wanted: list[Array], *, ties: bool) -> Array:
+    """The rank of each of the sorted rows in its group; with ties, equal rows share it."""
+    place = np.arange(len(groups))
+    starts = np.append(True, groups[1:] != groups[:-1])[: len(groups)]
+    first = np.maximum.accumulate(np.where(starts, place, 0))
+    if ties:
+        for each in wanted:
+            starts[1:] |= each[1:] != each[:-1]
+        place = np.maximum.accumulate(np.where(starts, place, 0))
+    return np.asarray(place - first + 1)
 
 
 def _ranked(column: Any) -> Array:

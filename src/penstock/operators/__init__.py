@@ -3,6 +3,7 @@
 Each answers the questions of `Operator`; nothing outside of this package asks which one it is.
 """
 
+from penstock.operators.aggregated import WINDOW_END, WINDOW_START
 from penstock.operators.channelled_map import ChannelledMap, MapVerbs
 from penstock.operators.counts import CountWindow, CountWindowed, CountWindows
 from penstock.operators.deduplicate import Deduplicate, DeduplicateVerbs
@@ -24,10 +25,9 @@ from penstock.operators.regroup import ByWindow, ByWindowVerbs, Rebound
 from penstock.operators.sessions import Sessioned, Sessions, SessionVerbs
 from penstock.operators.steps import Branch, Explode, Map, Select, StepVerbs, Union, Where
 from penstock.operators.totals import Totals, TotalsVerbs
+from penstock.operators.whole_sessions import WholeSessions
 from penstock.operators.whole_windows import WholeWindows, WindowInfo
 from penstock.operators.windows import (
-    WINDOW_END,
-    WINDOW_START,
     Aggregation,
     Window,
     Windowed,
@@ -75,6 +75,7 @@ __all__ = [
     "TotalsVerbs",
     "Union",
     "Where",
+    "WholeSessions",
     "WholeWindows",
     "Window",
     "WindowInfo",

@@ -19,33 +19,44 @@ _MOST_DISORDER = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class QoS:
-    """What is asked of results: the most seconds from the arrival of the last tuple to the result.
+    """What is asked of results: how old they may be, and how far out of order.
 
-    The delay of the streams comes on top, since the query itself asks to wait for it. The run takes as many
-    tuples together as the bound allows, which costs the least; `EpochProgress.latency` says how many results
-    kept to it.
+    `latency` is the most from the arrival of the last tuple to the result. The delay of the streams comes on
+    top, since the query itself asks to wait for it. The run takes as many tuples together as the bound
+    allows, which costs the least; `EpochProgress.latency` says how many results kept to it.
 
-    >>> QoS(latency="5 seconds")
-    QoS(latency='5 seconds')
+    With `disorder`, results are given as channels finish, before their epoch is whole, with at most so many
+    between two that are out of order: 0 is in order, `math.inf` as they come.
+
+    >>> QoS(latency="5 seconds", disorder=10)
+    QoS(latency='5 seconds', disorder=10)
     >>> QoS(latency="0 seconds")
     Traceback (most recent call last):
         ...
     penstock.errors.BadOption: latency='0 seconds'; give from 100 milliseconds to 1 day
     """
 
-    latency: str | timedelta
+    latency: str | timedelta | None = None
+    disorder: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the bound."""
-        duration("latency", self.latency, LEAST_LATENCY, _MOST_LATENCY)
+        """Check what is given."""
+        if self.latency is None and self.disorder is None:
+            raise BadOption("QoS() asks for nothing; give a latency, such as '5 seconds', or a disorder")
+        if self.latency is not None:
+            duration("latency", self.latency, LEAST_LATENCY, _MOST_LATENCY)
+        if self.disorder is not None:
+            most_disorder(self.disorder)
 
     @property
-    def bound(self) -> int:
-        """The bound in microseconds."""
-        return microseconds(self.latency)
+    def bound(self) -> int | None:
+        """The bound of the latency in microseconds, if there is one."""
+        return None if self.latency is None else microseconds(self.latency)
 
     def __repr__(self) -> str:
-        return f"QoS(latency={words(self.bound)!r})"
+        given = [] if self.bound is None else [f"latency={words(self.bound)!r}"]
+        given += [] if self.disorder is None else [f"disorder={self.disorder}"]
+        return f"QoS({', '.join(given)})"
 
 
 def most_disorder(given: object) -> int | None:

@@ -21,6 +21,7 @@ from penstock.query.run_options import (
     MOST_ERRORS,
     MOST_MOVED,
     SIGMA,
+    Dealing,
     Merging,
     OnError,
     PartitioningName,
@@ -85,6 +86,7 @@ class Query:
         strategy: Strategy = "subquery",
         merging: Merging = "transparent",
         partitioning: PartitioningName = "balanced",
+        dealing: Dealing = "runs",
         resources: Mapping[int, Resources | str] | None = None,
         alpha: float | tuple[float, float, float] = ALPHA,
         sigma: float = SIGMA,
@@ -124,6 +126,9 @@ class Query:
                 ``"best effort"``: the run does not wait; what a slower input brings too late is set aside.
             partitioning: How routers are made: ``"balanced"``, ``"uniform"``, ``"consistent"``, ``"scan"``,
                 ``"redist"`` or ``"readj"``.
+            dealing: How rows of windows without a key are dealt out to the channels that form partials:
+                ``"runs"`` of a mean pane, so that channels are even whatever the rates are, or whole panes
+                ``"round robin"``, the baseline. Results are the same.
             resources: How state, computation and communication grow with the frequency of a key, by the
                 number of a stage, as letters such as ``"LQL"`` or as ``ps.Resources``, which has its own
                 tolerances; by default the operator decides.
@@ -135,11 +140,13 @@ class Query:
                 nothing changes by itself; ``Run.rulings`` and the recording say what would. ``"off"``: nobody
                 decides but your own ``policy``.
             limits: What holds back decisions of policies: ``ps.Limits(least_interval=…)`` and more.
-            qos: What is asked of the results: ``ps.QoS(latency="5 seconds")``. Live sources only; by default
-                tuples are taken as they come, and at a steady load results are at most 1.5 seconds old.
-            disorder: Give results as channels finish, before their epoch is whole, with at most so many
-                between two that are out of order: 0 is in order, ``math.inf`` as they come. Only for sinks
-                that take parts of an epoch; others take an epoch in one step. By default all do.
+            qos: What is asked of the results: ``ps.QoS(latency="5 seconds", disorder=10)``, or one of both. A
+                latency is for live sources only; by default tuples are taken as they come, and at a steady
+                load results are at most 1.5 seconds old.
+            disorder: Short for ``qos=ps.QoS(disorder=…)``. Give results as channels finish, before their
+                epoch is whole, with at most so many between two that are out of order: 0 is in order,
+                ``math.inf`` as they come. Only for sinks that take parts of an epoch; others take an epoch
+                in one step. By default all do.
             trigger: The time from the begin of an epoch to that of the next, such as ``"2 seconds"``, set by
                 hand instead; ``"0 seconds"``: epochs run back to back.
             scaling: How the number of executors follows the load: ``"penstock"``, ``"autoscale"``, ``"qos"``,
@@ -173,6 +180,7 @@ class Query:
             strategy=strategy,
             merging=merging,
             partitioning=partitioning,
+            dealing=dealing,
             resources=resources,
             alpha=alpha,
             sigma=sigma,

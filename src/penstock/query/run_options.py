@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALPHA",
+    "DEALINGS",
     "KEPT_EPOCHS",
     "MERGINGS",
     "MOST_CHANNELS",
@@ -33,6 +34,7 @@ __all__ = [
     "SCALINGS",
     "SIGMA",
     "STRATEGIES",
+    "Dealing",
     "Merging",
     "OnError",
     "PartitioningName",
@@ -47,6 +49,9 @@ STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
 
 Merging = Literal["transparent", "best effort"]
 MERGINGS: Final[tuple[Merging, ...]] = get_args(Merging)
+
+Dealing = Literal["runs", "round robin"]
+DEALINGS: Final[tuple[Dealing, ...]] = get_args(Dealing)
 
 OnError = Literal["fail", "set aside"]
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
@@ -100,6 +105,7 @@ class RunOptions:
     strategy: Strategy = "subquery"
     merging: Merging = "transparent"
     partitioning: PartitioningName = "balanced"
+    dealing: Dealing = "runs"
     resources: Mapping[int, Resources | str] | None = None
     alpha: float | tuple[float, float, float] = ALPHA
     sigma: float = SIGMA
@@ -137,6 +143,7 @@ class RunOptions:
         one_of("strategy", self.strategy, STRATEGIES, BadOption)
         one_of("merging", self.merging, MERGINGS, BadOption)
         one_of("partitioning", self.partitioning, PARTITIONINGS, BadOption)
+        one_of("dealing", self.dealing, DEALINGS, BadOption)
         if self.resources is not None:
             self._set("resources", _by_stage("resources", self.resources, _resources))
         hint = ": the bytes of state that an epoch may move"
@@ -179,6 +186,12 @@ class RunOptions:
             raise BadOption(f"qos={short(self.qos)}; give ps.QoS(latency=…), such as ps.QoS(latency='5 s')")
         if self.disorder is not None:
             most_disorder(self.disorder)
+        if self.qos is not None and self.qos.disorder is not None:
+            if self.disorder not in {None, self.qos.disorder}:
+                raise BadOption(
+                    f"disorder={self.disorder} and qos={self.qos}; both say the same, so give one of them"
+                )
+            self._set("disorder", self.qos.disorder)
         if self.trigger is not None:
             duration("trigger", self.trigger, 0, _LONGEST_TRIGGER)
         if self.scaling is not None:
@@ -189,7 +202,8 @@ class RunOptions:
     @property
     def latency_seconds(self) -> float | None:
         """The bound of the latency, if one was given."""
-        return None if self.qos is None else self.qos.bound / 1e6
+        bound = None if self.qos is None else self.qos.bound
+        return None if bound is None else bound / 1e6
 
     @property
     def trigger_seconds(self) -> float | None:

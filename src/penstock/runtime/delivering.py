@@ -16,6 +16,7 @@ from penstock.errors import BadSink
 from penstock.query import quoted
 from penstock.runtime.epoch_input import EpochInput
 from penstock.runtime.spark.plans import observed_by
+from penstock.runtime.spark.worker_heap import freeze_worker
 from penstock.state.storage import Location
 
 __all__ = ["OpenSink", "QueryOutput", "Written", "written"]
@@ -149,6 +150,7 @@ class _Writer:
     schema: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        freeze_worker()
         context = TaskContext.get()
         assert context is not None
         file = ResultFile(self.target, self.schema)

@@ -174,6 +174,7 @@ class SparkEngine:
             rescaling,
             time.time,
             steady_time(streams),
+            options.dealing,
         )
         control = _control(options, subqueries, rescaling, folder, nodes)
         meter = None if ends else LatencyMeter(result_ways(graph), streams, options.latency_seconds)

@@ -7,6 +7,7 @@ from penstock.connect import EpochId
 from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
 from penstock.control.sub_keys import SubKeyPlan
 from penstock.operators.exchange import Form
+from penstock.query import Dealing
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph
@@ -39,6 +40,7 @@ class Planner:
     rescaling: Rescaling
     clock: Callable[[], float]
     steady: SteadyTime
+    dealing: Dealing = "runs"
     followed: Mapping[int, Rescale] = field(init=False, default_factory=dict)
     split: Mapping[int, Resplit] = field(init=False, default_factory=dict)
     grouped: Mapping[int, Regroup] = field(init=False, default_factory=dict)
@@ -77,7 +79,7 @@ class Planner:
             stage = _batches(runner, stage, record, batches.get(runner.stage.number))
             split = _sub_keys(epoch_id, last, splits.get(runner.stage.number), runner, stage.channels)
             stage = replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split, run=0)
-            stages.append(_dealing(epoch_id, runner, stage, record, last))
+            stages.append(self._dealing(epoch_id, runner, stage, record, last))
         now = int(self.clock() * 1e6)
         plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, offsets)
         self.checkpoint.write_plan(epoch_id, plan)
@@ -124,6 +126,30 @@ class Planner:
         before = replace(before, form=_usual(runner, held[0], before.sub_keys))
         return self.rescaling.following(number, before, held[0], wish, size)
 
+    def _dealing(
+        self,
+        epoch_id: EpochId,
+        runner: StageRunner,
+        stage: StagePlan,
+        record: StageRecord | None,
+        last: Manifest | None,
+    ) -> StagePlan:
+        """With rows without a key dealt out in runs of a mean pane, or by whole panes round robin.
+
+        Runs are shorter where the epoch is short: it should have many for each channel of each task of its
+        source, of which there are about as many as channels.
+        """
+        if epoch_id.drain or stage.channels == 1 or not runner.deals:
+            return stage
+        stage, tasks = replace(stage, form="partials"), stage.channels
+        if self.dealing == "round robin":
+            return stage
+        if record is None or record.in_bucket is None or last is None:
+            return replace(stage, run=_FIRST_RUN)
+        most = last.counts.rows / (_RUNS * stage.channels * tasks)
+        run = max(1, min(int(min(record.in_bucket / tasks, most)), _LONGEST_RUN))
+        return replace(stage, run=run)
+
 
 def _batches(
     runner: StageRunner, stage: StagePlan, record: StageRecord | None, wish: Rebatch | None
@@ -133,28 +159,6 @@ def _batches(
         return stage
     size = None if wish is None else wish.batch
     return replace(stage, batches=planned_batches(runner.kernel, stage.batches, record, size))
-
-
-def _dealing(
-    epoch_id: EpochId,
-    runner: StageRunner,
-    stage: StagePlan,
-    record: StageRecord | None,
-    last: Manifest | None,
-) -> StagePlan:
-    """With rows without a key dealt out in runs of a mean pane, and shorter ones where the epoch is short.
-
-    An epoch should have many runs for each channel of each task of its source, of which there are about as
-    many as channels.
-    """
-    if epoch_id.drain or stage.channels == 1 or not runner.deals:
-        return stage
-    tasks = stage.channels
-    if record is None or record.in_bucket is None or last is None:
-        return replace(stage, form="partials", run=_FIRST_RUN)
-    most = last.counts.rows / (_RUNS * stage.channels * tasks)
-    run = max(1, min(int(min(record.in_bucket / tasks, most)), _LONGEST_RUN))
-    return replace(stage, form="partials", run=run)
 
 
 def _sub_keys(

@@ -29,7 +29,7 @@ class StagePlan:
     Where any channel will do, `grouping` says how rows find theirs, and `costs` names the sketch of what they
     cost by their value; it is empty while nothing is known. Where rows go to the channels of their windows,
     `batches` says which windows are computed together. Rows without a key that become partials in other
-    channels are dealt out `run` at a time.
+    channels are dealt out `run` at a time, or with 0 by whole panes in turn.
     """
 
     channels: int

@@ -2,7 +2,7 @@
 
 import random
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,25 +12,23 @@ import penstock as ps
 from operators.contract import KernelRun
 from penstock.errors import BadName, BadWindow
 from penstock.operators.exchange import HASH
-from penstock.operators.sessions.kernel import SessionKernel, session_starts
+from penstock.operators.sessions.kernel import session_starts
 from penstock.routing.spark_hash import spark_hash
 from penstock.state.pane_table import PANE
 
+FORMS = ("merges", "waits", "applies")
 EVENTS = ps.stream("events", "time timestamp, k bigint, v bigint, s string", time="time")
 
 
-@dataclass(frozen=True)
-class Noting(SessionKernel):
-    """Notes what it finds to be late."""
-
-    noted: list = field(default_factory=list)
-
-    def step(self, channel):
-        return super().step(replace(channel, late=self.noted.append))
-
-
 def noting(run):
-    run.kernel = Noting(run.kernel.groups, run.kernel.gap, run.kernel.late)
+    """The run, with what its kernel finds to be late in `noted`."""
+    noted = run.noted = []
+
+    class Noting(type(run.kernel)):
+        def step(self, channel):
+            return super().step(replace(channel, late=noted.append))
+
+    run.kernel = Noting(*(getattr(run.kernel, each.name) for each in fields(run.kernel)))
     return run
 
 
@@ -50,12 +48,32 @@ class Tally(ps.ArrowAggregate):
         return state["n"]
 
 
-def sessions(gap, keys=("k",), *, waits=False, **options):
-    grouped = EVENTS.group_by(*keys) if keys else EVENTS
-    count = Tally("v") if waits else ps.count()
-    return grouped.session(f"{gap} us", **options).agg(
-        n=count, total=ps.sum("v"), all=ps.array_agg("v"), top=ps.max("s")
-    )
+def told(rows):
+    """What the aggregates below give, by a function over all rows."""
+    values = [v for _, v in sorted(zip(rows["time"].to_pylist(), rows["v"].to_pylist(), strict=True), key=by)]
+    values = [v for v in values if v is not None]
+    texts = [each for each in rows["s"].to_pylist() if each is not None]
+    times = rows["time"].to_pylist()
+    assert times == sorted(times)
+    return {
+        "n": [rows.num_rows],
+        "total": [sum(values) if values else None],
+        "all": [values],
+        "top": [max(texts, default=None)],
+    }
+
+
+def by(pair):
+    time, value = pair
+    return time, value is not None, value or 0
+
+
+def sessions(gap, keys=("k",), *, form="merges", **options):
+    windowed = (EVENTS.group_by(*keys) if keys else EVENTS).session(f"{gap} us", **options)
+    if form == "applies":
+        return windowed.apply(told, "n bigint, total bigint, all array<bigint>, top string")
+    count = Tally("v") if form == "waits" else ps.count()
+    return windowed.agg(n=count, total=ps.sum("v"), all=ps.array_agg("v"), top=ps.max("s"))
 
 
 def plain_sessions(epochs, delay, gap, keys=("k",)):
@@ -92,7 +110,7 @@ def plain_sessions(epochs, delay, gap, keys=("k",)):
 
 
 def result(key, rows, gap):
-    rows = sorted(rows, key=lambda row: (row["time"], row["v"] is not None, row["v"] or 0))
+    rows = sorted(rows, key=lambda row: by((row["time"], row["v"])))
     values = [row["v"] for row in rows if row["v"] is not None]
     total = sum(values) if values else None
     top = max((row["s"] for row in rows if row["s"] is not None), default=None)
@@ -129,7 +147,7 @@ def compared(seed):
     keys = chance.choice([("k",), ("k", "s"), ()])
     epochs = cut(chance, drawn(chance, 90, chance.choice([60, 200, 600])))
     with tempfile.TemporaryDirectory() as folder:
-        relation = sessions(gap, keys, waits=chance.random() < 0.4)
+        relation = sessions(gap, keys, form=FORMS[seed % 3])
         run = noting(KernelRun(relation, folder, chance.randrange(1, 5), seed, restless=True))
         found = run.run([[each] for each in epochs], delay)
     expected, late = plain_sessions(epochs, delay, gap, keys)
@@ -139,7 +157,7 @@ def compared(seed):
     ]
     hashes = spark_hash(columns, len(late)).view(np.int64).tolist()
     pairs = {(key, row["time"] // gap) for key, row in zip(hashes, late, strict=True)}
-    noted = {pair for each in run.kernel.noted for pair in zip(*map(list, columns_of(each)), strict=True)}
+    noted = {pair for each in run.noted for pair in zip(*map(list, columns_of(each)), strict=True)}
     assert noted == pairs, f"seed {seed}"
     return len(late)
 
@@ -190,7 +208,7 @@ def test_a_late_row_joins_an_open_session_that_began_before_it(tmp_path):
     # gap 5, no delay:  0 3 6 9 12 | then 2, whose own session would have closed at 7
     run, found = run_of(sessions(5), tmp_path, [(0, 0), (3, 0), (6, 0), (9, 0), (12, 0)], [(2, 0)])
     assert found == [(17, 0, 6)]
-    assert run.kernel.noted == []
+    assert run.noted == []
 
 
 def test_a_row_that_joins_two_open_sessions_makes_them_one(tmp_path):
@@ -201,14 +219,14 @@ def test_a_row_that_joins_two_open_sessions_makes_them_one(tmp_path):
 def test_a_row_whose_session_is_closed_is_late(tmp_path):
     run, found = run_of(sessions(5), tmp_path, [(0, 0)], [(20, 0)], [(3, 0), (9, 0)])
     assert found == [(5, 0, 1), (25, 20, 1)]
-    assert [each[PANE].to_pylist() for each in run.kernel.noted] == [[0, 1]]
+    assert [each[PANE].to_pylist() for each in run.noted] == [[0, 1]]
 
 
 def test_a_row_behind_the_frontier_starts_a_session_that_is_still_open(tmp_path):
     # 0 is closed at 5; 17 is below the frontier, but its session would close at 22
     run, found = run_of(sessions(5), tmp_path, [(0, 0)], [(20, 0)], [(14, 0), (17, 0)])
     assert found == [(5, 0, 1), (25, 14, 3)]
-    assert run.kernel.noted == []
+    assert run.noted == []
 
 
 def test_with_late_drop_a_row_below_the_frontier_is_not_taken(tmp_path):

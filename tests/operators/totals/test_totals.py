@@ -6,7 +6,7 @@ import pytest
 
 import penstock as ps
 from operators.contract import KernelRun, added_up
-from penstock.errors import BadAggregate
+from penstock.errors import BadAggregate, BadName
 
 EVENTS = ps.stream("events", "time timestamp, k bigint, v bigint, x double", time="time")
 
@@ -32,6 +32,17 @@ def test_an_epoch_gives_the_groups_that_it_changed(tmp_path):
     assert sorted(first) == [("insert", 1, 1, 1), ("insert", 2, 1, 1)]
     assert second == [("retract", 1, 1, 1), ("update", 1, 2, 1)]
     assert third == []
+
+
+def test_without_a_key_all_tuples_are_one_group(tmp_path):
+    running = KernelRun(EVENTS.agg(n=ps.count(), top=ps.max("v"), keep="10 us"), tmp_path, channels=3)
+    found = steps(running, [row(1, 1), row(2, 2)], [row(3, 1, 7)], [], [row(30, 1)])
+    assert found == [
+        [("insert", 2, 1)],
+        [("retract", 2, 1), ("update", 3, 7)],
+        [],
+        [("retract", 3, 7), ("update", 4, 7)],
+    ]
 
 
 def test_a_result_that_stays_the_same_is_not_given(tmp_path):
@@ -98,3 +109,41 @@ def test_refuses_what_cannot_be():
         EVENTS.group_by("k").agg(n=ps.count(), keep="0 seconds")
     with pytest.raises(BadAggregate, match="how long a group is kept"):
         EVENTS.group_by("k").agg(keep=ps.count())
+    with pytest.raises(BadAggregate, match="without a key and without an aggregate"):
+        EVENTS.agg()
+
+
+def test_the_first_rows_of_a_key_are_replaced_as_a_whole(tmp_path):
+    first = EVENTS.group_by("k").top(2, by="v")
+    assert first.schema.names == ("change", "k", "time", "v", "x", "rank")
+    exploded = first.inputs[0]
+    running = KernelRun(exploded.inputs[0], tmp_path)
+    one, two, three = steps(running, [row(1, 1, 5)], [row(2, 1, 9), row(3, 1, 7)], [row(4, 1, 1)])
+    values = [[(change, [each["v"] for each in rows]) for change, _, rows in found] for found in (one, two)]
+    assert values == [[("insert", [5])], [("retract", [5]), ("update", [9, 7])]]
+    assert three == []
+
+
+def test_row_number_without_a_window_is_the_first_rows_so_far():
+    numbered = ps.sql(
+        "SELECT k, v, r FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY v DESC) AS r "
+        "FROM events) WHERE r <= 2",
+        EVENTS,
+    )
+    assert numbered == EVENTS.select("k", "v").group_by("k").top(2, by="v").select("k", "v", r="rank").select(
+        "k", "v", "r"
+    )
+
+
+def test_the_first_rows_of_all_need_neither_a_window_nor_a_key():
+    numbered = ps.sql(
+        "SELECT k, v, r FROM (SELECT k, v, row_number() OVER (ORDER BY v DESC) AS r FROM events) "
+        "WHERE r <= 2",
+        EVENTS,
+    )
+    assert numbered == EVENTS.select("k", "v").top(2, by="v").select("k", "v", r="rank").select("k", "v", "r")
+
+
+def test_a_column_named_change_is_in_the_way_of_the_first_rows():
+    with pytest.raises(BadName, match="top\\(\\) adds a column 'change'"):
+        EVENTS.select("k", change="v").group_by("k").top(2, by="change")

@@ -131,7 +131,7 @@ def test_explain_says_how_windows_are_shared_out_and_why(windowed, given, said):
 def test_a_gap_of_ages_costs_nothing():
     times = np.array([0, 10**15])
     calls = calls_for(WindowShape(4, 2), times, np.zeros(2, np.int64), None, 10**15)
-    assert [each.window for each in calls] == [-1, 0, 5 * 10**14 - 1, 5 * 10**14]
+    assert [each.begins for each in calls] == [-2, 0, 10**15 - 2, 10**15]
 
 
 def test_a_channel_is_called_for_its_own_windows():
@@ -139,6 +139,6 @@ def test_a_channel_is_called_for_its_own_windows():
     times, keys = np.arange(20), np.zeros(20, np.int64)
     windows = WindowChannels(shape, Batches(2), 3)
     found = [
-        each.window for channel in range(3) for each in calls_for(shape, times, keys, 0, 10, windows, channel)
+        each.begins for channel in range(3) for each in calls_for(shape, times, keys, 0, 10, windows, channel)
     ]
-    assert sorted(found) == list(range(10))
+    assert sorted(found) == list(range(0, 20, 2))

@@ -22,19 +22,35 @@ def drawn_windows(rng):
         step = rng.randint(1, 8)
         shape = (step * rng.randint(1, 12), step, rng.randint(0, 20))
         return lambda on, **rules: on.cumulate(*micros(*shape), **rules), [cumulating(*shape)]
-    count = rng.randint(2, 4) if kind == "several" else 1
-    shapes = []
-    while len(shapes) < count:
-        size = rng.choice([rng.randint(1, 12), rng.randint(1, 40), rng.randint(30, 90)])
-        slide = (
-            rng.randint(size + 1, 2 * size + 4) if kind == "apart" else rng.randint(max(1, size // 20), size)
-        )
-        if size not in [each[0] for each in shapes]:
-            shapes.append((size, slide, rng.randint(0, slide - 1)))
-    made = [ps.window(*micros(*each)) for each in shapes]
-    if count == 1:
-        return lambda on, **rules: on.window(*micros(*shapes[0]), **rules), [sliding(*shapes[0])]
-    return lambda on, **rules: on.windows(*made, **rules), [sliding(*each) for each in shapes]
+    if kind == "several":
+        return drawn_several(rng)
+    size = drawn_size(rng)
+    slide = rng.randint(size + 1, 2 * size + 4) if kind == "apart" else rng.randint(max(1, size // 20), size)
+    shape = (size, slide, rng.randint(0, slide - 1))
+    return lambda on, **rules: on.window(*micros(*shape), **rules), [sliding(*shape)]
+
+
+def drawn_size(rng):
+    return rng.choice([rng.randint(1, 12), rng.randint(1, 40), rng.randint(30, 90)])
+
+
+def drawn_several(rng):
+    """Windows of lengths that differ, so that their results can be told apart."""
+    made, shapes, lengths, count = [], [], set(), rng.randint(2, 4)
+    while len(made) < count:
+        size = drawn_size(rng)
+        slide = rng.randint(max(1, size // 20), size)
+        own, kind, shape = {size}, (ps.window, sliding), (size, slide, rng.randint(0, slide - 1))
+        if rng.random() < 0.4:
+            step = rng.randint(1, 12)
+            size = step * rng.randint(1, 6)
+            kind, shape = (ps.cumulate, cumulating), (size, step, rng.randint(0, size - 1))
+            own = set(range(step, size + 1, step))
+        if lengths.isdisjoint(own):
+            lengths |= own
+            made.append(kind[0](*micros(*shape)))
+            shapes.append(kind[1](*shape))
+    return lambda on, **rules: on.windows(*made, **rules), shapes
 
 
 def drawn_rules(rng):

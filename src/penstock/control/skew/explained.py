@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +17,43 @@ _FLAT = 0.02
 """Shares that differ by less than this, relative to the mean, explain nothing."""
 _CLEARLY = 0.75
 """A growth explains the load if it leaves at most this part of the squared differences."""
-_STEEPEST = 1.5
+_TOGETHER = 0.5
+"""Two growths explain it together if they leave at most this part of what the better one leaves alone."""
+_STEEPEST = 2.0
+"""Above 1 where rows of rare keys cost less than others: in a join those find no partner."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """The growth, and by how much the load changes where the share of that growth changes by 1.
+    """By how much the load changes where the share of a growth changes by 1; the first one tells the most.
 
-    Less than 1 where each channel also has work that does not depend on keys.
+    The sum is less than 1 where each channel also has work that does not depend on keys, and more where rows
+    of rare keys cost less than others. A join has two: its rows grow with the frequency of a key, its pairs
+    with the square.
     """
 
-    growth: Growth
-    slope: float
+    slopes: Mapping[Growth, float]
+
+    @property
+    def growth(self) -> Growth:
+        """The growth that explains the most."""
+        return next(iter(self.slopes))
+
+    @property
+    def slope(self) -> float:
+        """The part of the load that depends on keys."""
+        return sum(self.slopes.values())
+
+    def changed(self, shares: Mapping[Growth, Floats]) -> Floats:
+        """By how much the load of each channel changes if its shares change by these."""
+        return sum(
+            (slope * len(shares[growth]) * shares[growth] for growth, slope in self.slopes.items()),
+            start=np.zeros(len(next(iter(shares.values())))),
+        )
 
 
 def explain_load(relative: Floats, shares: Mapping[Growth, Floats], otherwise: Growth) -> Explained:
-    """The growth whose shares by channel fit measured relative loads best, in least squares.
+    """The growth whose shares by channel fit measured relative loads best, in least squares; or two of them.
 
     `otherwise` is what the operator says; it stands if none fits clearly.
 
@@ -42,20 +64,42 @@ def explain_load(relative: Floats, shares: Mapping[Growth, Floats], otherwise: G
     """
     load = relative - 1.0
     whole = float(load @ load)
-    best, least = Explained(otherwise, _slope(load, shares.get(otherwise))), _CLEARLY * whole
-    for growth, share in shares.items():
-        slope = _slope(load, share)
-        left = load - slope * (share * len(share) - 1.0)
-        if float(left @ left) < least:
-            best, least = Explained(growth, slope), float(left @ left)
+    alone = shares.get(otherwise)
+    best = Explained({otherwise: 0.0 if alone is None else _slope(load, _apart(alone))})
+    least = _CLEARLY * whole
+    telling = {growth: each for growth, share in shares.items() if _tells(each := _apart(share))}
+    for growth, apart in telling.items():
+        slope = _slope(load, apart)
+        if (left := _left(load, slope * apart)) < least:
+            best, least = Explained({growth: slope}), left
+    for pair in combinations(telling, 2):
+        apart = np.column_stack([telling[growth] for growth in pair])
+        slopes = np.linalg.lstsq(apart, load, rcond=None)[0]
+        if slopes.min() <= 0 or slopes.sum() > _STEEPEST:
+            continue
+        if _left(load, apart @ slopes) < _TOGETHER * least:
+            told = slopes * apart.std(axis=0)
+            order = np.argsort(-told, kind="stable").tolist()
+            best = Explained({pair[each]: float(slopes[each]) for each in order})
+            least = _left(load, apart @ slopes)
     return best
 
 
-def _slope(load: Floats, share: Floats | None) -> float:
-    if share is None:
+def _apart(share: Floats) -> Floats:
+    apart: Floats = share * len(share) - 1.0
+    return apart
+
+
+def _tells(apart: Floats) -> bool:
+    return float(apart @ apart) >= len(apart) * _FLAT**2
+
+
+def _left(load: Floats, explained: Floats) -> float:
+    rest = load - explained
+    return float(rest @ rest)
+
+
+def _slope(load: Floats, apart: Floats) -> float:
+    if not _tells(apart):
         return 0.0
-    apart = share * len(share) - 1.0
-    square = float(apart @ apart)
-    if square < len(share) * _FLAT**2:
-        return 0.0
-    return float(np.clip(float(load @ apart) / square, 0.0, _STEEPEST))
+    return float(np.clip(float(load @ apart) / float(apart @ apart), 0.0, _STEEPEST))

@@ -1,8 +1,12 @@
 """Which hot keys of a join should lie on grids: found while the run goes on, and given up again.
 
-A key gets a grid when its work exceeds a quarter of a channel's fair share and keeps it down to an eighth, so
-that a key at the limit does not come and go. A grid that exists stays as it is unless its key outgrows it.
+A key may get a grid when its work exceeds a quarter of a channel's fair share and keeps it down to an eighth,
+so that a key at the limit does not come and go. A grid that exists stays as it is unless its key outgrows it.
+The more channels a grid has, the more copies of rows there are: which keys get one and how large it is
+depends on what rows and pairs cost, so there are several proposals.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,32 +16,40 @@ from penstock.routing import Growth, Spread, shaped_grid
 
 __all__ = ["cold_grids", "wanted_grids"]
 
-_ENTER, _LEAVE = 0.25, 0.125
-"""Parts of a channel's fair share of work."""
+_ENTER, _LEAVE = (0.25, 0.5, 1.0), 0.125
+"""Parts of a channel's fair share of work; the first ones are proposals."""
 _PIECE = 0.25
 """The part of a fair share that a piece of a key on a grid may have."""
 _OUTGROWN = 2
+_SIZES = (12, 8, 6, 4, 3, 2)
 
 
-def wanted_grids(stage: StageChannels, layout: Layout, keys: Keys) -> Spread:
-    """The grids that the known keys call for: new ones on the channels that have the least work."""
+def wanted_grids(stage: StageChannels, layout: Layout, keys: Keys) -> Iterator[Spread]:
+    """The grids that the known keys may call for, each once; larger ones first."""
+    channels = layout.router.channels
+    sizes = [channels, *(size for size in _SIZES if size < channels)]
+    yield from dict.fromkeys(_wanted(stage, layout, keys, enter, most) for enter in _ENTER for most in sizes)
+
+
+def _wanted(stage: StageChannels, layout: Layout, keys: Keys, enter: float, most: int) -> Spread:
+    """Grids of at most so many channels: new ones on the channels that have the least work."""
     work = _work(stage)
     channels = layout.router.channels
     fair = max(sum(work.values()), 1e-300) / channels
     present = layout.spread.grids
     grids = {}
     for key, (columns, cells) in present.items():
-        pieces = _pieces(work.get(key, 0.0), fair, channels)
+        pieces = _pieces(work.get(key, 0.0), fair, most)
         if work.get(key, 0.0) >= _LEAVE * fair and pieces < _OUTGROWN * len(cells):
             grids[key] = columns, cells
     left, right = (dict(zip(stage.known.hashes, side, strict=True)) for side in stage.known.sides)
-    hot = [key for key, each in work.items() if each > _ENTER * fair and key not in grids]
+    hot = [key for key, each in work.items() if each > enter * fair and key not in grids]
     loads = _others(layout, keys, grids.keys() | set(hot))
     loads *= max(sum(work.values()) - sum(work[key] for key in {*grids, *hot} if key in work), 0.0)
     for key, (_, cells) in grids.items():
         loads[list(cells)] += work.get(key, 0.0) / len(cells)
     for key in sorted(hot, key=lambda each: (-work[each], each)):
-        size = _pieces(work[key], fair, channels)
+        size = _pieces(work[key], fair, most)
         one, other = stage.known.rates
         shape = shaped_grid(stage.copied, size, left[key] * max(one, 1.0), right[key] * max(other, 1.0))
         chosen = np.argsort(loads, kind="stable")[: shape.channels]
@@ -67,8 +79,8 @@ def _work(stage: StageChannels) -> dict[int, float]:
     return {key: one * other for key, one, other in zip(stage.known.hashes, left, right, strict=True)}
 
 
-def _pieces(work: float, fair: float, channels: int) -> int:
-    return int(np.clip(np.ceil(work / (_PIECE * fair)), 1, channels))
+def _pieces(work: float, fair: float, most: int) -> int:
+    return int(np.clip(np.ceil(work / (_PIECE * fair)), 1, most))
 
 
 def _others(layout: Layout, keys: Keys, apart: set[int]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":

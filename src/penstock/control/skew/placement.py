@@ -72,11 +72,30 @@ class Scene:
         even = np.full(len(self.state), self.state.mean())
         return self.cost(self.load, self.state) - self.cost(ideal, even)
 
+    def ideal_with(self, spread: Spread) -> float:
+        """Seconds of an epoch with these grids if all other load lay as evenly beside them as it can."""
+        total = {growth: self._total(self.layout.spread, growth) for growth in self.cause.slopes}
+        beside = Layout(self.layout.router, spread)
+        grids = self.cause.changed(
+            {growth: beside.on_grids(self.keys, growth) / every for growth, every in total.items()}
+        )
+        whole = sum(
+            slope * len(self.load) * self.keys.cost(growth, spread) / total[growth]
+            for growth, slope in self.cause.slopes.items()
+        )
+        even = np.full(len(self.state), self.state.mean())
+        return self.cost(np.maximum(1.0 - self.cause.slope + _filled(grids, whole), 0.0), even)
+
+    def _total(self, spread: Spread, growth: Growth) -> float:
+        on_grids = Layout(self.layout.router, spread).on_grids(self.keys, growth)
+        return max(self.keys.cost(growth, spread) + float(on_grids.sum()), 1e-300)
+
     def placed(self, after: Layout) -> "Placement":
         """What another layout gains and costs."""
-        work = change(self.layout, after, self.keys, self.cause.growth)
+        work = {growth: change(self.layout, after, self.keys, growth) for growth in self.cause.slopes}
         kept = change(self.layout, after, self.keys, self.resources.state)
-        load = np.maximum(self.load + self.cause.slope * len(self.load) * (work.after - work.before), 0.0)
+        more = {growth: each.after - each.before for growth, each in work.items()}
+        load = np.maximum(self.load + self.cause.changed(more), 0.0)
         total = float(self.state.sum())
         state = np.maximum(self.state + total * (kept.after - kept.before), 0.0)
         moved = float((self.state * kept.leaving).sum()) + total * kept.spread
@@ -85,7 +104,7 @@ class Scene:
 
     def _copying(self, after: Layout) -> float:
         """What more copies of rows cost where the load itself does not tell it."""
-        if self.cause.growth is Growth.LINEAR or after.spread == self.layout.spread:
+        if Growth.LINEAR in self.cause.slopes or after.spread == self.layout.spread:
             return 0.0
         sent = change(self.layout, after, self.keys, Growth.LINEAR)
         more = float(sent.after.sum() - sent.before.sum()) * self.rows
@@ -128,6 +147,20 @@ def place(scene: Scene, spreads: Sequence[Spread], epochs: int) -> Placement | N
     return next((each for each in good if each.busiest <= even), best)
 
 
+def _filled(loads: Floats, more: float) -> Floats:
+    """These loads with more on the idlest channels, as on the ground of a vessel that is filled.
+
+    >>> _filled(np.array([3.0, 1.0, 0.0]), 2.0).tolist()
+    [3.0, 1.5, 1.5]
+    """
+    rising = np.sort(loads)
+    levels = (more + np.cumsum(rising)) / np.arange(1, len(rising) + 1)
+    # The last channel that the level covers.
+    covered = int(np.flatnonzero(levels >= rising)[-1])
+    filled: Floats = np.maximum(loads, levels[covered])
+    return filled
+
+
 def _routers(scene: Scene, spread: Spread) -> Iterator[HashPair]:
     """Routers for whole keys next to these grids: one for each goal."""
     router = scene.layout.router
@@ -143,6 +176,7 @@ def _routers(scene: Scene, spread: Spread) -> Iterator[HashPair]:
 def _goals(scene: Scene) -> Iterator[Goal]:
     """As measured and as the operator says, and one that evens time alone, whatever becomes of the others."""
     said, growth, time = scene.resources, scene.cause.growth, scene.resources.tolerances[1]
-    measured = replace(said, computation=growth)
+    # Of two growths the steeper one: rows are evened anyway.
+    measured = replace(said, computation=max(scene.cause.slopes))
     for resources in dict.fromkeys([measured, said, Resources(growth, growth, growth, (time, time, time))]):
         yield Goal(resources=resources, sigma=scene.sigma, domain=scene.keys.domain)

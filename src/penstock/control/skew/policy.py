@@ -25,6 +25,9 @@ from penstock.shown import shown_bytes, shown_seconds
 
 __all__ = ["SkewPolicy", "SkewSettings"]
 
+_SAVING = 0.95
+"""Smaller grids are chosen if an epoch would take at most this part of its time with the largest ones."""
+
 
 @dataclass(frozen=True)
 class SkewSettings:
@@ -157,11 +160,14 @@ def _spreadable(stage: StageChannels) -> bool:
 
 
 def _spreads(stage: StageChannels, scene: Scene) -> list[Spread]:
-    """The grids as they are, and those that the keys call for."""
+    """The grids as they are, and the best of those that the keys call for."""
     present = scene.layout.spread
     if not _spreadable(stage):
         return [present]
-    wanted = wanted_grids(stage, scene.layout, scene.keys)
+    first, *others = wanted_grids(stage, scene.layout, scene.keys)
+    best = min(others, key=scene.ideal_with, default=first)
+    # Fewer copies are worth it only where they save time: larger grids leave smaller pieces to be evened.
+    wanted = best if scene.ideal_with(best) < _SAVING * scene.ideal_with(first) else first
     return [present] if wanted.grids == present.grids else [present, wanted]
 
 

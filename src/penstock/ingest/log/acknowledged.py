@@ -69,11 +69,11 @@ class AcknowledgedEnd:
 
     def _write(self, segment: int, end: int) -> None:
         self._turn += 1
-        self.segment, self.end = segment, end
         place = _PLACE.pack(self._turn, segment, end)
         with durable.writing(self._path, Purpose.GATE_ACKNOWLEDGED):
             os.pwrite(self._file, place + _SUM.pack(checksum(place)), self._turn % 2 * _SLOT)
         self.unsynced = True
+        self.segment, self.end = segment, end
 
     def _read(self, slot: int) -> tuple[int, int, int]:
         content = os.pread(self._file, _PLACE.size + _SUM.size, slot * _SLOT)

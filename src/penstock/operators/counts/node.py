@@ -65,7 +65,13 @@ class CountWindows(GroupOperator):
 
     def meaning(self) -> list[object]:
         """Keys, window and aggregates."""
-        return ["counts", self.window.size, self.window.slide, *self.meaning_of_groups()]
+        return [
+            "counts",
+            self.window.size,
+            self.window.slide,
+            self.meaning_of_keys(),
+            self.meaning_of_aggregates(),
+        ]
 
     def why_single(self) -> str | None:
         """Without a key there is one sequence of rows."""

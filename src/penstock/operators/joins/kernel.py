@@ -116,10 +116,15 @@ class JoinKernel(Kernel):
         """The frontier of the port, since rows of the other side have left with it.
 
         By windows the time below which no window is open; a window is closed when both frontiers have passed.
+        Where a row counts in all of its windows or in none, it is where the last closed window ends.
         """
-        if isinstance(self.join.bound, ByWindow):
-            return self.join.bound.floor(Frontiers(*(position.frontiers or (None, None))).both)
-        return position.frontier(port)
+        windows = self.join.bound
+        if not isinstance(windows, ByWindow):
+            return position.frontier(port)
+        both = Frontiers(*(position.frontiers or (None, None))).both
+        if both is None:
+            return None
+        return windows.ended(both) if self.operator.late == "drop" else windows.floor(both)
 
     def advance(
         self, before: StagePosition, frontiers: tuple[int | None, ...], seen: Seen, drained: int | None

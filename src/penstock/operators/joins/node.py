@@ -11,12 +11,14 @@ from penstock.expressions.pairs import LEFT, RIGHT, PairCondition
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import Column, Schema, quoted
 from penstock.functions import SqlSetting, Types
+from penstock.operators.aggregated import WINDOW_END, WINDOW_START
 from penstock.operators.exchange import Form
 from penstock.operators.joins.condition.meaning import check_known
 from penstock.operators.joins.spec import REACH, Bound, ByWindow, How, Last, PairTime, Within
 from penstock.operators.kernel import Describe
 from penstock.operators.operator import NATIVE, InputRelation, Inputs, Operator, lowered
-from penstock.operators.windows import WINDOW_END, WINDOW_START, Window
+from penstock.operators.windows import Window
+from penstock.operators.windows.node import Late, shown_rules
 from penstock.routing.resources import LQL, Resources
 
 if TYPE_CHECKING:
@@ -69,7 +71,8 @@ class Join(Operator):
 
     One of ``within`` (microseconds), ``last`` (rows), ``window`` and ``keep`` (microseconds for each side)
     bounds it. ``left`` and ``right`` are the columns that each side gives, with their names in the result;
-    ``time`` names the result's event time, and ``times`` says which time a pair carries.
+    ``time`` names the result's event time, and ``times`` says which time a pair carries. By windows ``late``
+    says what becomes of a tuple of which some windows are closed.
     """
 
     ports: ClassVar[tuple[str, ...]] = ("left", "right")
@@ -86,6 +89,7 @@ class Join(Operator):
     window: Window | None = None
     keep: tuple[int, int] | None = None
     times: PairTime = "earliest"
+    late: Late = "count"
 
     @property
     def bound(self) -> Bound:
@@ -98,7 +102,7 @@ class Join(Operator):
 
     def _bound_words(self) -> str:
         if self.window is not None:
-            return f"window {self.window}"
+            return f"window {self.window}{shown_rules(self.late, 0, None)}"
         if self.keep is not None:
             return f"keep {_kept_words(self.keep)}"
         return f"within {words(self.within)}" if self.within is not None else f"last {self.last}"
@@ -128,7 +132,7 @@ class Join(Operator):
         """Keys, bound, condition and the columns of the result."""
         keys: list[object] = [[key.left, key.right, key.type] for key in self.keys]
         condition = self.condition.sql if self.condition else None
-        window = self.window and [self.window.size, self.window.slide, self.window.offset]
+        window = self.window and [*self.window.meaning(), self.late]
         bound = [self.within, self.last, window, self.keep]
         return ["join", keys, bound, self.how, condition, self.left, self.right, self.times]
 
@@ -348,6 +352,8 @@ class Join(Operator):
         lines = [f"pairs: {self._pairs()}"]
         if self.condition:
             lines.append(f"  of these, where {self.condition} is true")
+        if self.late == "drop":
+            lines.append("  a tuple is late as soon as one of its windows is closed, and then counts in none")
         lines.append(f"state: {self._state()}")
         each = "" if self.window is None else ", in each of its windows"
         until = "when it can match no more" if self.window is None else "at the end of the window"

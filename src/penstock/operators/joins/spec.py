@@ -106,8 +106,11 @@ class ByWindow:
         """The time below which a row is in no open window, and in a closed one or between two such."""
         if frontier is None:
             return None
-        window = self.first_open(frontier)
-        return min(self.start(window), self.start(window - 1) + self.size)
+        return min(self.start(self.first_open(frontier)), self.ended(frontier))
+
+    def ended(self, frontier: int) -> int:
+        """The end of the last window that a frontier of both sides has closed."""
+        return self.start(self.first_open(frontier) - 1) + self.size
 
 
 @dataclass(frozen=True)

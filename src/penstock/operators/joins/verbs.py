@@ -9,9 +9,11 @@ from penstock.expressions.durations import microseconds
 from penstock.expressions.pairs import pair_condition
 from penstock.expressions.schema import Schema
 from penstock.functions import DEFAULT
+from penstock.operators.aggregated import WINDOW_END, WINDOW_START
 from penstock.operators.joins.node import FOREVER, How, Join, JoinKey, PairTime, common_type
 from penstock.operators.operator import D, Derivable, Duration, InputRelation, R
-from penstock.operators.windows import WINDOW_END, WINDOW_START, Window
+from penstock.operators.windows import Window
+from penstock.operators.windows.node import Late
 
 __all__ = ["JoinVerbs", "On", "join_of"]
 
@@ -37,6 +39,7 @@ class JoinVerbs(Derivable[R, D]):
         keep: Keep | None = None,
         how: str = "inner",
         time: str | None = None,
+        late: Late | None = None,
         condition: str | None = None,
         suffixes: Suffixes | None = None,
     ) -> D:
@@ -53,7 +56,9 @@ class JoinVerbs(Derivable[R, D]):
 
         A result has a time, the keys, and the columns of both sides; shared names get ``suffixes``. ``time``
         says whose time a pair carries: earliest (as usual with ``within``), latest (as usual with ``keep``
-        and ``last``), left or right. With a window it is its start.
+        and ``last``), left or right. With a window it is its start; ``late`` says what becomes of a tuple of
+        which some windows are closed, as for ``window``: it counts in the others ("count"), or in none
+        ("drop").
 
         >>> from penstock.query import stream
         >>> calls = stream("calls", "time timestamp, caller string, x double", time="time")
@@ -74,6 +79,7 @@ class JoinVerbs(Derivable[R, D]):
             keep=keep,
             how=how,
             time=time,
+            late=late,
             condition=condition,
             suffixes=suffixes,
         )
@@ -90,6 +96,7 @@ class JoinVerbs(Derivable[R, D]):
         keep: Keep | None = None,
         how: str = "inner",
         time: str | None = None,
+        late: Late | None = None,
         suffixes: Suffixes | None = None,
     ) -> D:
         """Pair tuples for which a condition over ``l`` and ``r`` is true; otherwise like ``join``."""
@@ -103,6 +110,7 @@ class JoinVerbs(Derivable[R, D]):
             keep=keep,
             how=how,
             time=time,
+            late=late,
             condition=condition,
             suffixes=suffixes,
         )
@@ -120,6 +128,7 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
     keep: Keep | None = None,
     how: str = "inner",
     time: str | None = None,
+    late: Late | None = None,
     condition: str | None = None,
     suffixes: Suffixes | None = None,
 ) -> Join:
@@ -157,6 +166,7 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
         window=window,
         keep=None if keep is None else _kept(keep),
         times=_pair_time(time, within=within, last=last, window=window, how=how),
+        late=_late(late, window),
     )
     made.check_setting((left, right), DEFAULT)
     return made
@@ -195,6 +205,18 @@ def _pair_time(
     if how in _ONE_SIDED and time != "left":
         raise BadJoin(f"time={time!r} in a {how} join; its results are left rows with their own time")
     return known[time]
+
+
+def _late(late: Late | None, window: Window | None) -> Late:
+    if late is None:
+        return "count"
+    if late not in get_args(Late):
+        raise BadJoin(f"late={late!r}; it is 'count' or 'drop'")
+    if window is None:
+        raise BadJoin(
+            f"late={late!r} in a join without a window; a tuple below the frontier of its side is late there"
+        )
+    return late
 
 
 def _pairs(on: On) -> list[tuple[str, str]]:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+from penstock.operators.aggregated import WINDOW_END, WINDOW_START
 from penstock.operators.operator import Inputs, Operator
 from penstock.operators.steps import Select
-from penstock.operators.windows import WINDOW_END, WINDOW_START
 
 __all__ = ["Rebound"]
 

@@ -6,11 +6,11 @@ from typing import Final, cast
 from penstock.aggregates.aggregate import Aggregate, AggregateLike
 from penstock.errors import BadName, BadWindow
 from penstock.expressions.scalar import column
+from penstock.operators.aggregated import CHANGE, WINDOW_END, WINDOW_START
 from penstock.operators.names import Named, check_names, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, R
 from penstock.operators.regroup.node import Rebound
-from penstock.operators.windows import WINDOW_END, WINDOW_START, Windowed, window_of
-from penstock.operators.windows.node import CHANGE
+from penstock.operators.windows import Windowed, window_of
 from penstock.operators.windows.top import TopVerbs, free
 
 __all__ = ["ByWindow", "ByWindowVerbs"]

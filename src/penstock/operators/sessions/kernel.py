@@ -29,7 +29,7 @@ from penstock.state.table import Table
 from penstock.state.time_table import OpenTimeTable, TimeTable
 from penstock.state.version_table import NO_TIMER, TIMER, VersionTable
 
-__all__ = ["SessionKernel", "compile_sessions", "session_starts"]
+__all__ = ["SessionKernel", "Settled", "compile_sessions", "session_starts"]
 
 _OPEN, _WAITING = "sessions", "rows"
 
@@ -137,7 +137,12 @@ class SessionKernel(EventOrderKernel):
         changed = None
         if fresh is not None or due.num_rows:
             held = self.groups.numbered(states, fresh, due)
-            changed = self._merged(channel, held, fresh, before, until)
+            block = held.block(fresh, held.numbers, raw=channel.form == "rows")
+            settled = Settled.of(self, block, held, before, until)
+            settled.report(channel)
+            if settled.closed.any():
+                channel.emit(self._results(settled))
+            changed = settled.versions()
         return (*states.close(changed), *segments)
 
     def _taken(self, channel: Channel, new: Any, until: int) -> tuple[Any, list[Segment]]:
@@ -153,45 +158,39 @@ class SessionKernel(EventOrderKernel):
             return new
         return self.groups.received(new) if form == "combined" else new.select(self.groups.schema.names)
 
-    def _merged(self, channel: Channel, held: HeldKeys, fresh: Any, before: int, until: int) -> Any:
-        """Emit the sessions that are closed; the versions of all keys that were touched."""
-        block = held.block(fresh, held.numbers, raw=channel.form == "rows")
-        found = _Merged.of(self, block, held)
-        ends = found.last + self.gap
-        late = ~found.known & (ends < before)
-        if late.any() and channel.late is not None:
-            rows = np.flatnonzero(late[found.at] & found.fresh)
-            keys = found.rows.key[rows]
-            channel.late(pa.table({HASH: held.hashes[keys].view(np.int64), PANE: found.rows.pane[rows]}))
-        closed = ~late & (ends <= until)
-        if closed.any():
-            at = np.flatnonzero(closed)
-            stored = block.stored(tuple(take(lane, at) for lane in found.sessions.lanes))
-            keys = held.keys.take(pa.array(found.sessions.key[at]))
-            channel.emit(self.groups.finished((found.first[at], ends[at]), keys, stored))
-        stays = np.flatnonzero(~late & ~closed)
-        timers = np.full(len(held), NO_TIMER)
-        np.minimum.at(timers, found.sessions.key[stays], ends[stays])
-        return held.versions(block, found.sessions.at(stays), timers, timers != NO_TIMER)
+    def _results(self, settled: "Settled") -> Any:
+        """The sessions that are closed."""
+        at = np.flatnonzero(settled.closed)
+        stored = settled.block.stored(tuple(take(lane, at) for lane in settled.sessions.lanes))
+        keys = settled.held.keys.take(pa.array(settled.sessions.key[at]))
+        return self.groups.finished((settled.first[at], settled.ends[at]), keys, stored)
 
 
 @dataclass(frozen=True, eq=False)
-class _Merged:
-    """Partials in the order of key and time, and the sessions that they make.
+class Settled:
+    """The sessions of the keys that an epoch touches, by key and time, and what becomes of each.
 
-    `fresh` partials are new; `at` is the session of each partial. `known` sessions have a part that was kept.
+    `rows` are their partials in the same order, of which `fresh` ones are new; `at` is the session of each. A
+    session is from `first` to `ends`, one gap after its last row. It is `late` if it was closed before and no
+    part of it was kept, `closed` if the frontier has passed its end, and stays otherwise.
     """
 
+    block: PaneBlock
+    held: HeldKeys
     rows: Partials
     fresh: Mask
     at: Places
     sessions: Partials
-    known: Mask
     first: Places
-    last: Places
+    ends: Places
+    late: Mask
+    closed: Mask
 
     @classmethod
-    def of(cls, kernel: SessionKernel, block: PaneBlock, held: HeldKeys) -> "_Merged":
+    def of(
+        cls, kernel: SessionKernel, block: PaneBlock, held: HeldKeys, before: int, until: int
+    ) -> "Settled":
+        """Merge all partials; `before` is the frontier before the epoch, sessions end up to `until`."""
         groups, rows = kernel.groups, block.rows
         fresh = np.arange(len(block)) < len(block) - held.rows.num_rows
         first = groups.lane(rows.lanes, groups.first)
@@ -208,8 +207,41 @@ class _Merged:
         known = np.zeros(count, np.bool_)
         known[at[~fresh]] = True
         sessions = Partials(np.zeros(count, np.int64), rows.key[starts], lanes)
-        bounds = (groups.lane(lanes, name) for name in (groups.first, groups.last))
-        return cls(rows, fresh, at, sessions, known, *bounds)
+        first, last = (groups.lane(lanes, name) for name in (groups.first, groups.last))
+        ends = last + kernel.gap
+        late = ~known & (ends < before)
+        return cls(block, held, rows, fresh, at, sessions, first, ends, late, ~late & (ends <= until))
+
+    def report(self, channel: Channel) -> None:
+        """Tell the channel which tuples came too late."""
+        if not self.late.any() or channel.late is None:
+            return
+        rows = np.flatnonzero(self.late[self.at] & self.fresh)
+        keys = self.rows.key[rows]
+        hashes = self.held.hashes[keys].view(np.int64)
+        channel.late(pa.table({HASH: hashes, PANE: self.rows.pane[rows]}))
+
+    def versions(self) -> Any:
+        """The versions of all keys afterwards."""
+        stays = np.flatnonzero(~self.late & ~self.closed)
+        timers = np.full(len(self.held), NO_TIMER)
+        np.minimum.at(timers, self.sessions.key[stays], self.ends[stays])
+        return self.held.versions(self.block, self.sessions.at(stays), timers, timers != NO_TIMER)
+
+    def session_of(self, keys: Places, times: Places) -> Places:
+        """The session of each row, given the number of its key and its time; it is in one of them."""
+        count = len(self.first)
+        order = np.lexsort(
+            (
+                np.arange(count + len(keys)) >= count,
+                np.concatenate([self.first, times]),
+                np.concatenate([self.sessions.key, keys]),
+            )
+        )
+        # Sessions ascend, and none of them overlaps another: the last one that begins before a row has it.
+        found = np.empty(count + len(keys), np.int64)
+        found[order] = np.cumsum(order < count) - 1
+        return found[count:]
 
 
 def session_starts(keys: Places, first: Places, last: Places, gap: int) -> Mask:

@@ -15,7 +15,7 @@ from penstock.routing.resources import CCC, LLL, Resources
 if TYPE_CHECKING:
     from penstock.operators.sessions.kernel import SessionKernel
 
-__all__ = ["Late", "Sessions"]
+__all__ = ["Late", "Sessions", "shown_session"]
 
 Late = Literal["count", "drop"]
 """What becomes of a tuple below the frontier: it counts where its session is open, or it is late."""
@@ -35,12 +35,11 @@ class Sessions(GroupOperator):
     late: Late = "count"
 
     def __str__(self) -> str:
-        late = "" if self.late == "count" else f", late={self.late!r}"
-        return self.shown(f"session({words(self.gap)}{late})")
+        return self.shown(shown_session(self.gap, self.late))
 
     def meaning(self) -> list[object]:
         """Keys, gap, aggregates, and the rule for late tuples."""
-        return ["sessions", self.gap, self.late, *self.meaning_of_groups()]
+        return ["sessions", self.gap, self.late, self.meaning_of_keys(), self.meaning_of_aggregates()]
 
     def why_single(self) -> str | None:
         """Without a key there is one session at a time."""
@@ -51,7 +50,7 @@ class Sessions(GroupOperator):
 
         What channels receive are as many rows as tuples, or the partials that were formed elsewhere.
         """
-        if any(each.definition.keeps_values for each in self.aggregates):
+        if self.keeps_values:
             return LLL
         return _PARTIALS_OF_ROWS if form == "rows" else CCC
 
@@ -80,3 +79,8 @@ class Sessions(GroupOperator):
         from penstock.operators.sessions.kernel import compile_sessions  # noqa: PLC0415 -- it needs this class
 
         return compile_sessions(self, time_type, describe)
+
+
+def shown_session(gap: int, late: Late) -> str:
+    """The sessions as a user would write them."""
+    return f"session({words(gap)}{'' if late == 'count' else f', late={late!r}'})"

@@ -1,7 +1,8 @@
 """The verb session: what a user gives, checked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike, ResolvedAggregate
 from penstock.errors import BadName, BadWindow
@@ -9,7 +10,7 @@ from penstock.expressions.durations import microseconds
 from penstock.operators.aggregated import aggregated
 from penstock.operators.names import Named, group_keys, shown_keys
 from penstock.operators.operator import D, Derivable, Duration, Groupable, R
-from penstock.operators.sessions.node import Late, Sessions
+from penstock.operators.sessions.node import Late, Sessions, shown_session
 from penstock.operators.windows.top import TopVerbs
 
 __all__ = ["SessionVerbs", "Sessioned"]
@@ -67,8 +68,28 @@ class Sessioned(TopVerbs[R, D]):
 
         return aggregated(self.relation, self.keys, aggregates, operator)
 
+    def apply(self, function: Callable[..., Any], schema: Any) -> D:
+        """Call a function with the rows of each session of each key.
+
+        It takes and returns what a function over time windows does (see ``window(…).apply``). The results:
+        window_start, window_end, the keys, then what the function makes. Their event time is the end of the
+        session.
+
+        >>> from penstock.query import stream
+        >>> def visited(rows):
+        ...     return {"way": [" ".join(rows["url"].to_pylist())]}
+        >>> pages = stream("pages", "time timestamp, user string, url string", time="time")
+        >>> pages.group_by("user").session("30 minutes").apply(visited, "way string")
+        pages.group_by(user).session(30 minutes).apply(visited)
+        """
+        from penstock.operators.whole_sessions import WholeSessions  # noqa: PLC0415 -- it builds on sessions
+        from penstock.operators.whole_windows import window_function  # noqa: PLC0415 -- it needs windows
+
+        called = window_function(self.relation, self.keys, function, schema)
+        return self.relation.derive(WholeSessions(self.keys, self.gap, called, self.late))
+
     def __repr__(self) -> str:
-        return f"{self.relation!r}{shown_keys(self.keys)}.session({self.gap} µs)"
+        return f"{self.relation!r}{shown_keys(self.keys)}.{shown_session(self.gap, self.late)}"
 
 
 def sessions_of(relation: Derivable[R, D], keys: Named, gap: Duration, late: str) -> Sessioned[R, D]:

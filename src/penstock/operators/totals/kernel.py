@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from penstock.aggregates.kinds import Fold
 from penstock.aggregates.partials import Inputs
-from penstock.expressions.types import arrow_type
 from penstock.operators.aggregate_columns import aggregate_columns, panes_of
-from penstock.operators.exchange import HASH, KEY, TIME, Form
-from penstock.operators.kernel import Advance, Channel, Describe, Ends, Seen, StagePosition
+from penstock.operators.aggregated import CHANGE
+from penstock.operators.exchange import HASH, KEY, TIME
+from penstock.operators.kernel import Advance, Channel, Describe, Seen, StagePosition
 from penstock.operators.totals.node import Totals
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.kernel import WindowKernel
-from penstock.operators.windows.node import CHANGE
+from penstock.operators.windows.panes import PaneKernel
 from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised
 from penstock.operators.windows.sliding import Closed, Partials
 from penstock.routing import PaneGrid, SlidingPanes
@@ -36,18 +35,18 @@ __all__ = ["TotalsKernel", "compile_totals"]
 # Wider than all times: one bucket before 1970 and one after it.
 _ALL = 1 << 61
 _ONE = SlidingPanes(1, 1)
-_KEYS = KEY.format("")
+_KEYS, _ONE_KEY = KEY.format(""), KEY.format(0)
 
 
 @dataclass(frozen=True)
-class TotalsKernel(WindowKernel):
+class TotalsKernel(PaneKernel):
     """An aggregation without a window in channels: one window over all time, which never closes.
 
     `latest` is the partial with the latest event time of a group. A group is forgotten `keep` microseconds
     after it, None for never.
     """
 
-    latest: str = ""
+    latest: str
     keep: int | None = None
 
     @property
@@ -57,19 +56,10 @@ class TotalsKernel(WindowKernel):
         return pa.schema([*found, *((each.name, each.type) for each in self.results), (TIME, pa.int64())])
 
     @property
-    def splits(self) -> bool:
-        """Partials of several channels are not merged on the way."""
-        return False
-
-    @property
     def tables(self) -> tuple[Table, ...]:
         """The partials of each key, and when it is forgotten."""
-        labels = {**self._labels, TIMER: "_forgotten_at"}
+        labels = {**self._labels, TIMER: "_forgotten_at"} | ({} if self.keys else {_ONE_KEY: ""})
         return (VersionTable("totals", keys=tuple(self._names), labels=labels),)
-
-    def hosted(self, keys: tuple[str, ...]) -> "TotalsKernel":
-        """It has channels of its own."""
-        raise NotImplementedError
 
     def bound(self, position: StagePosition, port: int) -> int | None:
         """No tuple is too late, unless groups as old are forgotten; a bucket is late as a whole."""
@@ -86,16 +76,6 @@ class TotalsKernel(WindowKernel):
         promise = frontiers[0] if drained is None else drained
         return Advance(StagePosition(frontiers, promise), idle=not seen.rows and not ageing)
 
-    def partly_late(self, before: StagePosition, new: tuple[Any | None, ...], form: Form) -> int:
-        """A tuple is in one group."""
-        del before, new, form
-        return 0
-
-    def ends(self, before: StagePosition, after: StagePosition) -> Ends:
-        """Results follow from single tuples."""
-        del before, after
-        return None
-
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Add the new tuples to the groups, and forget old ones."""
         (table,) = self.tables
@@ -104,49 +84,45 @@ class TotalsKernel(WindowKernel):
         (rows,) = channel.new
         changed = self._kept.empty_table()
         if rows is not None:
-            tables = (
-                []
-                if channel.form == "rows"
-                else [_at_once(each) for each in self._received(rows, channel.form)]
-            )
-            raw = _at_once(rows) if channel.form == "rows" else None
-            changed = self._added(channel, states, tables, raw)
+            raw = self._at_once(rows) if channel.form == "rows" else None
+            received = self._received(rows, channel.form) if raw is None else []
+            changed = self._added(channel, states, [self._at_once(each) for each in received], raw)
         return tuple(states.close(self._ageing(channel, states, changed)))
 
     def _added(self, channel: Channel, states: OpenVersionTable, tables: list[Any], raw: Any) -> Any:
         """Emit the changes of all groups that have new tuples, and give their new versions."""
         new = tables[0] if raw is None else raw
-        _, distinct = number_keys(new.select(self._names).columns, new.num_rows)
-        keys = normal_keys(pa.table(distinct, self._names))
+        _, distinct = number_keys(new.select(self._held_keys).columns, new.num_rows)
+        keys = normal_keys(pa.table(distinct, self._held_keys))
         old = states.find(self._hashes(keys), keys)
         known = pa.array(np.flatnonzero(old.known))
         held = old.state.take(known)
-        for name in self._names:
+        for name in self._held_keys:
             held = held.append_column(name, keys[name].take(known))
         held = held.append_column(PANE, pa.array(np.zeros(held.num_rows, np.int64)))
-        held = held.select(self.partials.names).cast(self.partials)
-        block = self._block([*tables, held], raw)
+        held = held.select(self._held.names).cast(self._held)
+        block = PaneBlock(self._held_keys, self.partial_columns, [*tables, held], raw)
         stored = block.marked(False, [*(False for _ in tables), True])
         before = block.rows.at(np.flatnonzero(stored))
         found = revised(_ONE, range(1), before, block.rows, block.merges)
         assert found is not None
         if len(found.added.window):
-            channel.emit(self._finished(block, _ONE, found.added, INSERT))
+            channel.emit(self._finished(block, found.added, INSERT))
         if len(found.old.window):
-            gone = self._finished(block, _ONE, found.old, RETRACT)
-            come = self._finished(block, _ONE, found.new, UPDATE)
+            gone = self._finished(block, found.old, RETRACT)
+            come = self._finished(block, found.new, UPDATE)
             pairs = replaced(gone, come, apart={CHANGE, TIME})
             if pairs.num_rows:
                 channel.emit(pairs)
         return pa.concat_tables([self._versions(block, each) for each in (found.added, found.new)])
 
-    def _finished(self, block: PaneBlock, windows: Any, closed: Closed, change: str | None = None) -> Any:
+    def _finished(self, block: PaneBlock, closed: Closed, change: str) -> Any:
         """Groups as rows of the result."""
-        del windows
         columns = self._columns(block, closed)
         values = [result.finish(columns) for result in self.results]
         changes = pa.repeat(pa.scalar(change), len(closed.key))
-        arrays = [changes, *block.key_columns(closed.key), *values, columns[self.latest]]
+        keys = block.key_columns(closed.key) if self.keys else []
+        arrays = [changes, *keys, *values, columns[self.latest]]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def _versions(self, block: PaneBlock, groups: Closed) -> Any:
@@ -168,13 +144,13 @@ class TotalsKernel(WindowKernel):
             return changed
         before = channel.before.frontier(0)
         due = states.due(-_ALL if before is None else before, until)
-        keys, hashes = changed.select(self._names), changed[HASH].to_numpy().view(np.uint64)
+        keys, hashes = changed.select(self._held_keys), changed[HASH].to_numpy().view(np.uint64)
         order = np.argsort(hashes)
         again = find(
             hashes[order],
             keys.take(pa.array(order)),
             due[HASH].to_numpy().view(np.uint64),
-            due.select(self._names),
+            due.select(self._held_keys),
         )
         due = due.filter(pa.array(again < 0))
         old = changed[TIMER].to_numpy() <= until
@@ -182,25 +158,36 @@ class TotalsKernel(WindowKernel):
         return pa.concat_tables([changed.filter(pa.array(~old)), *forgotten])
 
     def _hashes(self, rows: Any) -> NDArray[np.uint64]:
-        return spark_hash([rows[name] for name in self._names], rows.num_rows)
+        return spark_hash([rows[name] for name in self._held_keys], rows.num_rows)
+
+    def _at_once(self, rows: Any) -> Any:
+        """The rows in one pane; keys that are equal have equal bits, and without keys all have one."""
+        keys = normal_keys(rows.select(self._names))
+        for name in keys.column_names:
+            rows = rows.set_column(rows.column_names.index(name), name, keys[name])
+        if not self.keys:
+            rows = rows.append_column(_ONE_KEY, pa.array(np.zeros(rows.num_rows, np.int8)))
+        zeros = pa.array(np.zeros(rows.num_rows, np.int64))
+        return rows.set_column(rows.column_names.index(PANE), PANE, zeros)
+
+    @property
+    def _held_keys(self) -> list[str]:
+        """The key columns of versions; without a key all is kept under one."""
+        return self._names or [_ONE_KEY]
+
+    @property
+    def _held(self) -> Any:
+        """The columns of partials with the keys of versions."""
+        return self.partials if self.keys else pa.schema([(_ONE_KEY, pa.int8()), *self.partials])
 
     @property
     def _kept(self) -> Any:
         """The columns of a version."""
-        known = {each.name: each for each in self.partials}
+        known = {each.name: each for each in self._held}
         del known[PANE]
-        own = [known.pop(name) for name in self._names]
+        own = [known.pop(name) for name in self._held_keys]
         marks = [(HASH, pa.int64()), (TIMER, pa.int64()), (KNOWN, pa.bool_())]
         return pa.schema([*own, *marks, *known.values()])
-
-
-def _at_once(rows: Any) -> Any:
-    """The rows in one pane; keys that are equal have equal bits."""
-    keys = normal_keys(rows.select([name for name in rows.column_names if name.startswith(_KEYS)]))
-    for name in keys.column_names:
-        rows = rows.set_column(rows.column_names.index(name), name, keys[name])
-    zeros = pa.array(np.zeros(rows.num_rows, np.int64))
-    return rows.set_column(rows.column_names.index(PANE), PANE, zeros)
 
 
 def _forgotten(rows: Any, schema: Any) -> Any:
@@ -219,7 +206,7 @@ def _forgotten(rows: Any, schema: Any) -> Any:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def compile_totals(operator: Totals, time_type: str, describe: Describe | None = None) -> TotalsKernel:
+def compile_totals(operator: Totals, describe: Describe | None = None) -> TotalsKernel:
     """The kernel of an aggregation without a window."""
     panes = panes_of(describe)
     latest = panes.partial(
@@ -228,9 +215,7 @@ def compile_totals(operator: Totals, time_type: str, describe: Describe | None =
     grid = PaneGrid(_ALL if operator.keep is None else operator.keep)
     return TotalsKernel(
         grid=grid,
-        windows=(_ONE,),
         **aggregate_columns(operator.keys, operator.aggregates, panes, describe),
-        bound_type=arrow_type(time_type),
         latest=latest.name,
         keep=operator.keep,
     )

@@ -1,19 +1,18 @@
-"""Aggregation without a window: the totals of each key so far, and what changed in every epoch."""
+"""Aggregation without a window: the totals so far, of each key or of all, and what each epoch changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.aggregates.aggregate import ResolvedAggregate
 from penstock.errors import BadAggregate, QueryError
 from penstock.expressions.durations import words
-from penstock.expressions.schema import Column, Schema
-from penstock.functions import SqlSetting
+from penstock.expressions.schema import Schema
+from penstock.operators.aggregated import CHANGE, AggregateOperator
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import Describe
-from penstock.operators.names import Named, shown_keys
-from penstock.operators.operator import Inputs, Operator, lowered
-from penstock.operators.windows.node import CHANGE, check_decimals, meaning_of, result_column
+from penstock.operators.names import Named
+from penstock.operators.operator import NATIVE, Inputs, Operator
 from penstock.routing.resources import LLL, Resources
 
 if TYPE_CHECKING:
@@ -21,10 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Totals"]
 
+_LATEST: Final = "_latest"
+
 
 @dataclass(frozen=True, slots=True)
-class Totals(Operator):
-    """Aggregates over all tuples of each key so far.
+class Totals(AggregateOperator):
+    """Aggregates over all tuples so far, of each key or of all.
 
     An epoch gives the groups that it changed. With `keep`, in microseconds, a group is forgotten when the
     frontier is so far past its latest tuple.
@@ -37,37 +38,32 @@ class Totals(Operator):
     keep: int | None = None
 
     def __str__(self) -> str:
-        keys = shown_keys(self.keys).lstrip(".")
-        given = [f"{each.name}={each}" for each in self.aggregates]
-        given += [] if self.keep is None else [f"keep={words(self.keep)}"]
-        return f"{keys}.agg({', '.join(given)})"
+        return self.shown("", *([] if self.keep is None else [f"keep={words(self.keep)}"]))
 
     def meaning(self) -> list[object]:
         """Keys, aggregates, and how long a group is kept."""
-        keys: list[object] = [[name, each.sql] for name, each in self.keys]
-        return ["totals", keys, self.keep, [meaning_of(each) for each in self.aggregates]]
+        return ["totals", self.meaning_of_keys(), self.keep, self.meaning_of_aggregates()]
 
     def schema(self, inputs: Inputs) -> Schema:
         """The kind of change, the keys, the aggregates."""
         del inputs
-        keys = tuple(Column(name, each.type, each.nullable) for name, each in self.keys)
-        change = Column(CHANGE, "string", nullable=False)
-        return Schema((change, *keys, *(result_column(each) for each in self.aggregates)))
+        return self.results({CHANGE: "string"})
+
+    def event_time(self, inputs: Inputs) -> str:
+        """That of the latest tuple; no operator goes by it, so it has a name that leaves all others free."""
+        del inputs
+        return _LATEST
 
     def pinned(self, inputs: Inputs) -> tuple[str, ...]:
         """The kind of change."""
         del inputs
         return (CHANGE,)
 
-    def keys_at(self, place: int) -> tuple[tuple[str, str], ...]:
-        """The keys of group_by."""
-        return tuple((name, each.sql) for name, each in self.keys)
-
-    def reads(self, place: int, wanted: frozenset[str], inputs: Inputs) -> frozenset[str]:
-        """What keys and aggregates read."""
-        given = [each for _, each in self.keys]
-        given += [each for aggregate in self.aggregates for each in aggregate.arguments]
-        return lowered(name for each in given for name in each.columns)
+    def why_single(self) -> str | None:
+        """Without a key there is one group; several channels are worth it where user code forms partials."""
+        if self.keys or self._kernel().parts:
+            return None
+        return "without a key there is one group, and its partials are few"
 
     def why_last(self) -> str | None:
         """A total is never final."""
@@ -83,26 +79,39 @@ class Totals(Operator):
 
     def resources(self, form: Form = "rows") -> Resources:
         """One state for each key, whatever its frequency, unless an aggregate keeps values of tuples."""
-        if any(each.definition.keeps_values for each in self.aggregates):
+        if self.keeps_values:
             return LLL
         return Resources.of("CLL" if form == "rows" else "CCC")
 
-    def check_setting(self, inputs: Inputs, setting: SqlSetting) -> None:
-        """Without ANSI mode a sum of decimals that overflows is null in Spark, and a merge would skip it."""
-        check_decimals(self.aggregates, setting)
-
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "TotalsKernel":
         """The newest partials of each key."""
+        del time_type
+        return self._kernel(ports[0])
+
+    def _kernel(self, describe: Describe | None = None) -> "TotalsKernel":
         from penstock.operators.totals.kernel import compile_totals  # noqa: PLC0415 -- it needs this class
 
-        return compile_totals(self, time_type, ports[0])
+        return compile_totals(self, describe)
 
     def words(self) -> list[str]:
         """What is kept, and until when."""
-        keys, until = ", ".join(self.key_names), "for good"
+        keys, until = f"each {', '.join(self.key_names)}" if self.keys else "all tuples", "for good"
         if self.keep is not None:
-            until = f"until the frontier is {words(self.keep)} past its latest tuple"
+            until = (
+                f"until the frontier is {words(self.keep)} past {'its' if self.keys else 'the'} latest tuple"
+            )
         return [
             "update mode: each epoch gives the groups that it changed, old values retracted",
-            f"state: the partials of each {keys}, {until}",
+            f"state: the partials of {keys}, {until}",
         ]
+
+    @property
+    def route(self) -> str:
+        """By key, or to the first channel."""
+        return "hash" if self.keys else "any"
+
+    def route_words(self) -> str:
+        """The router and the reason for it."""
+        if self.keys:
+            return Operator.route_words(self)
+        return f"rows in runs to channels that form partials; these to the first channel, {NATIVE}"

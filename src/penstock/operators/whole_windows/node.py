@@ -1,66 +1,47 @@
 """A function over the rows of each window: any function, so nothing of a window can be merged from parts."""
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from penstock.aggregates.aggregate import stable_text
-from penstock.expressions.schema import Column, Schema
+from penstock.expressions.schema import Schema
+from penstock.operators.aggregated import WINDOW_BOUNDS, WINDOW_START
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, shown_keys
 from penstock.operators.operator import NATIVE, Inputs, Operator
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, Late, shown_rules, shown_windows
+from penstock.operators.whole_windows.function import WindowFunction
+from penstock.operators.windows.node import Late, shown_rules, shown_windows
 from penstock.operators.windows.shapes import Window
 
 if TYPE_CHECKING:
     from penstock.operators.whole_windows.kernel import WholeWindowKernel
 
-__all__ = ["WholeWindows", "WindowInfo", "WindowPartitioning"]
+__all__ = ["WholeWindows", "WindowPartitioning"]
 
 WindowPartitioning = Literal["keys", "windows", "batches"]
 """What tells channels apart: the keys of rows, single windows, or batches of neighbouring windows."""
-
-
-@dataclass(frozen=True)
-class WindowInfo:
-    """The window that a function is called for: its bounds, and the values of the keys by name."""
-
-    start: datetime
-    end: datetime
-    keys: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class WholeWindows(Operator):
     """A function over the rows of each key in each window.
 
-    ``given`` are the columns of the rows and ``made`` those that the function makes; ``time`` names the event
-    time. With ``batch`` so many windows are computed together; None leaves it to what they cost. The function
-    may look at every column, so it reads them all.
+    With ``batch`` so many windows are computed together; None leaves it to what they cost.
     """
 
     stateful: ClassVar[bool] = True
 
     keys: Named
     window: Window
-    function: Callable[..., Any]
-    given: Schema
-    made: Schema
-    time: str
+    function: WindowFunction
     partitioning: WindowPartitioning
     batch: int | None = None
     late: Late = "count"
 
-    @property
-    def name(self) -> str:
-        """The function's own name."""
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
     def __str__(self) -> str:
         keys = f"{shown_keys(self.keys).lstrip('.')}." if self.keys else ""
-        return f"{keys}{shown_windows([self.window], shown_rules(self.late, 0, None))}.apply({self.name})"
+        window = shown_windows([self.window], shown_rules(self.late, 0, None))
+        return f"{keys}{window}.apply({self.function.name})"
 
     @property
     def kind(self) -> str:
@@ -73,21 +54,12 @@ class WholeWindows(Operator):
         How windows are shared out is no part of it: any run can go on with another partitioning of batches.
         """
         keys: list[object] = [[name, each.sql] for name, each in self.keys]
-        function = self.function
-        named = getattr(function, "__qualname__", type(function).__qualname__)
-        settings = sorted(
-            (name, stable_text(value)) for name, value in getattr(function, "__dict__", {}).items()
-        )
-        columns = [[[each.name, each.type] for each in schema.columns] for schema in (self.given, self.made)]
         by = "keys" if self.partitioning == "keys" else "windows"
-        return ["apply", keys, self.window.meaning(), self.late, named, settings, columns, by]
+        return ["apply", keys, self.window.meaning(), self.late, *self.function.meaning(), by]
 
     def schema(self, inputs: Inputs) -> Schema:
         """The bounds of the window, the keys, what the function makes."""
-        time_type = inputs[0].time_type
-        bounds = tuple(Column(name, time_type, nullable=False) for name in (WINDOW_START, WINDOW_END))
-        keys = tuple(Column(name, each.type, each.nullable) for name, each in self.keys)
-        return Schema(bounds + keys + self.made.columns)
+        return self.function.results(self.keys, inputs[0].time_type)
 
     def event_time(self, inputs: Inputs) -> str:
         """The start of the window."""
@@ -95,7 +67,7 @@ class WholeWindows(Operator):
 
     def pinned(self, inputs: Inputs) -> tuple[str, ...]:
         """The bounds of the window."""
-        return (WINDOW_START, WINDOW_END)
+        return WINDOW_BOUNDS
 
     def keys_at(self, place: int) -> tuple[tuple[str, str], ...]:
         """The keys of group_by."""
@@ -115,32 +87,18 @@ class WholeWindows(Operator):
 
         return compile_whole_windows(self, time_type, ports[0])
 
-    @property
-    def takes_info(self) -> bool:
-        """Whether the function wants the window itself, in front of its rows."""
-        try:
-            signature = inspect.signature(self.function)
-        except (TypeError, ValueError):
-            return False
-        places = [
-            each
-            for each in signature.parameters.values()
-            if each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD} and each.default is each.empty
-        ]
-        return len(places) == 2
-
     # -- words for plans -------------------------------------------------------------------------------
 
     def words(self) -> list[str]:
         """How windows are shared out and why, and what is kept."""
         copies = -(-self.window.size // self.window.slide)
-        kept = "raw rows, once"
+        kept, each = "raw rows, once", "key and window" if self.keys else "window"
         if self.partitioning != "keys":
             kept += " in each channel that computes one of their windows"
         return [
             f"partitioning: {self._partitioning(copies)}",
             "  not panes: a function needs the whole window; a mergeable aggregate would let panes be shared",
-            f"function: {self.name} over Arrow, one call for each {'key and ' if self.keys else ''}window",
+            f"function: {self.function.name} over Arrow, one call for each {each}",
             f"state: {kept}, forgotten with their last window",
         ]
 

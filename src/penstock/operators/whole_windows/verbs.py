@@ -5,11 +5,11 @@ from typing import Any, Final, cast
 
 from penstock.checks import one_of, whole_number
 from penstock.errors import BadApply
-from penstock.expressions.schema import schema_of
-from penstock.operators.names import Named, check_names
+from penstock.operators.names import Named
 from penstock.operators.operator import InputRelation
+from penstock.operators.whole_windows.function import window_function
 from penstock.operators.whole_windows.node import WholeWindows, WindowPartitioning
-from penstock.operators.windows.node import WINDOW_END, WINDOW_START, shown_windows
+from penstock.operators.windows.node import shown_windows
 from penstock.operators.windows.shapes import Window, WindowValue
 from penstock.operators.windows.verbs import Rules
 
@@ -36,11 +36,7 @@ def applied(  # noqa: PLR0913, PLR0917 -- each is one documented option
             f"apply() over {shown_windows(windows)}; give one window(size, slide), and "
             "unite the results of several"
         )
-    if isinstance(function, type) or not callable(function):
-        raise BadApply(
-            f"apply() got {function!r}; give a function from a pyarrow.Table of rows to a table or a "
-            "dict of columns"
-        )
+    called = window_function(relation, keys, function, schema)
     if rules.lateness or rules.early is not None:
         raise BadApply(
             "apply() with lateness or early results; a function is called once for a window, so leave them "
@@ -57,12 +53,7 @@ def applied(  # noqa: PLR0913, PLR0917 -- each is one documented option
                 "partitioning='batches'"
             )
         partitioning = "batches"
-    made = schema_of(schema)
-    check_names([WINDOW_START, WINDOW_END, *(name for name, _ in keys), *made.names])
-    chosen = _chosen(keys, window, partitioning)
-    return WholeWindows(
-        keys, window, function, relation.schema, made, relation.time, chosen, batch, rules.late
-    )
+    return WholeWindows(keys, window, called, _chosen(keys, window, partitioning), batch, rules.late)
 
 
 def _chosen(keys: Named, window: Window, asked: str) -> WindowPartitioning:

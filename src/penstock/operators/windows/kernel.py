@@ -1,11 +1,9 @@
 """The channels of a windowed aggregation: partials of panes in, closed windows out ([004] §2.4).
 
-Each tuple is aggregated once, into the partial of its pane and key (the pane-level query). A window is closed
-when the frontier has passed its end: its panes are merged and finished (the window-level query). Partials are
-formed on the map side by Spark SQL, or in the channel from raw rows; both give the same columns.
+A window is closed when the frontier has passed its end: its panes are merged and finished (the window-level
+query).
 """
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,33 +11,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.aggregates.partials import ROWS, Partial
-from penstock.expressions.types import arrow_type
-from penstock.operators.aggregate_columns import WindowResult, aggregate_columns, panes_of
-from penstock.operators.exchange import KEY, TIME, Bucket, ByWindow, Combine, Exchange, Form, SqlColumn
+from penstock.aggregates.partials import ROWS
+from penstock.operators.aggregated import CHANGE
+from penstock.operators.exchange import TIME, ByWindow, Form
 from penstock.operators.kernel import (
     Advance,
     Channel,
-    Describe,
     Ends,
-    Kernel,
     Progress,
     Seen,
     StagePosition,
     WindowEnds,
 )
 from penstock.operators.windows.block import PaneBlock
-from penstock.operators.windows.node import CHANGE, Aggregation, Late
-from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replaced, revised, touched
-from penstock.operators.windows.shapes import paned
+from penstock.operators.windows.node import Late
+from penstock.operators.windows.panes import PaneKernel
 from penstock.operators.windows.sliding import Closed, Partials, close_windows, extents
-from penstock.routing import PaneGrid, PaneWindows, SlidingPanes, WindowShape
+from penstock.routing import PaneWindows, SlidingPanes, WindowShape
 from penstock.state.pane_nodes import Extent
 from penstock.state.pane_table import PANE, PaneTable, Piece
 from penstock.state.segments import Segment
 from penstock.state.table import Table
 
-__all__ = ["WindowKernel", "WindowProgress", "compile_windows"]
+__all__ = ["WindowKernel", "WindowProgress", "complete", "of_pieces"]
 
 
 _MOST_ENDS = 10_000
@@ -76,10 +70,9 @@ class WindowProgress:
 
 
 @dataclass(frozen=True)
-class WindowKernel(Kernel):
+class WindowKernel(PaneKernel):
     """A windowed aggregation in channels.
 
-    `keys` are named as in the result; `inputs` are the columns of raw rows that partials are formed from.
     `bound_type` is the type of window_start and window_end. With `late` "count" a tuple counts in those of
     its windows that are open, with "drop" in all of them or in none. Closed windows are corrected for
     `lateness` microseconds of event time; open ones are delivered `early`, every so many of them. `parted`
@@ -87,12 +80,7 @@ class WindowKernel(Kernel):
     stage in the same channels.
     """
 
-    grid: PaneGrid
     windows: tuple[PaneWindows, ...]
-    keys: tuple[SqlColumn, ...]
-    inputs: tuple[SqlColumn, ...]
-    partial_columns: tuple[Partial, ...]
-    results: tuple[WindowResult, ...]
     bound_type: Any
     late: Late = "count"
     lateness: int = 0
@@ -115,19 +103,9 @@ class WindowKernel(Kernel):
         return pa.schema([*fields, *((each.name, each.type) for each in self.results), (TIME, pa.int64())])
 
     @property
-    def forms(self) -> tuple[Form, ...]:
-        """Where partials may be formed, the better guess first: on the map side, or in the channel."""
-        if any(partial.lift is None for partial in self.partial_columns):
-            return ("combined",)
-        # Collecting lists only to take them apart again is never better than shipping the rows.
-        accumulated = any(partial.accumulated for partial in self.partial_columns)
-        return ("rows",) if accumulated else ("combined", "rows")
-
-    @property
-    def splits(self) -> bool:
-        """Whether rows of one key may be formed in several channels: by user code, all of which allows it."""
-        own = [each.accumulated.aggregate for each in self.partial_columns if each.accumulated]
-        return self.forms == ("rows",) and bool(own) and all(each.split for each in own)
+    def parts(self) -> bool:
+        """Whether several channels form partials for those that keep them; without a key by a ring."""
+        return self.splits if self.keys else self.by_window is not None
 
     @property
     def by_window(self) -> ByWindow | None:
@@ -145,35 +123,6 @@ class WindowKernel(Kernel):
         size, slide = windows.span * grid.pane, windows.stride * grid.pane
         shape = WindowShape(size, slide, grid.start_of(windows.phase))
         return ByWindow(shape, batch=max(1, -(-shared // windows.stride)), fixed=True)
-
-    @property
-    def ordered(self) -> bool:
-        """Whether partials have to be merged in the order of panes: some user code does not say otherwise."""
-        own = [each.accumulated.aggregate for each in self.partial_columns if each.accumulated]
-        return not all(each.split for each in own)
-
-    @property
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """Rows or partials by their keys, or by their windows."""
-        keys = tuple(
-            SqlColumn(name, key.sql, key.type) for name, key in zip(self._names, self.keys, strict=True)
-        )
-        combined = tuple(
-            pair
-            for partial in self.partial_columns
-            for pair in zip(partial.wire, partial.combine, strict=True)
-        )
-        return (
-            Exchange(
-                columns=(*keys, *self.inputs),
-                keys=tuple(self._names),
-                bucket=Bucket(PANE, self.grid.offset, self.grid.pane),
-                combine=Combine(combined, weight=ROWS),
-                forms=self.forms,
-                parts=self.splits if self.keys else self.by_window is not None,
-                windows=self.by_window,
-            ),
-        )
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -302,8 +251,6 @@ class WindowKernel(Kernel):
 
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Close the windows that the frontier has passed, and keep the partials of the others."""
-        if self.revising:
-            return self._revise(channel)
         (rows,) = channel.new
         opened, closed = (WindowProgress.of(each).closed for each in (channel.before, channel.after))
         state = self.pane_tables[0].open(channel.store, self, self._kept_from(opened))
@@ -330,112 +277,7 @@ class WindowKernel(Kernel):
                         channel.emit(self._finished(block, windows, each))
             if raw is not None:
                 fresh = self._formed(block, kept)
-        return tuple(state.close(fresh, kept, _complete(first, opened, closed)))
-
-    def _revise(self, channel: Channel) -> tuple[Segment, ...]:
-        """Deliver what is new of windows that are not final, and what differs from what was delivered."""
-        (rows,) = channel.new
-        before, after = (WindowProgress.of(each) for each in (channel.before, channel.after))
-        opened = [each.open(channel.store, self, self._kept_from(before.final)) for each in self.pane_tables]
-        state, kept = opened[0], self._kept_from(after.final)
-        raw, tables = (rows, []) if channel.form == "rows" else (None, self._received(rows, channel.form))
-        if self.early is not None:
-            if not after.delivers(before):
-                fresh = self.form(raw) if raw is not None else tables[0] if tables else None
-                return (*state.close(None, kept), *opened[1].close(fresh, kept))
-            tables += opened[1].every()
-        added = _distinct(raw, tables)
-        first = min([*added[:1].tolist(), *([] if state.first is None else [state.first])], default=None)
-        work = [each for windows in self.windows for each in self._work(windows, first, added, before, after)]
-        pieces = [state.pieces(*extents(windows, numbers)) for windows, numbers, _ in work]
-        fresh = None
-        held = state.held([piece for each in pieces for piece in each])
-        if held or raw is not None or tables:
-            block = self._block([*tables, *(table for _, table in held)], raw)
-            lengths = block.marked(0, [*(0 for _ in tables), *(length for length, _ in held)])
-            for (windows, numbers, whole), own in zip(work, pieces, strict=True):
-                for each in self._changes(block, lengths, windows, numbers, own, whole=whole):
-                    channel.emit(each)
-            fresh = block.rows.at(np.flatnonzero(lengths == 0))
-            fresh = block.table(fresh if kept is None else fresh.at(np.flatnonzero(fresh.pane >= kept)))
-        complete = _complete(first, before.closed, after.closed)
-        return tuple(state.close(fresh, kept, complete))
-
-    def _work(
-        self,
-        windows: PaneWindows,
-        first: int | None,
-        added: NDArray[np.int64],
-        before: WindowProgress,
-        after: WindowProgress,
-    ) -> list[tuple[PaneWindows, range, bool]]:
-        """Ranges of windows to look at, and whether they are delivered whole for the first time."""
-        low = None if before.final is None else windows.first_with(before.final)
-        if self.early is not None:
-            return [(windows, each, False) for each in touched(windows, added, low, None)]
-        closing = self._closing(windows, first, before.closed, after.closed)
-        work = [(windows, closing, True)] if closing else []
-        if before.closed is None:
-            return work
-        delivered = touched(windows, added, low, windows.first_with(before.closed))
-        return [*((windows, each, False) for each in delivered), *work]
-
-    def _changes(  # noqa: PLR0913 -- what is read of which windows
-        self,
-        block: PaneBlock,
-        lengths: NDArray[Any],
-        windows: PaneWindows,
-        numbers: range,
-        pieces: list[Piece],
-        *,
-        whole: bool,
-    ) -> Iterator[Any]:
-        """The rows that bring what was delivered of some windows to what holds now."""
-        read = _of_pieces(block.rows, lengths, pieces)
-        if whole:
-            rows = self._some(block, read | (lengths == 0))
-            for each in close_windows(windows, numbers.start, numbers.stop, rows, block.merges):
-                yield self._finished(block, windows, each, INSERT)
-            return
-        keys = np.zeros(int(block.rows.key.max()) + 1, np.bool_)
-        keys[block.rows.key[lengths == 0]] = True
-        mine = keys[block.rows.key]
-        old, new = self._some(block, mine & read), self._some(block, mine & (read | (lengths == 0)))
-        found = revised(windows, numbers, old, new, block.merges)
-        if found is None:
-            return
-        if len(found.added.window):
-            yield self._finished(block, windows, found.added, INSERT)
-        if len(found.old.window):
-            gone = self._finished(block, windows, found.old, RETRACT)
-            come = self._finished(block, windows, found.new, UPDATE)
-            pairs = replaced(gone, come, apart={CHANGE})
-            if pairs.num_rows:
-                yield pairs
-
-    def combined(self, tables: list[Any], length: int) -> Any:
-        """One row for each key and node of `length` panes."""
-        return self._block(tables).combined(length, ordered=self.ordered)
-
-    @property
-    def partials(self) -> Any:
-        """The columns of a segment."""
-        keys = [(name, key.type) for name, key in zip(self._names, self.keys, strict=True)]
-        columns = [
-            pair
-            for partial in self.partial_columns
-            for pair in zip(partial.columns, partial.kind.types, strict=True)
-        ]
-        return pa.schema([*keys, (PANE, pa.int64()), *columns])
-
-    def form(self, rows: Any) -> Any:
-        """The partials of raw rows, as a segment holds them."""
-        block = self._block([], rows)
-        return block.table(block.rows)
-
-    def merge(self, partials: Any) -> Any:
-        """One partial for each pane and key."""
-        return self.combined([partials], 1)
+        return tuple(state.close(fresh, kept, complete(first, opened, closed)))
 
     def _first(self, rows: Any, held: int | None) -> int | None:
         """The first pane that this channel has."""
@@ -451,20 +293,6 @@ class WindowKernel(Kernel):
             return range(0)
         start = windows.first_with(first if opened is None else max(first, opened))
         return range(start, windows.first_with(closed))
-
-    def _received(self, rows: Any, form: Form) -> list[Any]:
-        """What others have combined, with the lists of rows that Spark collected accumulated."""
-        if rows is None:
-            return []
-        for partial in self.partial_columns:
-            if form == "combined" and partial.wire != partial.columns:
-                columns = partial.received(rows)
-                rows = rows.drop_columns(list(partial.wire))
-                for name, column in zip(partial.columns, columns, strict=True):
-                    rows = rows.append_column(name, column)
-        # Spark names the members of a list, and says that none is null, other than segments do.
-        known = {field.name: field for field in self.partials}
-        return [rows.cast(pa.schema([known.get(field.name, field) for field in rows.schema]))]
 
     def _formed(self, block: PaneBlock, kept: int | None) -> Any:
         """The partials that were formed in this channel, of panes that an open window still needs."""
@@ -487,33 +315,6 @@ class WindowKernel(Kernel):
         arrays = [*changes, *bounds, *block.key_columns(closed.key), *values, pa.array(start)]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
-    def _some(self, block: PaneBlock, chosen: NDArray[np.bool_]) -> Partials:
-        """Some rows of a block, in an order in which they can be merged."""
-        rows = block.rows.at(np.flatnonzero(chosen))
-        return rows.by_pane() if self.ordered else rows
-
-    def _columns(self, block: PaneBlock, closed: Closed) -> dict[str, Any]:
-        """The partials of closed windows by the names of their columns."""
-        columns: dict[str, Any] = {}
-        for partial, stored in zip(self.partial_columns, block.stored(closed.lanes), strict=True):
-            columns.update(zip(partial.columns, stored, strict=True))
-        return columns
-
-    def _block(self, tables: list[Any], raw: Any = None) -> PaneBlock:
-        return PaneBlock(self._names, self.partial_columns, tables, raw)
-
-    @property
-    def _labels(self) -> dict[str, str]:
-        """The columns of state in words."""
-        labels = {name: key.name for name, key in zip(self._names, self.keys, strict=True)}
-        for partial in self.partial_columns:
-            labels |= dict(zip(partial.columns, partial.texts, strict=True))
-        return labels
-
-    @property
-    def _names(self) -> list[str]:
-        return [KEY.format(place) for place in range(len(self.keys))]
-
 
 def _own(numbers: range, channel: Channel) -> list[range]:
     """The windows of a range that the channel computes, in runs of neighbours."""
@@ -527,10 +328,10 @@ def _own(numbers: range, channel: Channel) -> list[range]:
 
 def _chosen(rows: Partials, lengths: NDArray[Any], pieces: list[Piece]) -> Partials:
     """New rows, which have no length, and those of the pieces that one shape of windows reads."""
-    return rows.at(np.flatnonzero((lengths == 0) | _of_pieces(rows, lengths, pieces)))
+    return rows.at(np.flatnonzero((lengths == 0) | of_pieces(rows, lengths, pieces)))
 
 
-def _of_pieces(rows: Partials, lengths: NDArray[Any], pieces: list[Piece]) -> NDArray[np.bool_]:
+def of_pieces(rows: Partials, lengths: NDArray[Any], pieces: list[Piece]) -> NDArray[np.bool_]:
     """The rows of state that belong to some pieces."""
     inside = np.zeros(len(lengths), np.bool_)
     for length, extent in pieces:
@@ -538,31 +339,7 @@ def _of_pieces(rows: Partials, lengths: NDArray[Any], pieces: list[Piece]) -> ND
     return inside
 
 
-def _complete(first: int | None, opened: int | None, closed: int | None) -> Extent | None:
+def complete(first: int | None, opened: int | None, closed: int | None) -> Extent | None:
     """The panes that become complete when windows close, from the first one that a channel has."""
     begin = first if opened is None else opened
     return None if begin is None or closed is None else Extent(begin, closed)
-
-
-def _distinct(raw: Any, tables: list[Any]) -> NDArray[np.int64]:
-    """The panes of some rows, ascending."""
-    panes = [each[PANE].to_numpy() for each in ([] if raw is None else [raw]) + tables]
-    return np.unique(np.concatenate(panes)) if panes else np.empty(0, np.int64)
-
-
-def compile_windows(operator: Aggregation, time_type: str, describe: Describe | None = None) -> WindowKernel:
-    """The kernel of an aggregation.
-
-    Without `describe`, what the query itself could infer is used, which is enough to explain it.
-    """
-    grid, windows = paned(operator.windows)
-    parts = aggregate_columns(operator.keys, operator.aggregates, panes_of(describe), describe)
-    return WindowKernel(
-        grid=grid,
-        windows=windows,
-        **parts,
-        bound_type=arrow_type(time_type),
-        late=operator.late,
-        lateness=operator.lateness,
-        early=operator.early,
-    )

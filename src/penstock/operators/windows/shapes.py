@@ -17,7 +17,7 @@ __all__ = [
     "Window",
     "WindowValue",
     "coinciding",
-    "cumulation_of",
+    "cumulate",
     "paned",
     "window",
     "window_of",
@@ -160,8 +160,12 @@ def window_of(size: Duration | int, slide: Duration | int | None, offset: Durati
     )
 
 
-def cumulation_of(size: Duration, step: Duration, offset: Duration | None) -> Cumulation:
-    """The cumulating windows that a user's durations describe."""
+def cumulate(size: Duration, step: Duration, offset: Duration | None = None) -> Cumulation:
+    """Cumulating windows as a value: they start together and grow by the step until they have this size.
+
+    >>> str(cumulate("1 day", "1 hour"))
+    '1 day step 1 hour'
+    """
     return Cumulation(
         size=microseconds(size),
         step=microseconds(step),

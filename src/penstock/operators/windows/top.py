@@ -1,7 +1,7 @@
 """The verb top: the first rows of each window and key."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic
 
 from penstock.aggregates.aggregate import Aggregate, AggregateLike
@@ -11,7 +11,7 @@ from penstock.expressions.schema import quoted
 from penstock.operators.names import Named
 from penstock.operators.operator import D, Derivable, R
 
-__all__ = ["TopVerbs", "free"]
+__all__ = ["TopVerbs", "first_rows", "free", "order_of"]
 
 _MOST_ROWS = 100_000
 
@@ -46,25 +46,39 @@ class TopVerbs(Generic[R, D]):
         >>> reports.group_by("road").window("5 minutes").top(3, by="speed").schema.names
         ('window_start', 'window_end', 'road', 'time', 'speed', 'rank')
         """
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= _MOST_ROWS:
-            raise BadWindow(f"top({n!r}); give a whole number of rows from 1 to {_MOST_ROWS:,}")
-        order = _order(by, descending)
-        keys = [name for name, _ in self.keys]
-        taken = {each.lower() for each in (*keys, "window_start", "window_end")}
-        columns = [each for each in self.relation.schema.names if each.lower() not in taken]
-        if RANK in {each.lower() for each in (*keys, *columns)}:
-            raise BadName(
-                f"top() adds a column {RANK!r}, and there is one already; rename yours with select()"
-            )
-        hidden = free("_rows", (*keys, *columns))
-        results: Any = self.agg(**{hidden: top_rows(n, order, columns, ties=ties)})
-        rows = results.explode(**{hidden: quoted(hidden)})
-        fields = {name: f"{quoted(hidden)}.{quoted(name)}" for name in (*columns, RANK)}
-        found: D = rows.select(*keys, **fields)
-        return found
+        bounds = ("window_start", "window_end")
+        order = order_of(by, descending)
+        return first_rows(self.agg, (self.relation, self.keys), n, order, ties=ties, apart=bounds)
 
 
-def _order(by: str | Sequence[str], descending: bool | Sequence[bool]) -> list[tuple[str, bool]]:  # noqa: FBT001 -- as users write it
+def first_rows(  # noqa: PLR0913 -- what top() takes, and what it is over
+    agg: Callable[..., D],
+    grouping: tuple[Derivable[R, D], Named],
+    n: int,
+    order: list[tuple[str, bool]],
+    *,
+    ties: bool,
+    apart: Sequence[str] = (),
+) -> D:
+    """The first n rows of each group that ``agg`` aggregates; the columns ``apart`` belong to the group."""
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= _MOST_ROWS:
+        raise BadWindow(f"top({n!r}); give a whole number of rows from 1 to {_MOST_ROWS:,}")
+    relation, keys = grouping
+    names = [name for name, _ in keys]
+    taken = {each.lower() for each in (*names, *apart)}
+    columns = [each for each in relation.schema.names if each.lower() not in taken]
+    if RANK in {each.lower() for each in (*names, *columns)}:
+        raise BadName(f"top() adds a column {RANK!r}, and there is one already; rename yours with select()")
+    hidden = free("_rows", (*names, *columns))
+    results: Any = agg(**{hidden: top_rows(n, order, columns, ties=ties)})
+    rows = results.explode(**{hidden: quoted(hidden)})
+    fields = {name: f"{quoted(hidden)}.{quoted(name)}" for name in (*columns, RANK)}
+    found: D = rows.select(*names, **fields)
+    return found
+
+
+def order_of(by: str | Sequence[str], descending: bool | Sequence[bool]) -> list[tuple[str, bool]]:  # noqa: FBT001 -- as users write it
+    """The expressions, each with whether it descends."""
     texts = [by] if isinstance(by, str) else list(by)
     downs = [descending] * len(texts) if isinstance(descending, bool) else list(descending)
     if not texts or len(texts) != len(downs):

@@ -1,33 +1,23 @@
 """The verbs window, cumulate, windows, group_by and agg: what a user gives, checked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from penstock.aggregates.aggregate import Aggregate, AggregateLike, resolve
-from penstock.aggregates.sql_aggregate import taken_apart
+from penstock.aggregates.aggregate import Aggregate, AggregateLike, ResolvedAggregate
 from penstock.errors import BadName, BadWindow
 from penstock.expressions.durations import microseconds
-from penstock.expressions.scalar import column, scalar
-from penstock.operators.names import Named, check_names, group_keys, shown_keys
-from penstock.operators.operator import D, Derivable, Duration, Groupable, InputRelation, R
-from penstock.operators.steps import Select
-from penstock.operators.windows.node import (
-    CHANGE,
-    WINDOW_END,
-    WINDOW_START,
-    Aggregation,
-    Late,
-    shown_rules,
-    shown_windows,
-)
-from penstock.operators.windows.shapes import WindowValue, coinciding, cumulation_of, window_of
+from penstock.operators.aggregated import CHANGE, WINDOW_BOUNDS, aggregated
+from penstock.operators.names import Named, group_keys, shown_keys
+from penstock.operators.operator import D, Derivable, Duration, Groupable, R
+from penstock.operators.windows.node import Aggregation, Late, shown_rules, shown_windows
+from penstock.operators.windows.shapes import WindowValue, coinciding, cumulate, window_of
 from penstock.operators.windows.top import TopVerbs
 
 if TYPE_CHECKING:
     from penstock.operators.counts import CountWindowed
 
-__all__ = ["WindowVerbs", "Windowed", "finished"]
+__all__ = ["Rules", "WindowVerbs", "Windowed"]
 
 
 @dataclass(frozen=True)
@@ -129,7 +119,7 @@ class WindowVerbs(Groupable[R, D]):
         The options are those of ``window``.
         """
         rules = Rules.of(late, lateness, early)
-        return Windowed(*self.grouping, (cumulation_of(size, step, offset),), rules)
+        return Windowed(*self.grouping, (cumulate(size, step, offset),), rules)
 
     def windows(
         self,
@@ -141,7 +131,8 @@ class WindowVerbs(Groupable[R, D]):
     ) -> "Windowed[R, D]":
         """Aggregate over all of these windows at once; tuples are read and combined once for all.
 
-        Windows are values, such as ``ps.window("1 minute")``. The options are those of ``window``.
+        Windows are values: ``ps.window("1 minute")``, ``ps.cumulate("1 day", "1 hour")``. The options are
+        those of ``window``.
         """
         return Windowed(*self.grouping, _several(windows), Rules.of(late, lateness, early))
 
@@ -167,15 +158,13 @@ class Windowed(TopVerbs[R, D]):
         Without an aggregate the results are the groups themselves: windows and keys that hold a tuple. The
         event time of a result is the start of its window.
         """
+
+        def operator(found: tuple[ResolvedAggregate, ...]) -> Aggregation:
+            return Aggregation(self.keys, self.windows, found, *astuple(self.rules))
+
         revising = self.rules.lateness or self.rules.early is not None
-        taken = [CHANGE] if revising else []
-        taken += [WINDOW_START, WINDOW_END, *(name for name, _ in self.keys)]
-        check_names([*taken, *aggregates])
-        parts, finishes = taken_apart(aggregates)
-        check_names([*taken, *parts])
-        found = tuple(resolve(name, each, self.relation.schema) for name, each in parts.items())
-        results = self.relation.derive(Aggregation(self.keys, self.windows, found, *astuple(self.rules)))
-        return finished(results, self.keys, list(aggregates), finishes) if finishes else results
+        pinned = (CHANGE, *WINDOW_BOUNDS) if revising else WINDOW_BOUNDS
+        return aggregated(self.relation, self.keys, aggregates, operator, pinned)
 
     def apply(
         self,
@@ -219,7 +208,10 @@ class Windowed(TopVerbs[R, D]):
 def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
     wrong = [each for each in windows if not isinstance(each, WindowValue)]
     if wrong:
-        raise BadWindow(f"windows({wrong[0]!r}); give windows as ps.window('1 minute', slide='10 seconds')")
+        raise BadWindow(
+            f"windows({wrong[0]!r}); give windows as ps.window('1 minute', slide='10 seconds') or "
+            "ps.cumulate('1 day', '1 hour')"
+        )
     if not windows:
         raise BadWindow("windows() needs at least one window, such as ps.window('1 minute')")
     for place, each in enumerate(windows):
@@ -230,13 +222,3 @@ def _several(windows: tuple[WindowValue, ...]) -> tuple[WindowValue, ...]:
                     "not be told apart; leave one of the two out"
                 )
     return windows
-
-
-def finished(results: D, keys: Named, aggregates: list[str], finishes: Mapping[str, str]) -> D:
-    """The results with the partials of aggregates in SQL made into their values."""
-    schema = results.schema
-    columns = tuple(
-        (name, scalar(finishes[name], schema) if name in finishes else column(name, schema))
-        for name in [*results.pinned, *(name for name, _ in keys), *aggregates]
-    )
-    return cast("Derivable[InputRelation, D]", results).derive(Select(columns))

@@ -8,7 +8,7 @@ from penstock.expressions.parsing import Tree, render
 from penstock.expressions.schema import quoted
 from penstock.operators import WINDOW_END, WINDOW_START
 from penstock.operators.windows import Cumulation, Window
-from penstock.operators.windows.shapes import cumulation_of, window_of
+from penstock.operators.windows.shapes import cumulate, window_of
 from penstock.query.sql.scope import Scope
 from penstock.query.sql.windows import TIME_OF_WINDOW, TableFunction
 
@@ -36,7 +36,7 @@ def assigned(scope: Scope, function: TableFunction, after: tuple[Tree, ...]) -> 
         raise BadWindow(f"{function.name.upper()}() of rows that have windows already; group by them instead")
     time = f"unix_micros({quoted(relation.time)})"
     if clause.kind == "cumulate":
-        shape = cumulation_of(clause.size, clause.slide or "", clause.offset)
+        shape = cumulate(clause.size, clause.slide or "", clause.offset)
         array, start, end = _cumulating(shape, time)
     else:
         array, start, end = _sliding(window_of(clause.size, clause.slide, clause.offset), time)

@@ -78,7 +78,7 @@ def _limit(condition: Tree, name: str, table: str) -> int | None:
 def first_rows(
     scope: Scope, items: list[Tree], number: Tree, most: int, window: WindowClause | None
 ) -> Relation:
-    """The first rows of each window and key, with their number under its name."""
+    """The first rows of each window and key, with their number under its name; without a window, so far."""
     call = number.unalias()
     _check_call(call)
     tables = [name for each in scope.sources for name in each.names]
@@ -86,7 +86,8 @@ def first_rows(
     keys = [each for each in parts if not is_bound(each)]
     if window is None and set(WINDOW_BOUNDS) <= set(scope.relation.pinned):
         window = WindowClause("same")
-    if window is None or len(keys) == len(parts):
+    total = window is None and len(keys) == len(parts)
+    if not total and (window is None or len(keys) == len(parts)):
         raise BadWindow(
             f"{render(call)} has no window; write PARTITION BY window_start, window_end over a table "
             f"function or over results of windows, as in {_FORM}"
@@ -116,7 +117,11 @@ def first_rows(
         name: text for name, text in texts.items() if name not in relation.pinned
     }:
         relation = relation.select(**texts, **hidden)
-    windowed = window.over(relation, {name: quoted(name) for name in names})
+    grouped = {name: quoted(name) for name in names}
+    if window is not None:
+        windowed = window.over(relation, grouped)
+    else:
+        windowed = relation.group_by(**grouped) if grouped else relation
     ties = call_name(call.this) == "rank"
     downs = [down for _, down in order]
     found = windowed.top(most, by=[quoted(name) for name, _ in order], descending=downs, ties=ties)

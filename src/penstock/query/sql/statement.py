@@ -10,7 +10,7 @@ from penstock.aggregates.sql_calls import UserAggregate, is_aggregate
 from penstock.errors import BadExpression, BadJoin, BadName, BadWindow
 from penstock.expressions.parsing import Tree, call_name, marked, place_of, render
 from penstock.expressions.scalar import is_unit
-from penstock.query.relation import Grouped, Relation
+from penstock.query.relation import Relation
 from penstock.query.sql.assigning import assigned
 from penstock.query.sql.clauses import BOUNDS, EXAMPLE, BoundClause, Clauses
 from penstock.query.sql.joining import JoinClause, implied, joined, joined_with
@@ -183,9 +183,6 @@ class Statement:
                 )
             if not calls and not clauses:
                 return plain_select(reading.scope, tree.expressions)
-            if not tree.args.get("group") or not hasattr(Grouped, "agg"):
-                shown = render([*calls, *clauses][0]).strip()
-                raise BadWindow(f"{shown} has no window; write one after the stream's name: {EXAMPLE}")
         found = aggregated(reading.scope, tree, reading.window, self.definitions, reading.after)
         if reading.window is not None:
             self.windows[found] = reading.window

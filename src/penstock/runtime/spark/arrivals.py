@@ -26,6 +26,7 @@ from penstock.runtime.spark.plans import (
     files_taken,
     from_plan,
     planned_branches,
+    planned_files,
     planned_rows,
 )
 
@@ -92,20 +93,32 @@ class Arrivals:
         return len(self.columns) == 1
 
     def _planned(self, frame: DataFrame, query: StreamingQuery) -> dict[str, DataFrame]:
+        files = dict(self._files(frame, query))
         if self.alone:
-            return {self.streams[0].name: planned_rows(frame, query)}
+            return {self.streams[0].name: files[0] if files else planned_rows(frame, query)}
         found = branches(query)
         numbered = [(_number_of(branch), branch) for branch in found or ()]
         if found is None or any(number is None for number, _ in numbered):
             every = range(len(self.streams))
             frames = [(number, frame.where(f"{_NUMBER} = {number}")) for number in every]
         else:
-            frames = [(number, from_plan(frame, branch)) for number, branch in numbered if number is not None]
+            frames = [
+                (number, files[number] if number in files else from_plan(frame, branch))
+                for number, branch in numbered
+                if number is not None
+            ]
         return {
             self.streams[number].name: self._own(rows, number)
             for number, rows in frames
             if number < len(self.sources)
         }
+
+    def _files(self, frame: DataFrame, query: StreamingQuery) -> Iterator[tuple[int, DataFrame]]:
+        """The streams whose tuples are in files of which Spark may leave out columns."""
+        for branch, rows in planned_files(frame, query):
+            number = 0 if self.alone else _number_of(branch)
+            if number is not None:
+                yield number, rows
 
     def _own(self, frame: DataFrame, number: int) -> DataFrame:
         return frame.selectExpr(

@@ -17,6 +17,7 @@ from penstock.connect.results import Output
 from penstock.runtime.merger import Finished
 from penstock.runtime.spark.exchange import MapSide
 from penstock.runtime.spark.plans import Observed, observed_by
+from penstock.runtime.spark.worker_heap import freeze_worker
 from penstock.runtime.stage import ChannelTask, Receipt
 from penstock.state.moving import MoveTask
 from penstock.state.table import Departure
@@ -128,6 +129,7 @@ class _Channels:
     finished: Accumulator[list[str]] | None = None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        freeze_worker()
         channel = _partition()
         passed: dict[tuple[int, int], Any] = {}
         for each in self.tasks:

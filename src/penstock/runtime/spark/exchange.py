@@ -16,7 +16,7 @@ from penstock.connect import ARRIVED
 from penstock.operators.exchange import HASH, TIME, Bucket, Exchange
 from penstock.operators.kernel import Kernel, Seen
 from penstock.query import Stream
-from penstock.routing import JoinSpread, Spread, WindowChannels, shaped_grid
+from penstock.routing import JoinSpread, PlainPanes, Spread, WindowChannels, shaped_grid
 from penstock.runtime.epoch_input import NEVER, EpochInput, PortInput, StreamSeen
 from penstock.runtime.records import StagePlan
 from penstock.runtime.spark.forming import formed
@@ -27,6 +27,7 @@ from penstock.runtime.spark.plans import Shuffled, run_map_side
 from penstock.runtime.spark.routes import (
     grid_left_column,
     grid_right_column,
+    plain_pane_column,
     run_column,
     spread_left_column,
     spread_right_column,
@@ -397,10 +398,14 @@ def _dealt(rows: DataFrame, exchange: Exchange, plan: StagePlan) -> DataFrame:
     """Send each row to a channel that forms partials; rows of hot keys go round robin to their sub-keys.
 
     The turn comes from a hash of the row's position, since the position may follow a pattern of the keys.
-    Without keys, rows are dealt out in runs.
+    Without keys, rows are dealt out in runs, or if the plan has none, by whole panes in turn.
     """
     if plan.sub_keys is None:
-        route = run_column(plan.run, plan.channels)
+        if plan.run:
+            route = run_column(plan.run, plan.channels)
+        else:
+            assert exchange.bucket is not None
+            route = plain_pane_column(F.col(f"`{exchange.bucket.name}`"), PlainPanes(plan.channels))
         return rows.withColumn(_DEALT, route).repartitionById(plan.channels, F.col(_DEALT))
     turn = F.xxhash64(F.monotonically_increasing_id())
     route = sub_key_column(F.xxhash64(*exchange.keys), turn, plan.sub_keys.router(plan.channels))

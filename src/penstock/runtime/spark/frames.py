@@ -23,6 +23,7 @@ from penstock.operators import Step
 from penstock.operators.kernel import Describe
 from penstock.query import Stream
 from penstock.runtime.spark.failures import one_line
+from penstock.runtime.spark.worker_heap import freeze_worker
 
 __all__ = [
     "FILE",
@@ -179,6 +180,7 @@ class _Call:
     step: Step
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        freeze_worker()
         for batch in batches:
             if batch.num_rows:
                 yield from self.step.call(pa.Table.from_batches([batch])).combine_chunks().to_batches()

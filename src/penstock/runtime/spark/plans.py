@@ -1,5 +1,5 @@
 # ruff: noqa: SLF001 -- this file is about PySpark's private parts
-"""The places where Penstock needs more of Spark than its public API offers; three shape every run.
+"""The places where Penstock needs more of Spark than its public API offers; four shape every run.
 
 1. One compiled loop from the source to the partials. The frame that `foreachBatch` receives is an
    RDD of finished rows, so whatever an epoch does with it starts by reading them again.
@@ -10,6 +10,8 @@
    aggregation followed by routing shuffles twice. `run_map_side` folds the two halves into one that
    makes no demand on its input. It aggregates within each partition, which is exactly a combine, and
    the only exchange left is ours.
+   That plan reads every column of its source. Where this is a columnar file, `planned_files` starts from the
+   relation behind the scan, so that Spark reads what the query asks for and nothing else.
 3. Observing an epoch before its channels run. The frontier decides which windows close, and it is
    known when the map side has seen every row. `run_map_side` runs the Spark stages up to the exchange
    and returns the observed metrics; the channels then start from the shuffled rows.
@@ -39,9 +41,12 @@ __all__ = [
     "from_plan",
     "observed_by",
     "planned_branches",
+    "planned_files",
     "planned_rows",
     "run_map_side",
 ]
+
+_COLUMNAR = ("Parquet", "ORC")
 
 Observed = Mapping[str, tuple[int | None, ...]]
 """Integers by the name of the observation."""
@@ -71,6 +76,47 @@ def planned_rows(frame: DataFrame, query: StreamingQuery) -> DataFrame:
     """
     physical = _physical(query)
     return frame if physical is None else from_plan(frame, physical)
+
+
+def planned_files(frame: DataFrame, query: StreamingQuery) -> list[tuple[Any, DataFrame]]:
+    """The branches of the current epoch that read Parquet or ORC files, each with its rows.
+
+    They are the rows of `planned_rows`, as a plan from which Spark drops columns that nobody reads. In text
+    files these decide whether a record is malformed, so only columnar formats are here.
+    """
+    session = frame.sparkSession
+    spark = _spark(session)
+    found = []
+    written = query._jsq.streamingQuery().lastExecution().analyzed()
+    for branch in _flattened(written.children().head()):
+        bounded = _bounded(spark, branch)
+        if bounded is not None:
+            rows = spark.dataset.ofRows(session._jsparkSession, bounded)
+            found.append((branch, DataFrame(rows, session)))
+    return found
+
+
+def _flattened(logical: Any) -> list[Any]:
+    """The branches of a union of unions."""
+    if logical.getClass().getSimpleName() != "Union":
+        return [logical]
+    children = logical.children()
+    return [each for place in range(children.size()) for each in _flattened(children.apply(place))]
+
+
+def _bounded(spark: "_Spark", node: Any) -> Any:
+    """Projections of the files of an epoch, which are no longer a stream; None if it is anything else."""
+    kind = node.getClass().getSimpleName()
+    if kind == "LogicalRelation":
+        relation = node.relation()
+        files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+        if not files or relation.fileFormat().toString() not in _COLUMNAR:
+            return None
+        return node.copy(relation, node.output(), node.catalogTable(), False, spark.none)
+    if kind != "Project":
+        return None
+    child = _bounded(spark, node.child())
+    return None if child is None else node.withNewChildren(spark.sequences.toSeq([child]))
 
 
 def branches(query: StreamingQuery) -> list[Any] | None:

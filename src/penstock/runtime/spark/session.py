@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.functions import SqlSetting
 
-__all__ = ["SETTINGS", "prepare", "settings", "spark_session", "sql_setting"]
+__all__ = ["PRELOADED", "SETTINGS", "prepare", "settings", "spark_session", "sql_setting"]
 
 _ANSI, _ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
 
@@ -33,6 +33,9 @@ SETTINGS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
 }
+
+PRELOADED = {"spark.python.daemon.module": "penstock.runtime.spark.daemon"}
+"""Workers begin with their imports done: for wherever they run an interpreter that has Penstock installed."""
 
 _PER_EPOCH = {
     # Adaptive execution would choose the order of an epoch's stages itself; here the epoch decides.
@@ -58,8 +61,10 @@ def spark_session(master: str | None = None, settings: Mapping[str, str] | None 
         return active
     # Workers must use the interpreter that has Penstock installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder: Any = SparkSession.builder.appName("penstock").master(master or "local[*]")
-    for name, value in {**SETTINGS, **(settings or {})}.items():
+    master = master or "local[*]"
+    builder: Any = SparkSession.builder.appName("penstock").master(master)
+    every = SETTINGS | (PRELOADED if master.startswith("local") else {}) | dict(settings or {})
+    for name, value in every.items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     return session

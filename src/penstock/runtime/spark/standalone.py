@@ -14,6 +14,7 @@ from typing import Self
 import pyspark
 
 from penstock.errors import RunError
+from penstock.runtime.spark.session import PRELOADED
 
 __all__ = ["EXECUTOR_MB", "OVERHEAD_MB", "LocalCluster", "executor_settings", "lean_java"]
 
@@ -108,6 +109,7 @@ def executor_settings(executors: int) -> dict[str, str]:
         "spark.cores.max": str(executors),
         # Any executor may take any channel: waiting for a nearer one only leaves cores idle.
         "spark.locality.wait": "0s",
+        **PRELOADED,
     }
 
 
