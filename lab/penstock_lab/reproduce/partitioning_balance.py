@@ -77,7 +77,7 @@ def balance_outcome(extent: Extent, seed: int) -> Outcome:
         *_figure_3(points, extent.runs),
         *_figure_4(points, extent),
         *_figure_6(points, extent.runs),
-        *_dominance(points),
+        *_dominance(points, extent.runs),
     ]
     return Outcome(tuple(_rows(points)), tuple(checks), _figures(points, extent))
 
@@ -233,8 +233,8 @@ def _figure_6(points: Mapping[Setting, Points], runs: int) -> list[Check]:
     ]
 
 
-def _dominance(points: Mapping[Setting, Points]) -> list[Check]:
-    checks = []
+def _dominance(points: Mapping[Setting, Points], runs: int) -> list[Check]:
+    error, checks = twice_error(_NOISE, runs), []
     for setting, found in points.items():
         place = f"{setting.letters}, z = {setting.skew}, N = {setting.channels}: balanced"
         best = min(found[name].b for name in _THREE)
@@ -242,8 +242,8 @@ def _dominance(points: Mapping[Setting, Points]) -> list[Check]:
             Check(
                 f"{place}, b over the best of the three",
                 found["balanced"].b / best,
-                "beyond [003]",
-                ceiling=1,
+                within("beyond [003]", error, runs),
+                ceiling=1 + error,
             ),
             Check(
                 f"{place}, m over redist", found["balanced"].m / found["redist"].m, "beyond [003]", ceiling=1
