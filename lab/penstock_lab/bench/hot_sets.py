@@ -320,13 +320,18 @@ def _quiet(spark: SparkSession, folder: Path, size: HotSets, seed: int) -> Ran:
 
 
 def _real(spark: SparkSession, keys: Path, folder: Path, size: HotSets) -> dict[str, Ran]:
-    """The keyed function over real keys in the order of arrival, an epoch after another."""
+    """The keyed function over real keys in the order of arrival; the faster of two runs each, in turn."""
     given = np.loadtxt(keys, dtype=np.int64)[: size.rows * size.epochs * size.sets]
     rng = np.random.default_rng(1)
     (folder / "rows").mkdir(parents=True)
     for epoch, start in enumerate(range(0, len(given), size.rows)):
         _write(folder / "rows", epoch, given[start : start + size.rows], rng)
-    return {way: _run(spark, "process", way, folder) for way in (ON, OFF)}
+    ran: dict[str, Ran] = {}
+    for way in (OFF, ON, ON, OFF):
+        found = _run(spark, "process", way, folder)
+        if way not in ran or found.cost.wall_s < ran[way].cost.wall_s:
+            ran[way] = found
+    return ran
 
 
 def _real_checks(ran: Mapping[str, Ran], size: HotSets) -> Sequence[Check]:

@@ -36,7 +36,7 @@ from penstock.state.storage import Location
 
 __all__ = ["Checkpoint", "epoch_of"]
 
-FORMAT = 8
+FORMAT = 9
 
 _QUERY = "query.json"
 _MADE = ("plans", "manifests", "segments", "routers", "between", "late", "rejects")
