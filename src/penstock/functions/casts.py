@@ -27,6 +27,11 @@ _TRUNCATED: Final = (
     "THEN error('out of range') ELSE CAST(trunc({{0}}) AS {{type}}) END"
 )
 
+# Spark compares with the end of the type as a double, which for a bigint is 2^63: so that is no overflow.
+_TRUNCATED_BIGINT: Final = (
+    f"CASE WHEN {{0}} = {ENDS['bigint']} THEN {2**63 - 1} ELSE {_TRUNCATED.format(end=ENDS['bigint'])} END"
+)
+
 CASTS: Final[dict[tuple[str, str], Cast]] = {
     ("float", "double"): Cast(_PLAIN),
     ("boolean", "double"): Cast(_PLAIN),
@@ -57,6 +62,7 @@ CASTS: Final[dict[tuple[str, str], Cast]] = {
     **{(given, "boolean"): Cast("{0} <> 0") for given in INTEGERS},
     **{("boolean", wanted): Cast(_PLAIN) for wanted in INTEGERS},
     **{("double", wanted): Cast(_TRUNCATED.format(end=end), raises=True) for wanted, end in ENDS.items()},
+    ("double", "bigint"): Cast(_TRUNCATED_BIGINT, raises=True),
 }
 
 
