@@ -54,6 +54,12 @@ _SCAN_STAYS = Difference(
     0.75,
     1.1,
 )
+_AS_EVEN = Difference(
+    "it is 1.002 in the mean of 20 runs, and twice the standard error of such a mean is 0.017: here it is as "
+    "even as the best of the three, and not more; why here and at no other skew was not looked for",
+    1.0,
+    1.017,
+)
 
 _PAPER_M_32 = {"redist": 1.15, "scan": 3.0, "uniform": 22.0}
 _NOTES_32 = {
@@ -77,7 +83,7 @@ def balance_outcome(extent: Extent, seed: int) -> Outcome:
         *_figure_3(points, extent.runs),
         *_figure_4(points, extent),
         *_figure_6(points, extent.runs),
-        *_dominance(points, extent.runs),
+        *_dominance(points),
     ]
     return Outcome(tuple(_rows(points)), tuple(checks), _figures(points, extent))
 
@@ -233,8 +239,8 @@ def _figure_6(points: Mapping[Setting, Points], runs: int) -> list[Check]:
     ]
 
 
-def _dominance(points: Mapping[Setting, Points], runs: int) -> list[Check]:
-    error, checks = twice_error(_NOISE, runs), []
+def _dominance(points: Mapping[Setting, Points]) -> list[Check]:
+    checks = []
     for setting, found in points.items():
         place = f"{setting.letters}, z = {setting.skew}, N = {setting.channels}: balanced"
         best = min(found[name].b for name in _THREE)
@@ -242,8 +248,9 @@ def _dominance(points: Mapping[Setting, Points], runs: int) -> list[Check]:
             Check(
                 f"{place}, b over the best of the three",
                 found["balanced"].b / best,
-                within("beyond [003]", error, runs),
-                ceiling=1 + error,
+                "beyond [003]",
+                ceiling=1,
+                differs=_AS_EVEN if setting == Setting("LQL", 0.4) else None,
             ),
             Check(
                 f"{place}, m over redist", found["balanced"].m / found["redist"].m, "beyond [003]", ceiling=1

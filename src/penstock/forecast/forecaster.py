@@ -176,7 +176,7 @@ class Forecaster(ABC):
         It never falls with the lead: what is scored at one lead bounds the longer ones from below. For a
         stream in a gap the lead counts from its last value.
         """
-        return self._blockwise(lambda block: block._spread_at(leads), len(leads))  # noqa: SLF001
+        return self._blockwise(lambda block: block._spread_at(leads), len(leads))  # noqa: SLF001 -- as above
 
     def _spread_at(self, leads: Integers) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -275,7 +275,7 @@ class Forecaster(ABC):
         block.streams = part.stop - part.start
         for each in self._columns:
             setattr(block, each.name, getattr(self, each.name)[..., part])
-        block.members = tuple(member._part(part) for member in self.members)  # noqa: SLF001
+        block.members = tuple(member._part(part) for member in self.members)  # noqa: SLF001 -- members are forecasters, too
         return block
 
     def _put(self, part: slice, block: "Forecaster") -> None:
@@ -287,13 +287,13 @@ class Forecaster(ABC):
             if not np.may_share_memory(mine, theirs):
                 mine[...] = theirs
         for member, other in zip(self.members, block.members, strict=True):
-            member._put(part, other)  # noqa: SLF001
+            member._put(part, other)  # noqa: SLF001 -- as above
 
     def _stamp(self, block: "Forecaster") -> None:
         """Take over the time of a block, when all have it."""
         self.at = block.at
         for member, other in zip(self.members, block.members, strict=True):
-            member._stamp(other)  # noqa: SLF001
+            member._stamp(other)  # noqa: SLF001 -- as above
 
     def _catch_up(self, rates: Floats, at: float) -> None:
         """The periods that were left out, then this one."""

@@ -5,14 +5,15 @@
    RDD of finished rows, so whatever an epoch does with it starts by reading them again.
    `planned_rows` starts from the physical plan behind that RDD instead: scan, prefix and combine
    become one generated function, and no row is ever built between them.
-2. A combine on the map side whose result goes to channels of our choice. Spark plans an aggregation
+2. Only the columns that a query reads. The physical plan of 1 reads every column of its source. Where this is
+   a columnar file, `planned_files` starts from the relation behind the scan instead, and Spark leaves out
+   the rest.
+3. A combine on the map side whose result goes to channels of our choice. Spark plans an aggregation
    as partial, exchange, final. That exchange offers no choice of where a key goes, so an
    aggregation followed by routing shuffles twice. `run_map_side` folds the two halves into one that
    makes no demand on its input. It aggregates within each partition, which is exactly a combine, and
    the only exchange left is ours.
-   That plan reads every column of its source. Where this is a columnar file, `planned_files` starts from the
-   relation behind the scan, so that Spark reads what the query asks for and nothing else.
-3. Observing an epoch before its channels run. The frontier decides which windows close, and it is
+4. Observing an epoch before its channels run. The frontier decides which windows close, and it is
    known when the map side has seen every row. `run_map_side` runs the Spark stages up to the exchange
    and returns the observed metrics; the channels then start from the shuffled rows.
 
