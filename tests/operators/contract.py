@@ -96,7 +96,7 @@ class KernelRun:
     """One stage in channels, epoch after epoch.
 
     With `restless`, state moves, epochs are replayed and idle channels run at random; otherwise only what a
-    test asks for happens.
+    test asks for happens. Rows that functions refuse go to `refusals`; without it, such functions fail.
     """
 
     relation: object
@@ -104,6 +104,7 @@ class KernelRun:
     channels: int = 1
     seed: int = 0
     restless: bool = False
+    refusals: object = None
     results: list = field(default_factory=list)
     accepted: tuple = ()
     epoch: int = 0
@@ -202,6 +203,7 @@ class KernelRun:
             form=form,
             ended=advance.ended,
             windows=self.windows,
+            refusals=self.refusals,
         )
         segments, found = [], []
         for channel in range(self.layout.channels):

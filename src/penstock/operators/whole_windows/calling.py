@@ -15,10 +15,11 @@ import pyarrow as pa
 from penstock.errors import BadApply
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
+from penstock.operators.blame import reason_of, unless_row_fault
 from penstock.operators.exchange import KEY, TIME, SqlColumn
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named
-from penstock.operators.poison import Refuse, reason_of, record_of
+from penstock.operators.poison import Refuse, record_of
 from penstock.operators.whole_windows.function import WindowFunction, WindowInfo
 
 __all__ = ["Call", "Caller", "WholeRows", "whole_rows"]
@@ -176,6 +177,7 @@ class Caller:
         try:
             found = self._function(*given)
         except Exception as error:
+            unless_row_fault(self.text, error)
             reason = f"{reason_of(self.text, error)} for {self._info(call)}"
             if self.refuse is None:
                 raise BadApply(

@@ -22,7 +22,7 @@ from penstock.routing.spark_hash import spark_hash
 from penstock.sketches import SlidingCounting
 from penstock.sketches.distinct import Distinct
 from penstock.sketches.splitmix import splitmix64
-from penstock.state.keys import number_keys
+from penstock.state.keys import normal, number_keys
 
 __all__ = ["MOST_KEYS", "MOST_ROWS", "MOST_TRACKED", "FrequentKeys", "KeyCounts", "count_keys"]
 
@@ -207,7 +207,7 @@ def _column_places(column: Any, keys: Any) -> tuple[_Places, _Places]:
     """The places of a column's values, and of the keys' own, among the distinct values of the keys."""
     values = keys.unique()
     none = pa.scalar(len(keys), pa.int32())
-    found = [pc.fill_null(pc.index_in(each, value_set=values), none) for each in (column, keys)]
+    found = [pc.fill_null(pc.index_in(each, value_set=values), none) for each in (normal(column), keys)]
     rows, wanted = (np.asarray(each).astype(np.int64) for each in found)
     return rows, wanted
 
