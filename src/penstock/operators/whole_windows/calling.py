@@ -18,7 +18,7 @@ from penstock.expressions.types import arrow_type
 from penstock.operators.blame import reason_of, unless_row_fault
 from penstock.operators.exchange import KEY, TIME, SqlColumn
 from penstock.operators.kernel import Describe
-from penstock.operators.names import Named
+from penstock.operators.names import Named, arrow_types
 from penstock.operators.poison import Refuse, record_of
 from penstock.operators.whole_windows.function import WindowFunction, WindowInfo
 
@@ -93,7 +93,7 @@ def whole_rows(function: WindowFunction, keys: Named, time_type: str, describe: 
     texts = [key.sql for _, key in keys]
     apart = {*texts, quoted(function.time)}
     names = [name for name in function.given.names if quoted(name) not in apart]
-    found = [arrow_type(type_) for type_, _ in describe([*texts, *map(quoted, names)])]
+    found = arrow_types(keys, names, describe)
     sent = [*zip(map(KEY.format, range(len(texts))), texts, strict=False)]
     sent += [(name, quoted(name)) for name in names]
     columns = tuple(SqlColumn(name, text, type_) for (name, text), type_ in zip(sent, found, strict=True))
