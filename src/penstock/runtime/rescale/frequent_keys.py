@@ -150,12 +150,21 @@ def count_keys(
         keys=number,
         texts=tuple(
             ", ".join(map(str, row))[:_LONGEST_TEXT]
-            for row in zip(*(each.to_pylist() for each in reported), strict=True)
+            for row in zip(*map(_shown, reported), strict=True)
         ),
         sides=tuple(tuple(each[top].tolist()) for each in sides),
         totals=tuple(ports),
         sketch=_sketched(*distinct) if thorough else "",
     )
+
+
+def _shown(column: Any) -> list[Any]:
+    """The values of a column for people; times that Python cannot hold are the numbers behind them."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        found = column.cast(f"int{column.type.bit_width}").to_pylist()
+    return found
 
 
 def _sketched(columns: Sequence[Any], rows: int) -> str:
