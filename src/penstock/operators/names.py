@@ -1,13 +1,28 @@
 """Columns and keys as a user names them: taken from a schema or made by expressions, names checked."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import BadName, WrongType
 from penstock.expressions import types
+from penstock.expressions.inference import is_nested
+from penstock.expressions.parsing import parse_scalar
 from penstock.expressions.scalar import Expression, column, scalar
-from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema
+from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema, quoted
 
-__all__ = ["Named", "check_names", "group_keys", "named_expressions", "schema_of_columns", "shown_keys"]
+if TYPE_CHECKING:
+    from penstock.operators.kernel import Describe
+
+__all__ = [
+    "Named",
+    "arrow_types",
+    "check_key",
+    "check_names",
+    "group_keys",
+    "named_expressions",
+    "schema_of_columns",
+    "shown_keys",
+]
 
 Named = tuple[tuple[str, Expression], ...]
 """Expressions under the names that their values get."""
@@ -31,11 +46,27 @@ def group_keys(names: Iterable[str], expressions: Mapping[str, str], schema: Sch
     if not keys:
         raise BadName("group_by() needs at least one key; for one group of all tuples leave group_by() out")
     for name, expression in keys:
-        if expression.type and not types.is_atomic(expression.type):
-            raise WrongType(
-                f"key {name!r} is {expression.type}; a key has to be one plain value, take a field of it"
-            )
+        if is_nested(parse_scalar(expression.sql), schema):
+            raise _not_plain(name, expression.type or expression.sql)
     return keys
+
+
+def check_key(name: str, type_: str) -> None:
+    """Raise WrongType for a key of which only Spark knows the type, if it is not one plain value."""
+    if not types.is_atomic(type_):
+        raise _not_plain(name, type_)
+
+
+def _not_plain(name: str, shown: str) -> WrongType:
+    return WrongType(f"key {name!r} is {shown}; a key has to be one plain value, take a field of it")
+
+
+def arrow_types(keys: Named, names: Iterable[str], describe: "Describe") -> list[Any]:
+    """The Arrow types of keys, then of columns, by what Spark says."""
+    told = [type_ for type_, _ in describe([*(key.sql for _, key in keys), *map(quoted, names)])]
+    for (name, _), type_ in zip(keys, told, strict=False):
+        check_key(name, type_)
+    return [types.arrow_type(each) for each in told]
 
 
 def check_names(names: Iterable[str]) -> None:
