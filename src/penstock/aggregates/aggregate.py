@@ -18,7 +18,7 @@ from penstock.errors import BadAggregate, BadExpression, WrongType
 from penstock.expressions import types
 from penstock.expressions.functions import add_aggregates, is_aggregate_name
 from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
-from penstock.expressions.scalar import Expression, scalar
+from penstock.expressions.scalar import Expression, check_typed, scalar
 from penstock.expressions.schema import Schema
 
 if TYPE_CHECKING:
@@ -216,6 +216,8 @@ def resolve(name: str, aggregate: Aggregate | AggregateLike, schema: Schema) -> 
     """The aggregate over the columns of a schema, or the reason why there is none."""
     call = _call(name, aggregate)
     arguments = tuple(scalar(text, schema) for text in call.arguments)
+    for each in arguments:
+        check_typed(each, f"{name!r}: the argument of {call.definition.name}()")
     call.definition.check(arguments, call.arguments)
     type_ = call.definition.result_type([each.type for each in arguments])
     return ResolvedAggregate(name, call.definition, arguments, type_)

@@ -1,13 +1,25 @@
 """Columns and keys as a user names them: taken from a schema or made by expressions, names checked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+
+from sqlglot import exp
 
 from penstock.errors import BadName, WrongType
 from penstock.expressions import types
-from penstock.expressions.scalar import Expression, column, scalar
+from penstock.expressions.inference import type_of
+from penstock.expressions.parsing import Tree, parse_scalar, render
+from penstock.expressions.scalar import Expression, check_typed, column, scalar
 from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema
 
-__all__ = ["Named", "check_names", "group_keys", "named_expressions", "schema_of_columns", "shown_keys"]
+__all__ = [
+    "Named",
+    "check_key",
+    "check_names",
+    "group_keys",
+    "named_expressions",
+    "schema_of_columns",
+    "shown_keys",
+]
 
 Named = tuple[tuple[str, Expression], ...]
 """Expressions under the names that their values get."""
@@ -31,11 +43,35 @@ def group_keys(names: Iterable[str], expressions: Mapping[str, str], schema: Sch
     if not keys:
         raise BadName("group_by() needs at least one key; for one group of all tuples leave group_by() out")
     for name, expression in keys:
+        check_typed(expression, f"key {name!r}")
+        check_key(expression, schema)
         if expression.type and not types.is_atomic(expression.type):
             raise WrongType(
                 f"key {name!r} is {expression.type}; a key has to be one plain value, take a field of it"
             )
     return keys
+
+
+def check_key(key: Expression, schema: Schema) -> None:
+    """Raise WrongType for a key that divides whole numbers: Spark gives a fraction for each of them."""
+    for node in _parts(parse_scalar(key.sql)):
+        if isinstance(node, exp.Div) and all(
+            types.is_integer(type_of(each, schema) or "") for each in (node.this, node.expression)
+        ):
+            whole = f"{render(node.this)} div {render(node.expression)}"
+            raise WrongType(
+                f"the key {key.sql} has a fraction in Spark, and so a group for each number; write {whole} "
+                f"for the whole quotient, or cast({render(node.this)} as double) / {render(node.expression)}"
+            )
+
+
+def _parts(tree: Tree) -> Iterator[Tree]:
+    """The node, and those that it adds, subtracts, multiplies or divides."""
+    plain = tree.unnest()
+    yield plain
+    if isinstance(plain, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+        yield from _parts(plain.this)
+        yield from _parts(plain.expression)
 
 
 def check_names(names: Iterable[str]) -> None:
