@@ -221,10 +221,12 @@ def test_what_spark_takes_is_taken(item):
 
 def test_a_null_without_a_type_cannot_be_kept():
     for text in (
-        "SELECT count(NULL) AS n FROM t",
         "SELECT max(coalesce(NULL, NULL)) AS n FROM t [RANGE 5 MINUTES]",
         "SELECT count(*) AS n FROM t GROUP BY NULL",
     ):
         with pytest.raises(WrongType, match=r"which has no type; write cast\(.* as int\)"):
             sql(text)
-    assert sql("SELECT count(cast(NULL AS int)) AS n FROM t")
+    counted = sql("SELECT count(NULL) AS n, count(DISTINCT NULL) AS m FROM t")
+    assert counted == sql(
+        "SELECT count(cast(NULL AS int)) AS n, count(DISTINCT cast(NULL AS int)) AS m FROM t"
+    )

@@ -18,7 +18,7 @@ from penstock.expressions.spark_types import refuses
 from penstock.expressions.types import fields_of, is_atomic, is_integer
 from penstock.functions.calls import call_of
 
-__all__ = ["check_arguments", "check_fields", "is_void"]
+__all__ = ["check_arguments", "check_fields", "is_null"]
 
 _ALIKE: Final = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
 
@@ -143,13 +143,13 @@ place.city
         kind = known[found]
 
 
-def is_void(tree: Tree) -> bool:
+def is_null(tree: Tree) -> bool:
     """Whether an expression is null and nothing tells its type.
 
     >>> from penstock.expressions.parsing import parse_scalar
-    >>> [is_void(parse_scalar(text)) for text in ("NULL", "coalesce(NULL, (NULL))", "cast(NULL as int)")]
+    >>> [is_null(parse_scalar(text)) for text in ("NULL", "coalesce(NULL, (NULL))", "cast(NULL as int)")]
     [True, True, False]
     """
     node = tree.unnest()
     chosen = _chosen(node)
-    return isinstance(node, exp.Null) or (bool(chosen) and all(map(is_void, chosen)))
+    return isinstance(node, exp.Null) or (bool(chosen) and all(map(is_null, chosen)))

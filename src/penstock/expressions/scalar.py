@@ -6,7 +6,7 @@ from typing import Any
 from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, UnknownFunction, WrongType
-from penstock.expressions.arguments import check_arguments, check_fields, is_void
+from penstock.expressions.arguments import check_arguments, check_fields, is_null
 from penstock.expressions.functions import (
     GENERATORS,
     TAKES_UNIT,
@@ -24,9 +24,9 @@ from penstock.expressions.spark_functions import check_call
 __all__ = [
     "Expression",
     "SqlColumn",
-    "check_typed",
     "column",
     "is_unit",
+    "is_void",
     "of_tree",
     "predicate",
     "refuse",
@@ -157,10 +157,9 @@ def _check_elements(tree: Tree) -> None:
         raise WrongType(f"{name}() is empty, and nothing tells its type; write cast({name}() as {wanted})")
 
 
-def check_typed(expression: Expression, what: str) -> None:
-    """Raise WrongType for a null without a type, of which nothing can be kept."""
-    if expression.type is None and is_void(parse_scalar(expression.sql)):
-        raise WrongType(f"{what} is {expression.sql}, which has no type; write cast({expression.sql} as int)")
+def is_void(expression: Expression) -> bool:
+    """Whether an expression is a null of which nothing tells the type."""
+    return expression.type is None and is_null(parse_scalar(expression.sql))
 
 
 def _with_precision(node: Tree) -> Tree:

@@ -8,7 +8,7 @@ from penstock.errors import BadName, WrongType
 from penstock.expressions import types
 from penstock.expressions.inference import type_of
 from penstock.expressions.parsing import Tree, parse_scalar, render
-from penstock.expressions.scalar import Expression, check_typed, column, scalar
+from penstock.expressions.scalar import Expression, column, is_void, scalar
 from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema
 
 __all__ = [
@@ -43,7 +43,10 @@ def group_keys(names: Iterable[str], expressions: Mapping[str, str], schema: Sch
     if not keys:
         raise BadName("group_by() needs at least one key; for one group of all tuples leave group_by() out")
     for name, expression in keys:
-        check_typed(expression, f"key {name!r}")
+        if is_void(expression):
+            raise WrongType(
+                f"key {name!r} is {expression.sql}, which has no type; write cast({expression.sql} as int)"
+            )
         check_key(expression, schema)
         if expression.type and not types.is_atomic(expression.type):
             raise WrongType(
