@@ -107,8 +107,8 @@ def _arithmetic(node: Tree, schema: Schema) -> str | None:
         return max(left, right, key=_WIDTHS.index)
     if left == right == "float":
         return left
-    digits = _digits(node.this, left), _digits(node.expression, right)
-    return None if None in digits else _decimal(node, *digits)
+    ours, theirs = _digits(node.this, left), _digits(node.expression, right)
+    return None if ours is None or theirs is None else _decimal(node, ours, theirs)
 
 
 def _digits(node: Tree, kind: str) -> tuple[int, int] | None:
