@@ -230,3 +230,11 @@ def test_a_null_without_a_type_cannot_be_kept():
     assert counted == sql(
         "SELECT count(cast(NULL AS int)) AS n, count(DISTINCT cast(NULL AS int)) AS m FROM t"
     )
+
+
+def test_containers_take_what_they_hold():
+    nested = ps.stream(
+        "n", "at timestamp, l array<array<int>>, m array<map<string,int>>, i array<int>", time="at"
+    )
+    for item in ("array_contains(l, i)", "array_append(l, i)", "array_append(m, m[0])", "element_at(m, 1)"):
+        assert nested.select(x=item).schema.names == ("x",)
