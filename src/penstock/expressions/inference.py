@@ -21,6 +21,9 @@ __all__ = ["is_nested", "is_nullable", "type_of"]
 _WIDTHS: Final = ("tinyint", "smallint", "int", "bigint")
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
 _PLAIN_NUMBERS: Final = frozenset({"float", "double", *_WIDTHS})
+# The digits of every whole number of a type.
+_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_MOST_DIGITS: Final = 38
 _INT_END: Final = 2**31
 _BIGINT_END: Final = 2**63
 
@@ -118,7 +121,32 @@ def _arithmetic(node: Tree, schema: Schema) -> str | None:
         return "double"
     if types.is_integer(left) and types.is_integer(right):
         return max(left, right, key=_WIDTHS.index)
-    return left if left == right == "float" else None
+    if left == right == "float":
+        return left
+    ours, theirs = _digits(node.this, left), _digits(node.expression, right)
+    return None if ours is None or theirs is None else _decimal(node, ours, theirs)
+
+
+def _digits(node: Tree, kind: str) -> tuple[int, int] | None:
+    """Precision and scale of a number among decimals; None where it is none, or not for certain."""
+    if kind.startswith("decimal("):
+        precision, scale = kind[8:-1].split(",")
+        return int(precision), int(scale)
+    if isinstance(node.unnest(), exp.Literal):
+        return len(str(int(node.unnest().name))), 0
+    plain = types.is_integer(kind) and not isinstance(node.unnest(), exp.Neg)
+    return (_DIGITS[kind], 0) if plain else None
+
+
+def _decimal(node: Tree, left: tuple[int, int], right: tuple[int, int]) -> str | None:
+    """The type of a sum, a difference or a product, if it needs no more digits than there are."""
+    if isinstance(node, exp.Mul):
+        precision, scale = left[0] + right[0] + 1, left[1] + right[1]
+    else:
+        scale = max(left[1], right[1])
+        precision = max(left[0] - left[1], right[0] - right[1]) + scale + 1
+    fits = precision <= _MOST_DIGITS and not isinstance(node, exp.Mod)
+    return f"decimal({precision},{scale})" if fits else None
 
 
 def _division(node: Tree, schema: Schema) -> str | None:

@@ -1,13 +1,15 @@
 """Columns and keys as a user names them: taken from a schema or made by expressions, names checked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
 
 from penstock.errors import BadName, WrongType
 from penstock.expressions import types
-from penstock.expressions.inference import is_nested
-from penstock.expressions.parsing import parse_scalar
-from penstock.expressions.scalar import Expression, column, scalar
+from penstock.expressions.inference import is_nested, type_of
+from penstock.expressions.parsing import Tree, parse_scalar, render
+from penstock.expressions.scalar import Expression, column, is_void, scalar
 from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema, quoted
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ __all__ = [
     "arrow_types",
     "check_key",
     "check_names",
+    "check_quotients",
     "group_keys",
     "named_expressions",
     "schema_of_columns",
@@ -46,6 +49,11 @@ def group_keys(names: Iterable[str], expressions: Mapping[str, str], schema: Sch
     if not keys:
         raise BadName("group_by() needs at least one key; for one group of all tuples leave group_by() out")
     for name, expression in keys:
+        if is_void(expression):
+            raise WrongType(
+                f"key {name!r} is {expression.sql}, which has no type; write cast({expression.sql} as int)"
+            )
+        check_quotients(expression, schema)
         if is_nested(parse_scalar(expression.sql), schema):
             raise _not_plain(name, expression.type or expression.sql)
     return keys
@@ -67,6 +75,28 @@ def arrow_types(keys: Named, names: Iterable[str], describe: "Describe") -> list
     for (name, _), type_ in zip(keys, told, strict=False):
         check_key(name, type_)
     return [types.arrow_type(each) for each in told]
+
+
+def check_quotients(key: Expression, schema: Schema) -> None:
+    """Raise WrongType for a key that divides whole numbers: Spark gives a fraction for each of them."""
+    for node in _parts(parse_scalar(key.sql)):
+        if isinstance(node, exp.Div) and all(
+            types.is_integer(type_of(each, schema) or "") for each in (node.this, node.expression)
+        ):
+            whole = f"{render(node.this)} div {render(node.expression)}"
+            raise WrongType(
+                f"the key {key.sql} has a fraction in Spark, and so a group for each number; write {whole} "
+                f"for the whole quotient, or cast({render(node.this)} as double) / {render(node.expression)}"
+            )
+
+
+def _parts(tree: Tree) -> Iterator[Tree]:
+    """The node, and those that it adds, subtracts, multiplies or divides."""
+    plain = tree.unnest()
+    yield plain
+    if isinstance(plain, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+        yield from _parts(plain.this)
+        yield from _parts(plain.expression)
 
 
 def check_names(names: Iterable[str]) -> None:
