@@ -1,0 +1,4 @@
+"""What operators of Python alone mean over whole tables."""
+
+MEANINGS = {}
+PYTHON = {}
