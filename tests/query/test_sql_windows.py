@@ -271,6 +271,26 @@ def test_sessions_in_group_by(call, windowed):
     assert found == windowed.agg(c=ps.count())
 
 
+def test_the_bounds_of_sessions_by_their_names_in_spark():
+    found = sql("""
+        SELECT vehicle, session_window.start AS window_start, session_window.end AS window_end, count(*) AS c
+        FROM reports GROUP BY vehicle, session_window(time, '5 minutes')
+    """)
+    assert found == REPORTS.group_by("vehicle").session("5 minutes").agg(c=ps.count())
+
+
+def test_numbers_in_group_by_count_the_bounds_of_windows():
+    found = sql("""
+        SELECT window.start AS window_start, vehicle, kind, count(*) AS c
+        FROM reports GROUP BY 2, window(time, '5 minutes'), 3
+    """)
+    assert found == REPORTS.group_by("vehicle", "kind").window("5 minutes").agg(c=ps.count())
+    found = sql(
+        f"SELECT window_start, window_end, vehicle, count(*) AS c FROM {TUMBLE} GROUP BY window_start, 2, 3"
+    )
+    assert found == BY_VEHICLE.agg(c=ps.count())
+
+
 def test_sessions_as_a_table_function():
     text = """
         SELECT vehicle, window_start, count(*) AS c
