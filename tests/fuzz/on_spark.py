@@ -1,0 +1,240 @@
+"""A whole query on Spark, with the interface of `local`: any channels, rescales between epochs, a stop and a resume."""
+
+import shutil
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import penstock as ps
+from fuzz.local import MOST_CHANNELS, Given, LocalResult
+from penstock.connect.sources.rows import rows as given_rows
+from penstock.control.rescale import Rebatch, Resplit
+from penstock.control.sub_keys import SplitKey, SubKeyPlan
+from penstock.query import Derived, Query, Relation, Stream, derived
+from penstock.routing import PARTITIONINGS
+from sessions import interpret, quick_session
+
+__all__ = ["fast_session", "run_on_spark", "run_together"]
+
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def fast_session() -> SparkSession:
+    """The session of all runs: two cores, a JVM that compiles little, and no generated code."""
+    return interpret(quick_session("local[2]"))
+
+
+def run_on_spark(  # noqa: PLR0913 -- each is one way to run the same rows
+    query: Relation | Query,
+    epochs: Given,
+    *,
+    seed: int,
+    channels: int,
+    rescale: bool = True,
+    resume: bool = False,
+    whole: bool = False,
+    strategy: str = "subquery",
+    session: SparkSession | None = None,
+) -> LocalResult:
+    """Run a query over rows until its sources end; arguments and result are those of `run_local`.
+
+    With `rescale` a policy asks for other channels after epochs, at random from `seed`. With `resume` the run is
+    stopped after its first epoch and started again, at another number of channels.
+    """
+    (found,) = run_together(
+        [(query, epochs)],
+        seed=seed,
+        channels=channels,
+        rescale=rescale,
+        resume=resume,
+        whole=whole,
+        strategy=strategy,
+        session=session,
+    )
+    return found
+
+
+def run_together(  # noqa: PLR0913 -- as above
+    queries: Sequence[tuple[Relation | Query, Given]],
+    *,
+    seed: int,
+    channels: int,
+    rescale: bool = True,
+    resume: bool = False,
+    whole: bool = False,
+    strategy: str = "subquery",
+    session: SparkSession | None = None,
+) -> list[LocalResult]:
+    """Run several queries as outputs of one run, each over streams of its own; what one raises ends all.
+
+    An epoch of Spark costs more than the rows of a small query, so several share it.
+    """
+    parts = [
+        _Part.of(number, query if isinstance(query, Query) else Query((query,)), epochs, whole=whole)
+        for number, (query, epochs) in enumerate(queries)
+    ]
+    together = ps.outputs(*(each for part in parts for each in part.outputs))
+    sinks = [ps.memory() for _ in together.outputs]
+    rng, asks = Random(f"{seed} on spark"), _Asks(seed, restless=rescale)
+    stages = sum(isinstance(each, Derived) and each.stateful for each in together.relations)
+    folder = tempfile.mkdtemp(prefix="spark-", dir=_MEMORY)
+    try:
+        moves: list[Any] = []
+        for stop_after in [0, None] if resume else [None]:
+            asks.stop_after = stop_after
+            run = together.start(
+                *sinks,
+                checkpoint=folder,
+                # A run shares its channels out to its stages.
+                channels=max(1, channels * stages),
+                session=session or fast_session(),
+                strategy=strategy,
+                control="off",
+                policy=asks.of_run,
+                most_moved=rng.choice([1, 1000, 10**9]),
+                partitioning=rng.choice(list(PARTITIONINGS)),
+            )
+            asks.begin(run)
+            run.wait()
+            moves += run.decisions
+            channels = rng.randint(1, MOST_CHANNELS)
+        ended = _Ended(Path(folder), together, run.counts.partly_late, len(run.progress), moves)
+        tables = iter(sinks)
+        return [part.result([next(tables).table() for _ in part.outputs], ended) for part in parts]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class _Asks:
+    """A policy that asks for any layout at random, and stops its run after an epoch."""
+
+    seed: int
+    restless: bool
+    stop_after: int | None = None
+    _run: Any = None
+    _begun: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self, run: Any) -> None:
+        """Of which run it is; the first epoch may have ended before."""
+        self._run = run
+        self._begun.set()
+
+    def of_run(self, seen: ps.Observation) -> list[Any]:
+        """What to ask for after an epoch."""
+        if seen.epoch == self.stop_after:
+            self._begun.wait()
+            self._run._request_stop()
+        chance = Random(f"{self.seed} {seen.epoch}")
+        return [wish for stage in seen.stages for wish in self._wishes(chance, stage)] if self.restless else []
+
+    def _wishes(self, chance: Random, stage: Any) -> list[Any]:
+        found: list[Any] = []
+        if stage.rescalable and chance.random() < 0.6:
+            partitioning = chance.choice(list(PARTITIONINGS)) if stage.router else None
+            found.append(ps.Rescale(stage.stage, chance.randint(1, MOST_CHANNELS), partitioning))
+        if stage.splits and len(stage.known.hashes) and chance.random() < 0.5:
+            keys = chance.sample(list(stage.known.hashes), min(2, len(stage.known.hashes)))
+            split = SubKeyPlan(tuple(SplitKey(int(key), 0.5, chance.randint(2, 16)) for key in keys))
+            found.append(Resplit(stage.stage, chance.choice([split, None]), "any"))
+        if stage.batched is not None and chance.random() < 0.5:
+            found.append(Rebatch(stage.stage, chance.randint(1, 5), "any"))
+        return found
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A query of a run: its outputs over streams with sources, and the rows that were given to each."""
+
+    outputs: tuple[Relation, ...]
+    streams: dict[str, Any]
+    given: dict[str, list[list[Any]]]
+
+    @classmethod
+    def of(cls, number: int, query: Query, epochs: Given, *, whole: bool) -> "_Part":
+        given, streams, made = {}, {}, {}
+
+        def over(relation: Relation) -> Relation:
+            if relation in made:
+                return made[relation]
+            if isinstance(relation, Stream):
+                batches = [list(each) for each in epochs.get(relation.name, ())] or [[]]
+                batches = [[row for each in batches for row in each]] if whole else batches
+                source = given_rows(batches).conform(relation.name, relation.schema)
+                given[relation.name] = batches
+                found: Relation = replace(relation, name=f"q{number}_{relation.name}", source=source)
+                streams[relation.name] = found
+            else:
+                assert isinstance(relation, Derived)
+                found = derived(relation.operator, [over(each) for each in relation.inputs])
+            made[relation] = found
+            return found
+
+        return cls(tuple(over(each) for each in query.outputs), streams, given)
+
+    def result(self, tables: list[pa.Table], run: "_Ended") -> LocalResult:
+        """What became of the given rows; what is late for stages is told of the whole run."""
+        parts: dict[str, dict[str, list[Any]]] = {"accepted": {}, "late": {}, "rejected": {}}
+        for name, stream in self.streams.items():
+            rows = [row for batch in self.given[name] for row in batch]
+            plain = [row for batch in stream.source.batches for row in batch.to_pylist()]
+            late = Counter(map(repr, run.late(stream)))
+            needed = [each.name for each in stream.schema.columns if each.name == stream.time or not each.nullable]
+            for held in parts.values():
+                held[name] = []
+            for row, values in zip(rows, plain, strict=True):
+                kind = "accepted"
+                if any(values[each] is None for each in needed):
+                    kind = "rejected"
+                elif late[repr(values)]:
+                    late[repr(values)] -= 1
+                    kind = "late"
+                parts[kind][name].append(row)
+        return LocalResult(
+            tables=tables,
+            **parts,
+            judged=run.judged(),
+            partly_late=run.partly_late,
+            epochs=run.epochs,
+            rescaled=len(run.moves),
+            moved=sum(each.rows for each in run.moves),
+        )
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A run that has ended: its checkpoint, and what it told."""
+
+    folder: Path
+    query: Query
+    partly_late: int
+    epochs: int
+    moves: list[Any]
+
+    def late(self, stream: Stream) -> list[dict[str, Any]]:
+        """The rows of a stream that came too late."""
+        own = self.folder / "late" / stream.name if len(self.query.streams) > 1 else self.folder / "late"
+        return [row for table in _read(own) for row in table.to_pylist()]
+
+    def judged(self) -> dict[int, pa.Table]:
+        """The rows that stages found to be too late, by stage."""
+        found = {}
+        for each in (self.folder / "late").glob("into-stage-*"):
+            tables = _read(each)
+            if tables:
+                found[int(each.name.removeprefix("into-stage-"))] = pa.concat_tables(tables)
+        return found
+
+
+def _read(folder: Path) -> list[pa.Table]:
+    """The Parquet files of a folder, without those of folders in it."""
+    return [pq.read_table(each) for each in sorted(folder.glob("*.parquet")) if not each.name.startswith("_")]
