@@ -57,7 +57,7 @@ def rows_of(program: Program, table: pa.Table) -> list[tuple]:
 
 
 WAYS = {
-    "whole": {"whole": True, "rescale": False},
+    "whole": {"whole": True},
     "cut": {},
     "resumed": {"resume": True},
 }

@@ -23,6 +23,7 @@ from fuzz.program import (
     Window,
     column_of,
 )
+from fuzz.text import Unspeakable, program_text
 
 BOUNDS = ("window_start", "window_end")
 TIME = Column("window_start", "timestamp")
@@ -33,15 +34,16 @@ def draw(seed: int, verbatim: bool | None = None) -> Program:
     rng = Random(seed)
     if verbatim is None:
         verbatim = rng.random() < 0.5
-    drawer = Drawer(rng, verbatim)
-    return Program(
-        drawer.top(),
-        seed,
-        epochs=rng.choice([1, 2, 3, 5, 8]),
-        channels=rng.choice([1, 2, 3, 5, 8]),
-        style=rng.randrange(1 << 30),
-        verbatim=verbatim,
-    )
+    while True:
+        query = Drawer(rng, verbatim).top()
+        epochs, channels = rng.choice([1, 2, 3, 5, 8]), rng.choice([1, 2, 3, 5, 8])
+        for _ in range(5):
+            found = Program(query, seed, epochs, channels, rng.randrange(1 << 30), verbatim)
+            try:
+                program_text(found)
+            except Unspeakable:
+                continue
+            return found
 
 
 class Drawer:
@@ -124,7 +126,13 @@ class Drawer:
         else:
             select = self.select(visible, made, given, timed, first)
         form = "sql"
-        if not self.verbatim and self.chance(0.25):
+        speakable = function is None and (group is None or group.sets is None)
+        speakable = speakable and all(each.kind != "not in" for each in subs)
+        speakable = speakable and all(
+            each.bound.kind != "interval" or each.bound.by == first.id and not place for place, each in enumerate(made)
+        )
+        speakable = speakable and (group is None or group.by is None or len(made) < 2)
+        if not self.verbatim and speakable and self.chance(0.35):
             form = "python"
         return Block(first, tuple(made), where, tuple(subs), group, select, form)
 
@@ -177,10 +185,14 @@ class Drawer:
             window = self.window()
             if self.verbatim or self.chance(0.3):
                 own = [each for each in visible if each.time is not None]
-                if not own:
+                if not own or (len(visible) > 2 and not self.chance(0.1)):
                     return None
                 by = rng.choice(own).id if paired else visible[0].id
-        keyable = [each for each in given if each.exact]
+        keyable = [
+            each
+            for each in given
+            if each.exact and (each.type in PLAIN or self.chance(0.02)) and not each.spark.endswith(("_start»", "_end»"))
+        ] or given
         keys: dict[str, Expr] = {}
         for place in range(rng.choice([0, 1, 1, 2, 3])):
             each = value(rng, keyable) if self.chance(0.4) else rng.choice(keyable)
@@ -188,11 +200,10 @@ class Drawer:
             name = mark[2] if mark and mark[2].lower() not in BOUNDS and self.chance(0.7) else f"g{place}"
             if name.lower() not in {each.lower() for each in keys}:
                 keys[name] = each
-        aggregates = {f"a{place}": aggregate(rng, given) for place in range(rng.choice([0, 1, 1, 2, 3, 4]))}
-        if not keys and not aggregates:
-            aggregates = {"a0": aggregate(rng, given)}
-        if window is None and not aggregates:
-            aggregates = {"a0": aggregate(rng, given)}
+        names = [name for name in (f"a{place}" for place in range(9)) if name not in keys]
+        aggregates = {name: aggregate(rng, given) for name in names[: rng.choice([0, 1, 1, 2, 3, 4])]}
+        if not aggregates and (not keys or window is None):
+            aggregates = {names[0]: aggregate(rng, given)}
         sets = None
         if len(keys) >= 1 and aggregates and self.chance(0.15) and (window is None or window.kind != "session"):
             places = range(len(keys))
@@ -267,7 +278,9 @@ class Drawer:
         for one in visible:
             for left in one.columns:
                 for right in item.columns:
-                    alike = left.type == right.type or (left.type in INTEGERS and right.type in INTEGERS and self.chance(0.2))
+                    integers = left.type in INTEGERS and right.type in INTEGERS and self.chance(0.2)
+                    alike = left.type == right.type or integers
+                    alike = alike and (left.type in PLAIN or self.chance(0.02))
                     if alike and left.exact and right.exact and left.name != one.time:
                         pairs.append((column_of(one, left), column_of(item, right)))
         return pairs

@@ -145,7 +145,7 @@ class Speller:
             if self.chance(0.5):
                 return f"INTERVAL {micros // SECOND} SECONDS"
             return f"INTERVAL '{micros // SECOND}' SECOND"
-        return f"INTERVAL '{micros / SECOND:f}' SECOND".replace("000'", "'")
+        return f"INTERVAL '{micros / SECOND:.3f}' SECOND"
 
 
 def apart(relation: Relation) -> bool:
@@ -301,6 +301,8 @@ class BlockWriter:
         inner = scopes[depth + 1 :]
         if any(alias.lower() == known.lower() for scope in inner for _, alias in scope.items):
             raise Unspeakable(f"{known} is hidden")
+        if any(known.lower() == one.name.lower() for scope in inner for each, _ in scope.items for one in each.columns):
+            raise Unspeakable(f"{known} would be a column of the sub-query")
         here = scopes[depth].names(upto if depth == len(scopes) - 1 else None)
         same = [each for each, _ in here if name.lower() in {one.name.lower() for one in each.columns}]
         covered = any(
@@ -658,7 +660,7 @@ def python_block(speller: Speller, block: Block) -> str:
         text += f".where({over(each.spark)!r})"
     group = block.group
     if group is None:
-        return text + f".select(**{ {name: over(each.spark) for name, each in block.select}!r})"
+        return text + chosen({name: over(each.spark) for name, each in block.select})
     inner = {}
     for place, (_, each) in enumerate(group.keys):
         inner[f"k{place}"] = over(each.spark)
@@ -682,7 +684,15 @@ def python_block(speller: Speller, block: Block) -> str:
 
     for each in group.having:
         text += f".where({result(each.spark)!r})"
-    return text + f".select(**{ {name: result(each.spark) for name, each in block.select}!r})"
+    return text + chosen({name: result(each.spark) for name, each in block.select})
+
+
+def chosen(columns: dict[str, str]) -> str:
+    """A select(); a column under its own name is named alone, as a pinned one has to be."""
+    plain = [name for name, text in columns.items() if text == f"`{name}`"]
+    made = {name: text for name, text in columns.items() if name not in plain}
+    parts = [repr(each) for each in plain] + ([f"**{made!r}"] if made else [])
+    return f".select({', '.join(parts)})"
 
 
 def renamed(text: str, item: Item, names: dict[tuple[str, str], str]) -> str:
