@@ -657,10 +657,10 @@ def python_block(speller: Speller, block: Block) -> str:
         join = Join(how, sub.item, sub.keys, sub.bound, (*sub.conditions, *sub.inner))
         text = python_join(speller, text, join, number, names, block)
     for each in block.where:
-        text += f".where({over(each.spark)!r})"
+        text += filtered(speller, over(each.spark))
     group = block.group
     if group is None:
-        return text + chosen({name: over(each.spark) for name, each in block.select})
+        return text + projected(speller, {name: (over(each.spark), each.type) for name, each in block.select})
     inner = {}
     for place, (_, each) in enumerate(group.keys):
         inner[f"k{place}"] = over(each.spark)
@@ -677,7 +677,12 @@ def python_block(speller: Speller, block: Block) -> str:
         arguments += ["distinct=True"] if each.distinct else []
         aggregates.append(f"a{place}=ps.{function}({', '.join(arguments)})")
         results[name] = f"a{place}"
-    text += f".agg({', '.join(aggregates)})"
+    only = [each for _, each in group.aggregates]
+    counting = len(only) == 1 and only[0].name == "count(*)" and only[0].where is None
+    if counting and group.window is not None and speller.chance(0.5):
+        text += ".apply(functions.Counted('a0'), 'a0 bigint')"
+    else:
+        text += f".agg({', '.join(aggregates)})"
 
     def result(text: str) -> str:
         return MARK.sub(lambda each: f"`{results[each[2]]}`", text)
@@ -685,6 +690,25 @@ def python_block(speller: Speller, block: Block) -> str:
     for each in group.having:
         text += f".where({result(each.spark)!r})"
     return text + chosen({name: result(each.spark) for name, each in block.select})
+
+
+def filtered(speller: Speller, condition: str) -> str:
+    """A where(), or the part of a split() that says the same."""
+    if speller.chance(0.75):
+        return f".where({condition!r})"
+    if speller.chance(0.5):
+        return f".split({condition!r}, '1 = 1')[0]"
+    return f".split('1 = 0', {condition!r})[1]"
+
+
+def projected(speller: Speller, columns: dict[str, tuple[str, str]]) -> str:
+    """A select(), or a map() that gives columns other names."""
+    renamed = {name: text[1:-1] for name, (text, _) in columns.items() if re.fullmatch(r"`[^`]+`", text)}
+    if len(renamed) < len(columns) or any(name == column for name, column in renamed.items()) or speller.chance(0.6):
+        return chosen({name: text for name, (text, _) in columns.items()})
+    schema = ", ".join(f"`{name}` {kind}" for name, (_, kind) in columns.items())
+    ways = ["", ", channels=True", f", by={next(iter(renamed.values()))!r}"]
+    return f".map(functions.Taken({tuple(renamed.items())!r}), {schema!r}{speller.rng.choice(ways)})"
 
 
 def chosen(columns: dict[str, str]) -> str:
@@ -760,6 +784,9 @@ def python_join(
 
 
 def window_verb(speller: Speller, window: Window) -> str:
+    if window.kind in {"tumble", "hop"} and speller.chance(0.2):
+        inner = window_verb(speller, window)
+        return inner if inner.startswith(".windows") else f".windows(ps{inner})"
     offset = f", offset='{window.offset} microseconds'" if window.offset else ""
     size = f"'{window.size} microseconds'"
     slide = f"'{window.slide} microseconds'"
