@@ -1,21 +1,25 @@
-"""A whole query without Spark: the compiler, planner, epochs, records and kernels of the product in one process.
+"""A whole query without Spark: the product's compiler, planner, epochs, records and kernels in one process.
 
-Everything between the contacts with Spark is the product's own code: the graph is built and typed, plans are made
-and stored, stages run in their order, state moves, results and manifests are files. In place of Spark there are
-Arrow tables: DuckDB evaluates what streams pass on their way to a stage, by the translation that channels use, and
-`KernelRun` deals rows out to channels, in a random order.
+Everything between the contacts with Spark is the product's own code: the graph is built and typed, plans are
+made and stored, stages run in their order, state moves, results and manifests are files. In place of Spark
+there are Arrow tables: DuckDB evaluates what streams pass on their way to a stage, by the translation that
+channels use, and `KernelRun` deals rows out to channels, in a random order.
 """
 
+import atexit
 import json
+import os
 import re
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +30,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from sqlglot import exp
 
 from operators.contract import EvaluatedPort, KernelRun, _together
-from penstock.compile import Feed, Subqueries, compile_tail, cut, is_single, optimise
+from penstock.compile import Feed, compile_tail, cut, is_single, optimise
 from penstock.connect import Begins, EpochId, ResultFormat, memory
 from penstock.connect.results import ResultFile
 from penstock.connect.sources.rows import rows as given_rows
@@ -37,11 +41,10 @@ from penstock.expressions.parsing import parse_scalar
 from penstock.expressions.schema import Schema, quoted
 from penstock.expressions.types import arrow_type, from_arrow, is_atomic, of_node
 from penstock.functions import DEFAULT, Uncertified, duck_name, passed_or_translated
-from penstock.operators.exchange import HASH, TIME
+from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Seen
 from penstock.query import Query, Relation, Stream
 from penstock.routing import PARTITIONINGS, Spread
-from penstock.routing.spark_hash import spark_hash
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.delivering import OpenSink, QueryOutput
 from penstock.runtime.engine import _note, _resources
@@ -78,15 +81,16 @@ class NeedsSpark(Exception):  # noqa: N818 -- it is an answer, not a fault
 class LocalResult:
     """What a run gave.
 
-    - `tables`: the delivered rows of each output, over all epochs and the drain, in Spark's types; updating results
-      have their `change` column and come in the order of epochs.
-    - `accepted`, `late`, `rejected`: the given rows by stream (the same objects): what came in, what a port that
-      the stream feeds was past, and what does not fit the schema (no time, a null in a NOT NULL column, or a time
-      too far ahead of the clock).
-    - `judged`: rows that a stage found to be late by its state, such as session windows do, as the stage got them.
+    - `tables`: the delivered rows of each output, over all epochs and the drain, in Spark's types; updating
+      results have their `change` column and come in the order of epochs.
+    - `accepted`, `late`, `rejected`: the given rows by stream (the same objects): what came in, what a port
+      that the stream feeds was past, and what does not fit the schema (no time, a null in a NOT NULL column,
+      or a time too far ahead of the clock).
+    - `judged`: rows that a stage found to be late by its state, such as session windows do, as the stage got
+      them.
     - `partly_late`: how many tuples came too late for some of their windows and counted in others.
-    - `epochs`: how many epochs ran with the drain; `rescaled`: how often a stage got another layout of its state;
-      `moved`: how many rows of state moved.
+    - `epochs`: how many epochs ran with the drain; `rescaled`: how often a stage got another layout of its
+      state; `moved`: how many rows of state moved.
     """
 
     tables: list[pa.Table]
@@ -105,7 +109,7 @@ class LocalResult:
         return not self.partly_late and not self.judged
 
 
-def run_local(  # noqa: PLR0913 -- each is one way to run the same rows
+def run_local(
     query: Relation | Query,
     epochs: Given,
     *,
@@ -118,20 +122,20 @@ def run_local(  # noqa: PLR0913 -- each is one way to run the same rows
 ) -> LocalResult:
     """Run a query over rows, epoch after epoch, and drain it.
 
-    The streams of the query need no source: rows come from `epochs`; a stream without an entry has none. The i-th
-    list of each stream is its part of epoch i. With `whole` all rows come in one epoch. With `rescale`, before an
-    epoch and at random from `seed`, state moves to any layout of any number of channels, exchanges take another
-    form, and epochs are replayed. With `resume` every object is made again from the files of the checkpoint after
-    each epoch, at another number of channels. The order in which rows reach a channel is always random.
+    The streams of the query need no source: rows come from `epochs`; a stream without an entry has none. The
+    i-th list of each stream is its part of epoch i. With `whole` all rows come in one epoch. With `rescale`,
+    before an epoch and at random from `seed`, state moves to any layout of any number of channels, exchanges
+    take another form, and epochs are replayed. With `resume` the run ends after each epoch and begins again
+    from the files of its checkpoint, at another number of channels. The order in which rows reach a channel
+    is always random.
 
-    What the product refuses is raised as it raises it: an error of `penstock.errors` when the query is compiled,
-    RunError where a value cannot be evaluated. What only Spark can evaluate raises NeedsSpark.
+    What the product refuses is raised as it raises it: an error of `penstock.errors` when the query is
+    compiled, RunError where a value cannot be evaluated. What only Spark can evaluate raises NeedsSpark.
     """
-    query = query if isinstance(query, Query) else Query((query,))
-    folder = tempfile.mkdtemp(prefix="local-", dir=_MEMORY)
+    compiled = _compiled(query, strategy)
     try:
-        run = _LocalRun(query, Location.of(f"{folder}/checkpoint"), channels, strategy, seed, restless=rescale)
-        for number, tables in enumerate(_epochs(run.query.streams, epochs, whole=whole)):
+        run = _LocalRun(compiled, channels, seed, restless=rescale)
+        for number, tables in enumerate(_epochs(compiled.query.streams, epochs, whole=whole)):
             if resume and number:
                 run.reopen(int(run.rng.integers(1, MOST_CHANNELS + 1)))
             run.epoch(number, tables)
@@ -140,7 +144,7 @@ def run_local(  # noqa: PLR0913 -- each is one way to run the same rows
         run.drain()
         return run.result(epochs, whole=whole)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(compiled.root.path, ignore_errors=True)
 
 
 def _epochs(streams: Sequence[Stream], given: Given, *, whole: bool) -> Iterator[dict[str, pa.Table]]:
@@ -219,16 +223,18 @@ class _Typed:
         return self.selectExpr(*texts)
 
     def selectExpr(self, *texts: str) -> "_Typed":  # noqa: N802 - Spark's name
-        types = dict(self.columns)
-        return _Typed(tuple((_name(text), _type(text, types)) for text in texts))
+        return _Typed(tuple((_name(text), _type(text, self.columns)) for text in texts))
 
 
+@lru_cache(maxsize=1024)
 def _name(text: str) -> str:
     node = parse_scalar(text)
     return node.name if isinstance(node, exp.Column) else text
 
 
-def _type(text: str, types: Mapping[str, str]) -> str:
+@lru_cache(maxsize=1024)
+def _type(text: str, columns: tuple[tuple[str, str], ...]) -> str:
+    types = dict(columns)
     try:
         found = passed_or_translated(text, types).type
     except Uncertified as missing:
@@ -251,7 +257,9 @@ class _LocalBuilding(_Building):
     """Builds the graph of a query with types from the certified translation."""
 
     def _empty(self, feed: Feed, number: int | None) -> Any:
-        return _Typed.of(_after(feed, self.start(feed, number)))
+        start = self.start(feed, number)
+        tail = _tail(feed.outside, start)
+        return _Typed.of(start if tail is None else tail.schema)
 
     def start(self, feed: Feed, number: int | None) -> pa.Schema:
         """The columns of a feed at its origin, with the event time."""
@@ -265,15 +273,11 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([each.with_nullable(True) for each in schema])
 
 
-def _after(feed: Feed, schema: pa.Schema) -> pa.Schema:
-    tail = _tail(feed, schema)
-    return schema if tail is None else tail.schema
-
-
-def _tail(feed: Feed, schema: pa.Schema) -> Any:
+@lru_cache(maxsize=64)
+def _tail(steps: tuple[Any, ...], schema: pa.Schema) -> Any:
     """The steps that Spark evaluates on the way, as channels would."""
     try:
-        return compile_tail(feed.outside, schema)
+        return compile_tail(steps, schema)
     except Uncertified as missing:
         raise NeedsSpark(str(missing)) from missing
 
@@ -296,7 +300,9 @@ class _TablePort(EvaluatedPort):
     def over(cls, exchange: Any, schema: pa.Schema) -> "_TablePort":
         types = {each.name: from_arrow(each.type) for each in schema}
         columns = tuple(replace(each, sql=_uncast(each.sql, types)) for each in exchange.columns)
-        stream = SimpleNamespace(schema=SimpleNamespace(arrow=lambda: [each for each in schema if each.name != TIME]))
+        stream = SimpleNamespace(
+            schema=SimpleNamespace(arrow=lambda: [each for each in schema if each.name != TIME])
+        )
         for each in columns:
             for names in re.findall(r"xxhash64\(([^()]*)\)", each.sql):
                 _check_hashed([name.strip(" `") for name in names.split(",")], schema)
@@ -333,26 +339,30 @@ def _check_hashed(names: Sequence[str], schema: pa.Schema) -> None:
 class _LocalExchange(KernelRun):
     """Deals the rows of a stage out to its channels, as `KernelRun` does for one stage alone."""
 
-    def __init__(self, kernel: Any, inputs: Sequence[PortInput], ways: Sequence[Sequence[_Way]], rng: Any) -> None:
-        self.kernel = kernel
-        self.inputs = inputs
-        self.ways = ways
+    def __init__(
+        self, kernel: Any, inputs: Sequence[PortInput], ways: Sequence[Sequence[_Way]], *, whole: bool
+    ) -> None:
+        self.kernel, self.inputs, self.ways, self.whole = kernel, inputs, ways, whole
+        self.ports = [
+            _TablePort.over(exchange, each[0].schema)
+            for exchange, each in zip(kernel.exchanges, ways, strict=True)
+        ]
+        self.combining = _combining(kernel.exchanges[0], ways[0][0].schema)
+
+    def begin(self, rng: Any) -> None:
+        """A run begins."""
         self.rng = rng
         self.hashes = np.zeros(0, np.uint64)
         self.layout = StateLayout(None, 1)
-        self.restless = True
-        self.whole = False
-        self.ports = [
-            _TablePort.over(exchange, each[0].schema) for exchange, each in zip(kernel.exchanges, ways, strict=True)
-        ]
-        self.combining = _combining(kernel.exchanges[0], ways[0][0].schema)
 
     @property
     def forms(self) -> list[str]:
         """Every way in which rows may reach the channels and that needs no Spark."""
         return [each for each in super().forms if each != "combined" or self.combining]
 
-    def run(self, intake: "_LocalInput", plan: StagePlan, _bound: int | None, spread: Spread | None) -> MapSide:
+    def run(
+        self, intake: "_LocalInput", plan: StagePlan, _bound: int | None, spread: Spread | None
+    ) -> MapSide:
         """Rows of all ports in their channels; hot keys of a first epoch lie on any grids."""
         tables = [intake.port(each) for each in self.ways]
         if not any(each.num_rows for each in tables):
@@ -413,7 +423,7 @@ class _LocalExchange(KernelRun):
             found.append(table.select(self.kernel.partials.names).cast(self.kernel.partials))
         return pa.concat_tables(found)
 
-    def wish(self, number: int, hosts: bool) -> Rescale:
+    def wish(self, number: int, *, hosts: bool) -> Rescale:
         """Any number of channels by any partitioning, and any grids where pairs may have them."""
         channels = int(self.rng.integers(1, MOST_CHANNELS + 1))
         if not self.kernel.exchanges[0].keys:
@@ -429,7 +439,7 @@ _PLAIN_AGGREGATES = {exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max
 
 
 def _combining(exchange: Any, schema: pa.Schema) -> tuple[tuple[str, str], ...]:
-    """What the map side combines as DuckDB's SQL; empty where only Spark can, or where nothing is combined."""
+    """What the map side combines as DuckDB's SQL; empty where nothing is combined or only Spark can."""
     if exchange.combine is None or exchange.combine.rowwise or exchange.bucket is None:
         return ()
     types = {each.name: from_arrow(each.type) for each in schema}
@@ -470,7 +480,9 @@ class _Arrived:
         if stream.ahead is not None:
             fits &= times <= now + stream.ahead
         late = fits & (times < bound) if bound is not None else np.zeros(len(times), np.bool_)
-        rows = pa.table([*table.columns, time], schema=pa.schema([*_nullable(table.schema), (TIME, pa.int64())]))
+        rows = pa.table(
+            [*table.columns, time], schema=pa.schema([*_nullable(table.schema), (TIME, pa.int64())])
+        )
         return cls(rows, fits, late)
 
     @property
@@ -491,8 +503,8 @@ class _Arrived:
         """The latest event time of each partition of a stream."""
         held = self.rows.filter(pa.array(self.fits))
         table = evaluate(
-            f"SELECT coalesce(CAST({duck_name(stream.key or '')} AS VARCHAR), '') AS part, max({TIME}) AS latest "
-            "FROM input GROUP BY ALL",
+            f"SELECT coalesce(CAST({duck_name(stream.key or '')} AS VARCHAR), '') AS part, "
+            f"max({TIME}) AS latest FROM input GROUP BY ALL",
             held,
         )
         return {row["part"]: row["latest"] for row in table.to_pylist()}
@@ -567,6 +579,82 @@ def _place(output: int) -> int:
     return -1 - output
 
 
+# -- a query -------------------------------------------------------------------------------------------
+
+
+class _Compiled:
+    """A query ready to run, any number of times, one after another: nothing in it changes but its sinks."""
+
+    def __init__(self, given: Relation | Query, strategy: str) -> None:
+        self.given, self.strategy = given, strategy
+        self.query = optimise(given if isinstance(given, Query) else Query((given,))).query
+        self.subqueries = cut(self.query, strategy, DEFAULT)
+        self.root = Location.of(f"{_folder()}/{uuid4().hex}")
+        self.id = "local"
+        self.deliveries = [
+            OpenSink(
+                memory(),
+                f"{self.id}-{place}",
+                str(place),
+                self.root / "results" / str(place),
+                each.order,
+                None,
+            )
+            for place, each in enumerate(self.query.outputs)
+        ]
+        self.exchanges: dict[int, _LocalExchange] = {}
+        self.written: dict[int, list[_Way]] = {}
+        self.graph = self._graph()
+        self.notes = [_note(each).to_json() for each in self.graph.stages]
+
+    def _graph(self) -> Graph:
+        between = ResultFormat(Checkpoint(self.root).between, "parquet")
+        building = _LocalBuilding(_Session(), self.subqueries, self.deliveries, between)
+
+        def way(feed: Feed, number: int | None) -> _Way:
+            start = building.start(feed, number)
+            tail = _tail(feed.outside, start)
+            return _Way(feed, number, tail, start if tail is None else tail.schema)
+
+        for stage in self.subqueries.stages:
+            building.add(stage)
+            runner = building.runners[-1]
+            shipped = cloudpickle.loads(cloudpickle.dumps(runner.kernel))
+            runner = building.runners[-1] = replace(runner, kernel=shipped)
+            if stage.host is None:
+                ways = [
+                    [way(*each) for each in zip(port.port, port.exits, strict=True)] for port in runner.inputs
+                ]
+                whole = any(each.host == stage.number for each in self.subqueries.stages)
+                self.exchanges[stage.number] = _LocalExchange(shipped, runner.inputs, ways, whole=whole)
+                building.runners[-1] = replace(runner, exchange=self.exchanges[stage.number])
+        outlets = []
+        for place in range(len(self.subqueries.outputs)):
+            outlet = building.outlet(place)
+            self.written[place] = [way(each.feed, each.exit) for each in outlet.written]
+            exits = [*outlet.exits, *((_place(place), number) for number in range(len(outlet.written)))]
+            outlets.append(QueryOutput(outlet.delivery, outlet.schema, tuple(exits), ()))
+        return Graph(tuple(building.runners), tuple(outlets), building.handed, self.subqueries.setting)
+
+
+_last: list[_Compiled] = []
+
+
+def _compiled(query: Relation | Query, strategy: str) -> _Compiled:
+    """The query compiled; the last one is kept, since a query is run in several ways one after another."""
+    if not (_last and _last[0].given is query and _last[0].strategy == strategy):
+        _last[:] = [_Compiled(query, strategy)]
+    return _last[0]
+
+
+@cache
+def _folder() -> str:
+    """Where the checkpoints of this process are."""
+    found = tempfile.mkdtemp(prefix=f"local-{os.getpid()}-", dir=_MEMORY)
+    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    return found
+
+
 # -- a run ---------------------------------------------------------------------------------------------
 
 
@@ -576,41 +664,38 @@ class _LocalRun:
     _bounds = Epochs._bounds
     _port_bounds = Epochs._port_bounds
 
-    def __init__(  # noqa: PLR0913, PLR0917 -- what a run is started with
-        self, query: Query, root: Location, channels: int, strategy: str, seed: int, restless: bool
-    ) -> None:
-        self.query = optimise(query).query
-        self.root, self.strategy, self.restless = root, strategy, restless
+    def __init__(self, compiled: _Compiled, channels: int, seed: int, *, restless: bool) -> None:
+        self.compiled, self.query, self.graph = compiled, compiled.query, compiled.graph
+        self.restless = restless
         self.rng = np.random.default_rng(seed)
-        self.sinks = [memory() for _ in query.outputs]
+        self.exchanges = compiled.exchanges
+        self.sinks = [memory() for _ in self.query.outputs]
+        for each in self.exchanges.values():
+            each.begin(self.rng)
+        for each, sink in zip(compiled.deliveries, self.sinks, strict=True):
+            each.sink = sink
         self.arrived: dict[str, list[_Arrived]] = {each.name: [] for each in self.query.streams}
         self.judged: dict[int, list[pa.Table]] = {}
         self.ran = self.rescaled = self.moved = self.partly_late = 0
         self.open(channels)
 
     def open(self, channels: int) -> None:
-        """Make every object, as a start of the product does."""
-        subqueries = cut(self.query, self.strategy, DEFAULT)
-        folder = Checkpoint(self.root).identified()
-        deliveries = [
-            OpenSink(sink, f"{folder.id}-{place}", str(place), self.root / "results" / str(place), each.order, None)
-            for place, (sink, each) in enumerate(zip(self.sinks, self.query.outputs, strict=True))
-        ]
-        self._build(subqueries, deliveries, ResultFormat(folder.between, "parquet"))
-        notes = [_note(each).to_json() for each in self.graph.stages]
-        self.checkpoint = folder.claim(self.query.fingerprint(), repr(self.query), notes)
+        """Begin from the files of the checkpoint, as a start of the product does."""
+        compiled = self.compiled
+        folder = Checkpoint(compiled.root, compiled.id)
+        self.checkpoint = folder.claim(self.query.fingerprint(), repr(self.query), compiled.notes)
         self.last = self.checkpoint.latest()
         begins = Begins(None if self.last is None else self.last.epoch_id, hold=self.checkpoint.hold)
         for each in self.graph.outlets:
             each.delivery.prepare(each.schema, begins)
-        routers, options = Routers(self.checkpoint.routers), SimpleNamespace(resources=None, tolerances=(1.2,) * 3)
+        stages, options = compiled.subqueries.stages, SimpleNamespace(resources=None, tolerances=(1.2,) * 3)
         self.rescaling = Rescaling(
             runners=self.graph.stages,
-            routers=routers,
+            routers=Routers(self.checkpoint.routers),
             partitioning=str(self.rng.choice(list(PARTITIONINGS))),
-            resources=tuple(_resources(each, options) for each in subqueries.stages),
-            frequent={each.number: FrequentKeys() for each in subqueries.stages},
-            costs={each.number: LearntCosts() for each in subqueries.stages},
+            resources=tuple(_resources(each, options) for each in stages),
+            frequent={each.number: FrequentKeys() for each in stages},
+            costs={each.number: LearntCosts() for each in stages},
             most_bytes=int(self.rng.choice([1, 1000, 10**9])),
         )
         self.works = RunSetup(
@@ -625,7 +710,7 @@ class _LocalRun:
             merging="transparent",
             finished=None,
         )
-        wanted = tuple(1 if is_single(each) else channels for each in subqueries.stages)
+        wanted = tuple(1 if is_single(each) else channels for each in stages)
         steady = SteadyTime(2**62, clock=lambda: 0.0)
         self.planner = Planner(self.graph, self.checkpoint, wanted, self.rescaling, time.time, steady)
         if self.last is not None:
@@ -645,34 +730,6 @@ class _LocalRun:
             each.delivery.close()
         self.checkpoint.release()
         self.open(channels)
-
-    def _build(self, subqueries: Subqueries, deliveries: list[OpenSink], between: ResultFormat) -> None:
-        building = _LocalBuilding(_Session(), subqueries, deliveries, between)
-        self.exchanges: dict[int, _LocalExchange] = {}
-
-        def way(feed: Feed, number: int | None) -> _Way:
-            start = building.start(feed, number)
-            tail = _tail(feed, start)
-            return _Way(feed, number, tail, start if tail is None else tail.schema)
-
-        for stage in subqueries.stages:
-            building.add(stage)
-            runner = building.runners[-1]
-            shipped = cloudpickle.loads(cloudpickle.dumps(runner.kernel))
-            runner = building.runners[-1] = replace(runner, kernel=shipped)
-            if stage.host is None:
-                ways = [[way(*each) for each in zip(port.port, port.exits, strict=True)] for port in runner.inputs]
-                exchange = _LocalExchange(shipped, runner.inputs, ways, self.rng)
-                exchange.whole = any(each.host == stage.number for each in subqueries.stages)
-                self.exchanges[stage.number] = exchange
-                building.runners[-1] = replace(runner, exchange=exchange)
-        outlets, self.written = [], {}
-        for place in range(len(subqueries.outputs)):
-            outlet = building.outlet(place)
-            self.written[place] = [way(each.feed, each.exit) for each in outlet.written]
-            exits = [*outlet.exits, *((_place(place), number) for number in range(len(outlet.written)))]
-            outlets.append(QueryOutput(outlet.delivery, outlet.schema, tuple(exits), ()))
-        self.graph = Graph(tuple(building.runners), tuple(outlets), building.handed, subqueries.setting)
 
     # Epochs.
 
@@ -719,12 +776,13 @@ class _LocalRun:
         bounds = self._bounds(before)
         streams = {each.name: each for each in self.query.streams}
         arrivals = {
-            name: _Arrived.of(streams[name], table, bounds.get(name), plan.now) for name, table in tables.items()
+            name: _Arrived.of(streams[name], table, bounds.get(name), plan.now)
+            for name, table in tables.items()
         }
         intake = _LocalInput(_Session(), arrivals, bounds, self.rescaling.routers)
         intake.seen.update({name: each.seen for name, each in arrivals.items()})
         epoch = _LocalEpoch(self.works, epoch_id, plan, before, intake, Phases())
-        epoch.written = self.written
+        epoch.written = self.compiled.written
         return epoch, epoch.run()
 
     # Any plan.
@@ -736,7 +794,7 @@ class _LocalRun:
             number, exchange = runner.number, runner.kernel.exchanges[0]
             if not is_single(runner.stage) and self.rng.random() < 0.5:
                 hosts = bool(hosted_by(self.graph.stages, number))
-                self.rescaling.ask(self.exchanges[number].wish(number, hosts))
+                self.rescaling.ask(self.exchanges[number].wish(number, hosts=hosts))
             if runner.may_rebatch and self.rng.random() < 0.5:
                 self.rescaling.offer(Rebatch(number, int(self.rng.integers(1, 6)), "any"))
             if exchange.groupings and self.rng.random() < 0.5:
@@ -771,7 +829,12 @@ class _LocalRun:
                 ]
         judged = {stage: pa.concat_tables(rows) for stage, rows in self.judged.items()}
         return LocalResult(
-            tables, **parts, judged=judged, partly_late=self.partly_late, epochs=self.ran, rescaled=self.rescaled,
+            tables,
+            **parts,
+            judged=judged,
+            partly_late=self.partly_late,
+            epochs=self.ran,
+            rescaled=self.rescaled,
             moved=self.moved,
         )
 

@@ -1,14 +1,15 @@
-"""A whole query on Spark, with the interface of `local`: any channels, rescales between epochs, a stop and a resume."""
+"""A whole query on Spark, with the interface of `local`: any channels, rescales, a stop and a resume."""
 
 import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,17 +24,26 @@ from penstock.query import Derived, Query, Relation, Stream, derived
 from penstock.routing import PARTITIONINGS
 from sessions import interpret, quick_session
 
-__all__ = ["fast_session", "run_on_spark", "run_together"]
+__all__ = ["each_on_spark", "fast_session", "run_on_spark"]
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def fast_session() -> SparkSession:
-    """The session of all runs: two cores, a JVM that compiles little, and no generated code."""
-    return interpret(quick_session("local[2]"))
+    """A session of its own on the one JVM of all runs: it compiles little, and generates no code."""
+    return interpret(quick_session("local[2]").newSession())
 
 
-def run_on_spark(  # noqa: PLR0913 -- each is one way to run the same rows
+def each_on_spark(function: Callable[[T], U], given: Iterable[T], *, threads: int = 3) -> Iterator[U]:
+    """The function of each, several at once: a small epoch waits more than it computes."""
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(function, given)
+
+
+def run_on_spark(
     query: Relation | Query,
     epochs: Given,
     *,
@@ -43,73 +53,38 @@ def run_on_spark(  # noqa: PLR0913 -- each is one way to run the same rows
     resume: bool = False,
     whole: bool = False,
     strategy: str = "subquery",
-    session: SparkSession | None = None,
 ) -> LocalResult:
     """Run a query over rows until its sources end; arguments and result are those of `run_local`.
 
-    With `rescale` a policy asks for other channels after epochs, at random from `seed`. With `resume` the run is
-    stopped after its first epoch and started again, at another number of channels.
+    With `rescale` a policy asks for other channels after epochs, at random from `seed`. With `resume` the run
+    is stopped after its first epoch and started again, at another number of channels.
     """
-    (found,) = run_together(
-        [(query, epochs)],
-        seed=seed,
-        channels=channels,
-        rescale=rescale,
-        resume=resume,
-        whole=whole,
-        strategy=strategy,
-        session=session,
-    )
-    return found
-
-
-def run_together(  # noqa: PLR0913 -- as above
-    queries: Sequence[tuple[Relation | Query, Given]],
-    *,
-    seed: int,
-    channels: int,
-    rescale: bool = True,
-    resume: bool = False,
-    whole: bool = False,
-    strategy: str = "subquery",
-    session: SparkSession | None = None,
-) -> list[LocalResult]:
-    """Run several queries as outputs of one run, each over streams of its own; what one raises ends all.
-
-    An epoch of Spark costs more than the rows of a small query, so several share it.
-    """
-    parts = [
-        _Part.of(number, query if isinstance(query, Query) else Query((query,)), epochs, whole=whole)
-        for number, (query, epochs) in enumerate(queries)
-    ]
-    together = ps.outputs(*(each for part in parts for each in part.outputs))
-    sinks = [ps.memory() for _ in together.outputs]
+    read = _Read.of(query if isinstance(query, Query) else Query((query,)), epochs, whole=whole)
+    sinks = [ps.memory() for _ in read.query.outputs]
     rng, asks = Random(f"{seed} on spark"), _Asks(seed, restless=rescale)
-    stages = sum(isinstance(each, Derived) and each.stateful for each in together.relations)
+    stages = sum(isinstance(each, Derived) and each.stateful for each in read.query.relations)
     folder = tempfile.mkdtemp(prefix="spark-", dir=_MEMORY)
     try:
         moves: list[Any] = []
         for stop_after in [0, None] if resume else [None]:
             asks.stop_after = stop_after
-            run = together.start(
+            run = read.query.start(
                 *sinks,
                 checkpoint=folder,
                 # A run shares its channels out to its stages.
                 channels=max(1, channels * stages),
-                session=session or fast_session(),
+                session=fast_session(),
                 strategy=strategy,
                 control="off",
-                policy=asks.of_run,
+                policy=asks.after,
                 most_moved=rng.choice([1, 1000, 10**9]),
                 partitioning=rng.choice(list(PARTITIONINGS)),
             )
             asks.begin(run)
-            run.wait()
+            run.wait(live=False)
             moves += run.decisions
             channels = rng.randint(1, MOST_CHANNELS)
-        ended = _Ended(Path(folder), together, run.counts.partly_late, len(run.progress), moves)
-        tables = iter(sinks)
-        return [part.result([next(tables).table() for _ in part.outputs], ended) for part in parts]
+        return read.result([each.table() for each in sinks], _Ended(Path(folder), read.query, run, moves))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -129,13 +104,15 @@ class _Asks:
         self._run = run
         self._begun.set()
 
-    def of_run(self, seen: ps.Observation) -> list[Any]:
+    def after(self, seen: ps.Observation) -> list[Any]:
         """What to ask for after an epoch."""
         if seen.epoch == self.stop_after:
             self._begun.wait()
             self._run._request_stop()
         chance = Random(f"{self.seed} {seen.epoch}")
-        return [wish for stage in seen.stages for wish in self._wishes(chance, stage)] if self.restless else []
+        return (
+            [wish for stage in seen.stages for wish in self._wishes(chance, stage)] if self.restless else []
+        )
 
     def _wishes(self, chance: Random, stage: Any) -> list[Any]:
         found: list[Any] = []
@@ -152,43 +129,39 @@ class _Asks:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A query of a run: its outputs over streams with sources, and the rows that were given to each."""
+class _Read:
+    """A query whose streams have sources, and the rows that were given to each stream."""
 
-    outputs: tuple[Relation, ...]
-    streams: dict[str, Any]
+    query: Query
     given: dict[str, list[list[Any]]]
 
     @classmethod
-    def of(cls, number: int, query: Query, epochs: Given, *, whole: bool) -> "_Part":
-        given, streams, made = {}, {}, {}
+    def of(cls, query: Query, epochs: Given, *, whole: bool) -> "_Read":
+        given: dict[str, list[list[Any]]] = {}
+        made: dict[Relation, Relation] = {}
 
         def over(relation: Relation) -> Relation:
-            if relation in made:
-                return made[relation]
-            if isinstance(relation, Stream):
+            if relation not in made and isinstance(relation, Stream):
                 batches = [list(each) for each in epochs.get(relation.name, ())] or [[]]
-                batches = [[row for each in batches for row in each]] if whole else batches
-                source = given_rows(batches).conform(relation.name, relation.schema)
-                given[relation.name] = batches
-                found: Relation = replace(relation, name=f"q{number}_{relation.name}", source=source)
-                streams[relation.name] = found
-            else:
+                given[relation.name] = [[row for each in batches for row in each]] if whole else batches
+                source = given_rows(given[relation.name]).conform(relation.name, relation.schema)
+                made[relation] = replace(relation, source=source)
+            elif relation not in made:
                 assert isinstance(relation, Derived)
-                found = derived(relation.operator, [over(each) for each in relation.inputs])
-            made[relation] = found
-            return found
+                made[relation] = derived(relation.operator, [over(each) for each in relation.inputs])
+            return made[relation]
 
-        return cls(tuple(over(each) for each in query.outputs), streams, given)
+        return cls(Query(tuple(over(each) for each in query.outputs)), given)
 
     def result(self, tables: list[pa.Table], run: "_Ended") -> LocalResult:
-        """What became of the given rows; what is late for stages is told of the whole run."""
+        """What became of the given rows."""
         parts: dict[str, dict[str, list[Any]]] = {"accepted": {}, "late": {}, "rejected": {}}
-        for name, stream in self.streams.items():
+        for stream in self.query.streams:
+            name, columns = stream.name, stream.schema.columns
             rows = [row for batch in self.given[name] for row in batch]
             plain = [row for batch in stream.source.batches for row in batch.to_pylist()]
             late = Counter(map(repr, run.late(stream)))
-            needed = [each.name for each in stream.schema.columns if each.name == stream.time or not each.nullable]
+            needed = [each.name for each in columns if each.name == stream.time or not each.nullable]
             for held in parts.values():
                 held[name] = []
             for row, values in zip(rows, plain, strict=True):
@@ -203,8 +176,8 @@ class _Part:
             tables=tables,
             **parts,
             judged=run.judged(),
-            partly_late=run.partly_late,
-            epochs=run.epochs,
+            partly_late=run.run.counts.partly_late,
+            epochs=len(run.run.progress),
             rescaled=len(run.moves),
             moved=sum(each.rows for each in run.moves),
         )
@@ -216,25 +189,24 @@ class _Ended:
 
     folder: Path
     query: Query
-    partly_late: int
-    epochs: int
+    run: ps.Run
     moves: list[Any]
 
     def late(self, stream: Stream) -> list[dict[str, Any]]:
         """The rows of a stream that came too late."""
         own = self.folder / "late" / stream.name if len(self.query.streams) > 1 else self.folder / "late"
-        return [row for table in _read(own) for row in table.to_pylist()]
+        return [row for table in _tables(own) for row in table.to_pylist()]
 
     def judged(self) -> dict[int, pa.Table]:
         """The rows that stages found to be too late, by stage."""
-        found = {}
-        for each in (self.folder / "late").glob("into-stage-*"):
-            tables = _read(each)
-            if tables:
-                found[int(each.name.removeprefix("into-stage-"))] = pa.concat_tables(tables)
-        return found
+        folders = {each.name: _tables(each) for each in (self.folder / "late").glob("into-stage-*")}
+        return {
+            int(name.removeprefix("into-stage-")): pa.concat_tables(tables)
+            for name, tables in folders.items()
+            if tables
+        }
 
 
-def _read(folder: Path) -> list[pa.Table]:
+def _tables(folder: Path) -> list[pa.Table]:
     """The Parquet files of a folder, without those of folders in it."""
     return [pq.read_table(each) for each in sorted(folder.glob("*.parquet")) if not each.name.startswith("_")]
