@@ -31,6 +31,7 @@ def _features(node: object, depth: int) -> Iterator[str]:  # noqa: C901, PLR0912
             yield "join by expression" if any("«" != one.spark[0] for one, _ in node.keys) else "join"
             yield from (f"join key {one.type}" for one, _ in node.keys)
             yield from ["join condition"] if node.conditions else []
+            yield from ["join using"] if node.using else []
             yield from ["join cross"] if not node.keys else []
         case Sub():
             yield f"{node.kind} {node.bound.kind}"
@@ -47,6 +48,7 @@ def _features(node: object, depth: int) -> Iterator[str]:  # noqa: C901, PLR0912
             yield "totals" if node.window is None else "group by window"
             yield from ["grouping sets"] if node.sets is not None else []
             yield from ["having"] if node.having else []
+            yield from ["rollup with the window"] if node.rolled else []
             yield from ["no aggregate"] if not node.aggregates else []
             yield from ["no key"] if not node.keys else []
             yield from (f"group key {each.type}" for _, each in node.keys)

@@ -105,6 +105,8 @@ class Drawer:
             first = Item(first.id, first.relation, function)
         visible = [first]
         made: list[Join] = []
+        if function is None and not self.verbatim and first.time is not None and self.chance(0.08):
+            return self.by_window(first)
         for _ in range(joins):
             join = self.join(visible, depth)
             if join is None:
@@ -135,6 +137,34 @@ class Drawer:
         if not self.verbatim and speakable and self.chance(0.35):
             form = "python"
         return Block(first, tuple(made), where, tuple(subs), group, select, form)
+
+    def by_window(self, first: Item) -> Block:
+        """Two table functions joined by their windows, or one with a sub-query in the same window."""
+        rng = self.rng
+        window = self.window(kinds=("tumble", "hop", "cumulate"))
+        first = Item(first.id, first.relation, window)
+        other = self.item(0)
+        item = Item(other.id, other.relation, window)
+        keys = tuple(
+            pair for pair in self.drawn_keys([first], item) if not pair[0].spark.endswith(("_start»", "_end»"))
+        )
+        bound = Bound("window", by=first.id)
+        how = rng.choice(["inner", "inner", "left", "right", "full", "semi", "anti"])
+        conditions = self.pair_conditions([Item(first.id, first.relation)], Item(item.id, item.relation))
+        joins, subs, visible = (), (), [Item(first.id, first.relation)]
+        if how in {"semi", "anti"} and self.chance(0.7):
+            kind = "exists" if how == "semi" else "not exists"
+            subs = (Sub(kind, item, keys, bound, conditions),)
+        else:
+            if not keys and how in {"left", "right", "full"}:
+                how = "inner"
+            joins = (Join(how, item, keys, bound, conditions),)
+            visible += [] if how in {"semi", "anti"} else [Item(item.id, item.relation)]
+        given = [column_of(each, column) for each in visible for column in each.relation.columns]
+        select = [(f"c{place}", value(rng, given)) for place in range(rng.choice([1, 2, 4]))]
+        if how in {"inner", "left"} and self.chance(0.5):
+            select += [(name, column_of(first, Column(name, "timestamp"))) for name in BOUNDS]
+        return Block(first, joins, (), subs, None, tuple(select))
 
     def select(self, visible, made, given, timed, first) -> tuple[tuple[str, Expr], ...]:
         rng = self.rng
@@ -213,13 +243,16 @@ class Drawer:
             # A key that is in no set is no key.
             some = some if set().union(*some) == set(places) else rollup
             sets = rng.choice([rollup, cube, some])
+        rolled = False
+        if sets is not None and self.verbatim and window is not None and window.kind == "tumble" and self.chance(0.15):
+            rolled, sets = True, None
         having = ()
-        if aggregates and self.chance(0.25):
+        if aggregates and self.chance(0.25) and not rolled:
             results = [
                 Expr(f"«g.{name}»", f"«g.{name}»", each.type, each.exact) for name, each in aggregates.items()
             ]
             having = (condition(rng, results, 0),)
-        return Grouping(tuple(keys.items()), tuple(aggregates.items()), window, by, sets, having)
+        return Grouping(tuple(keys.items()), tuple(aggregates.items()), window, by, sets, having, rolled)
 
     def grouped_select(self, group: Grouping, *, timed: bool) -> tuple[tuple[str, Expr], ...]:
         found: list[tuple[str, Expr]] = []
@@ -329,7 +362,19 @@ class Drawer:
                 bound = Bound("within", self.unit, self.unit)
             elif not self.distinct_times(visible[0], item):
                 bound = Bound("keep", self.unit, self.unit)
-        return Join(how, item, keys, bound, conditions)
+        using = (
+            bool(keys)
+            and not self.verbatim
+            and bound.kind in {"within", "keep", "last"}
+            and len(visible) == 1
+            and all(self.same_name(*pair) for pair in keys)
+            and self.chance(0.5)
+        )
+        return Join(how, item, keys, bound, () if using else conditions, using)
+
+    def same_name(self, one: Expr, other: Expr) -> bool:
+        marks = [MARK.fullmatch(each.spark) for each in (one, other)]
+        return all(marks) and marks[0][2] == marks[1][2]
 
     def distinct_times(self, *items: Item) -> bool:
         """Whether no two rows of a side have one time, so that the last rows are certain."""
@@ -390,12 +435,16 @@ class Drawer:
 
     def ranked(self, depth: int) -> Relation:
         rng = self.rng
-        block = self.windowed(depth)
+        if not self.verbatim and self.chance(0.3):
+            block = rng.choice(self.tables)
+            function = self.window(kinds=("tumble", "hop", "cumulate"))
+        else:
+            block, function = self.windowed(depth), None
         self.ids += 1
         plain = [each for each in block.columns if each.exact and each.type in PLAIN and each.name not in BOUNDS]
         if not plain:
-            return block
-        item = Item(f"f{self.ids}", block)
+            return self.block(depth)
+        item = Item(f"f{self.ids}", block, function)
         order = tuple((each.name, self.chance(0.5)) for each in rng.sample(plain, rng.randint(1, len(plain))))
         rest = [each.name for each in plain if each.name not in dict(order)]
         partition = tuple(rng.sample(rest, rng.randint(0, min(1, len(rest)))))

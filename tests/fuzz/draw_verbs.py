@@ -18,7 +18,7 @@ def draw_verb(drawer, depth, *, inner=False) -> Relation:
     plain = [each for each in plain if each.name.lower() not in {"window_start", "window_end", "n", "lo", "hi"}]
     arrays = [each for each in given.columns if each.type.startswith("array<")]
     kinds = ["deduplicate", "counts", "process", "silent", "alarm"] if plain else []
-    if arrays and drawer.chance(0.3):
+    if arrays:
         kinds.append("explode")
     if not kinds or names & {"n", "lo", "hi"}:
         return drawer.block(depth, timed=inner)

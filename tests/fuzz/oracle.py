@@ -3,6 +3,7 @@
 Written apart from Penstock. Every relation is a table with its columns and `_t`, its event time in microseconds.
 """
 
+import atexit
 import functools
 
 import duckdb
@@ -49,6 +50,8 @@ BOUNDS = ("window_start", "window_end")
 
 @functools.cache
 def connection() -> duckdb.DuckDBPyConnection:
+    # An open connection at the end of the process is reported as a leak.
+    atexit.register(connection.cache_clear)
     return duckdb.connect(config={"threads": 1}).execute(MACROS)
 
 
@@ -141,11 +144,7 @@ class Oracle:
             flow += " WHERE " + " AND ".join(f"({each})" for each in where)
         schema = schema_of(block)
         if block.group is None:
-            if block.first.window and not block.joins:
-                pass
             columns = [f"{marks(each.duck)} AS {quoted(name)}" for name, each in block.select]
-            if block.distinct:
-                sql = f"SELECT DISTINCT ON (ALL) {', '.join(columns)} FROM {flow}"
             return self.run(f"SELECT {', '.join(columns)}, {time} AS _t FROM {flow}", schema, **tables)
         sql = grouped(block, flow, time)
         return self.run(sql, schema, **tables)
@@ -310,10 +309,12 @@ def grouped(block: Block, flow: str, time: str) -> str:
     parts = []
     for chosen in group.sets if group.sets is not None else (every,):
         parts.append(_set(block, rows, chosen, bool(bounds)))
+    for end in range(len(every), -1, -1) if group.rolled else ():
+        parts.append(_set(block, rows, every[:end], bool(bounds), rolled=True))
     return " UNION ALL ".join(parts)
 
 
-def _set(block: Block, rows: str, chosen: tuple[int, ...], assigned: bool) -> str:
+def _set(block: Block, rows: str, chosen: tuple[int, ...], assigned: bool, *, rolled: bool = False) -> str:
     group = block.group
     window = group.window
     keys = [f"k{place}" for place in chosen]
@@ -323,9 +324,11 @@ def _set(block: Block, rows: str, chosen: tuple[int, ...], assigned: bool) -> st
             # Sessions are those of the keys of this set.
             rows = sessions(f"({rows})", ", ".join(keys), window.size)
         elif not assigned:
+            # A row in no window is in no group, rolled up or not.
             rows = f"SELECT * EXCLUDE _b, _b.s AS _s, _b.e AS _e FROM (SELECT *, unnest({windows_of(window, '_t')}) AS _b FROM ({rows}))"
-        keys += ["_s", "_e"]
-        named |= {"window_start": "make_timestamptz(_s)", "window_end": "make_timestamptz(_e)"}
+        keys += [] if rolled else ["_s", "_e"]
+        ends = ("NULL::TIMESTAMPTZ",) * 2 if rolled else ("make_timestamptz(_s)", "make_timestamptz(_e)")
+        named |= dict(zip(BOUNDS, ends, strict=True))
     for place, (name, each) in enumerate(group.keys):
         named[name] = f"k{place}" if place in chosen else f"CAST(NULL AS {duck_type(each.type)})"
         named[f"grouping({name})"] = "0" if place in chosen else "1"
@@ -338,7 +341,7 @@ def _set(block: Block, rows: str, chosen: tuple[int, ...], assigned: bool) -> st
         return MARK.sub(lambda each: f"({named[each[2]]})", text)
 
     columns = [f"{over(each.duck)} AS {quoted(name)}" for name, each in block.select]
-    time = "0" if window is None else "_e" if window.kind == "session" else "_s"
+    time = "0" if window is None or rolled else "_e" if window.kind == "session" else "_s"
     # A group of no key is there if it has a row.
     having = " AND ".join(["count(*) > 0", *(f"({over(each.duck)})" for each in group.having)])
     by = f" GROUP BY {', '.join(keys)}" if keys else ""

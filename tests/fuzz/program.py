@@ -163,7 +163,8 @@ class Aggregate:
 class Grouping:
     """GROUP BY: keys under names, aggregates under names, sets of keys by their places, a window.
 
-    `by` is the item by whose time windows go, None for the event time of what FROM gives.
+    `by` is the item by whose time windows go, None for the event time of what FROM gives. `rolled`: WITH ROLLUP over
+    the keys and then the window.
     """
 
     keys: tuple[tuple[str, Expr], ...]
@@ -172,6 +173,7 @@ class Grouping:
     by: str | None = None
     sets: tuple[tuple[int, ...], ...] | None = None
     having: tuple[Expr, ...] = ()
+    rolled: bool = False
 
 
 @dataclass(frozen=True)

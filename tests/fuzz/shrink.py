@@ -74,9 +74,8 @@ def variants(node: object, root: bool = True) -> Iterator[object]:
 
 def _values(name: str, value: object) -> Iterator[object]:
     if isinstance(value, tuple):
-        if name in {"parts"} and len(value) < 2:
-            return
-        for place in range(len(value)):
+        least = {"parts": 2, "select": 1, "order": 1, "columns": 1, "options": len(value), "inputs": 1}.get(name, 0)
+        for place in range(len(value) if len(value) > least else 0):
             yield value[:place] + value[place + 1 :]
         for place, each in enumerate(value):
             if isinstance(each, tuple):

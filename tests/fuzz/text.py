@@ -94,6 +94,8 @@ class Speller:
                 return PYTHON[relation.kind](relation, *(self.source(each) for each in relation.inputs))
             case Block(form="python"):
                 return python_block(self, relation)
+        if isinstance(relation, Block) and splittable(relation) and not self.verbatim and self.chance(0.3):
+            return split_text(self, relation)
         text, definitions = self.statement(relation)
         streams = [variable(each) for each in self._streams(relation)]
         named = [f"{name}={source}" for name, source in definitions.items()]
@@ -476,6 +478,12 @@ class BlockWriter:
         group = self.block.group
         if group is None:
             items = [self.selected(name, self.expression(each), each) for name, each in self.block.select]
+            first = self.block.first
+            every = [(each.name, f"«{first.id}.{each.name}»") for each in first.columns]
+            alone = not self.block.joins and not self.block.subs and not first.window
+            if alone and every == [(name, each.spark) for name, each in self.block.select] and self.speller.chance(0.5):
+                known = self.scope.items[0][1]
+                items = ["*"] if self.speller.chance(0.7) else [f"{self.identifier(known)}.*"]
             return f"SELECT {', '.join(items)} FROM {flow}{where}"
         return self.grouped(flow, where)
 
@@ -517,6 +525,10 @@ class BlockWriter:
             return MARK.sub(lambda found: named[found[2]], text)
 
         items = [f"{over(each.spark)} AS {quote(name)}" for name, each in block.select]
+        marks = {each.spark for _, each in block.select}
+        plain = not group.aggregates and not group.having and group.sets is None and (clause or function)
+        if plain and marks == {f"«g.{name}»" for name, _ in group.keys} and self.speller.chance(0.5):
+            return f"SELECT DISTINCT {', '.join(items)} FROM {flow}{clause}{where}"
         by = self.group_text(keys, calls)
         having = " AND ".join(f"({self.having(each, named, columns)})" for each in group.having)
         having = f" HAVING {having}" if having else ""
@@ -583,6 +595,8 @@ class BlockWriter:
 
     def group_text(self, keys: list[str], calls: list[str]) -> str:
         sets = self.block.group.sets
+        if self.block.group.rolled:
+            return f" GROUP BY {', '.join([*keys, *calls])} WITH ROLLUP"
         if sets is None:
             parts = keys + calls
             if self.speller.chance(0.3):
@@ -619,6 +633,27 @@ def outer_items(sub: Sub) -> set[str]:
 
 def quote(name: str) -> str:
     return name if PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS else f"`{name}`"
+
+
+def splittable(block: Block) -> bool:
+    """Whether it is one condition over a table."""
+    plain = not block.joins and not block.subs and block.group is None and len(block.where) == 1
+    return plain and isinstance(block.first.relation, Table) and block.first.window is None
+
+
+def split_text(speller: Speller, block: Block) -> str:
+    """The rows of one condition as an output of SPLIT."""
+    table = block.first.relation
+    condition = backticks(block.where[0].spark)
+    cases = speller.rng.choice(
+        [
+            f"WHEN {condition} THEN mine ELSE rest END",
+            f"WHEN 1 = 0 THEN none WHEN {condition} THEN mine END",
+            f"WHEN {condition} THEN mine WHEN 1 = 1 THEN others END",
+        ]
+    )
+    columns = {name: backticks(each.spark) for name, each in block.select}
+    return f'ps.sql("""SPLIT {table.name} CASE {cases}""", {variable(table)})["mine"]{chosen(columns)}'
 
 
 class Unspeakable(Exception):
@@ -666,7 +701,7 @@ def python_block(speller: Speller, block: Block) -> str:
         inner[f"k{place}"] = over(each.spark)
     text += f".group_by(**{inner!r})" if inner else ""
     if group.window is not None:
-        text += window_verb(speller, group.window)
+        text += window_verb(speller, group.window, revising=block is speller.program.query)
     aggregates = []
     results: dict[str, str] = {each: each for each in BOUNDS}
     results |= {name: f"k{place}" for place, (name, _) in enumerate(group.keys)}
@@ -679,7 +714,8 @@ def python_block(speller: Speller, block: Block) -> str:
         results[name] = f"a{place}"
     only = [each for _, each in group.aggregates]
     counting = len(only) == 1 and only[0].name == "count(*)" and only[0].where is None
-    if counting and group.window is not None and speller.chance(0.5):
+    revising = "early=" in text or "lateness=" in text
+    if counting and group.window is not None and not revising and speller.chance(0.5):
         text += ".apply(functions.Counted('a0'), 'a0 bigint')"
     else:
         text += f".agg({', '.join(aggregates)})"
@@ -783,7 +819,13 @@ def python_join(
     return f"{left}.{'join' if keys else 'cross'}({right}, {', '.join(arguments)})"
 
 
-def window_verb(speller: Speller, window: Window) -> str:
+def window_verb(speller: Speller, window: Window, *, revising: bool = False) -> str:
+    """A window by a method; at the end of a query it may give early results and corrections."""
+    if revising and window.kind != "session" and speller.chance(0.25):
+        rule = speller.rng.choice(["early='{} microseconds'", "lateness='{} microseconds'"])
+        inner = window_verb(speller, window)
+        return f"{inner[:-1]}, {rule.format(max(window.slide, SECOND))})"
+
     if window.kind in {"tumble", "hop"} and speller.chance(0.2):
         inner = window_verb(speller, window)
         return inner if inner.startswith(".windows") else f".windows(ps{inner})"
