@@ -114,7 +114,11 @@ class Drawer:
             made.append(join)
             if join.how not in {"semi", "anti"}:
                 visible.append(join.item)
-        given = [column_of(item, each) for item in visible for each in item.columns]
+        given = [
+            column_of(item, each)
+            for item in visible
+            for each in (item.relation.columns if grouped else item.columns)
+        ]
         where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 1, 1, 2])))
         subs = []
         if self.chance(0.25) and (function is None):
@@ -141,7 +145,7 @@ class Drawer:
     def by_window(self, first: Item) -> Block:
         """Two table functions joined by their windows, or one with a sub-query in the same window."""
         rng = self.rng
-        window = self.window(kinds=("tumble", "hop", "cumulate"))
+        window = self.window(kinds=("tumble", "hop"))
         first = Item(first.id, first.relation, window)
         other = self.item(0)
         item = Item(other.id, other.relation, window)
@@ -448,7 +452,9 @@ class Drawer:
         order = tuple((each.name, self.chance(0.5)) for each in rng.sample(plain, rng.randint(1, len(plain))))
         rest = [each.name for each in plain if each.name not in dict(order)]
         partition = tuple(rng.sample(rest, rng.randint(0, min(1, len(rest)))))
-        return Ranked(item, partition, order, rng.choice([1, 1, 2, 3]), self.chance(0.4))
+        taken = {each.name.lower() for each in block.columns}
+        rank = next(name for name in ("r", "n", "rank_", "r_2") if name not in taken)
+        return Ranked(item, partition, order, rng.choice([1, 1, 2, 3]), self.chance(0.4), rank)
 
     def windowed(self, depth: int) -> Block:
         """A block of time windows that selects their bounds."""
