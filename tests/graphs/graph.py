@@ -180,6 +180,12 @@ class Joined:
     def paired(self) -> bool:
         return self.how not in {"semi", "anti"}
 
+    def timed(self, left: str) -> tuple[str, ...]:
+        """The columns that carry the event time of its results."""
+        if self.size is not None:
+            return ("window_start", "window_end")
+        return ("pair_time",) if self.paired else (left,)
+
     @property
     def times(self) -> str:
         """The time that a pair carries."""
@@ -277,9 +283,9 @@ def windowed(nodes: list[Node], place: int, operator: Grouping, types: dict[str,
 
 
 def joined(nodes: list[Node], left: int, right: int, operator: Joined) -> Node:
-    """What join() gives: the left side's time, the keys, the left and the right columns."""
+    """What join() gives: its event time, the keys, the left and the right columns."""
     ours, theirs = nodes[left], nodes[right]
-    pinned = (ours.time,) if operator.size is None else ("window_start", "window_end")
+    pinned = operator.timed(ours.time)
     columns = [Column(name, "timestamp") for name in pinned]
     for one, other in operator.keys:
         pair = (ours.column(one), theirs.column(other))
@@ -297,14 +303,13 @@ def joined(nodes: list[Node], left: int, right: int, operator: Joined) -> Node:
 def sides(nodes: list[Node], left: int, right: int, operator: Joined) -> list[list[tuple[str, str]]]:
     """Stored and result names of the columns of both sides; names of both get the suffixes."""
     ours, theirs = nodes[left], nodes[right]
-    bounds = {"window_start", "window_end"}
-    times = ({ours.time}, {theirs.time})
-    if operator.size is not None:
-        times = ({*ours.pinned} & bounds, {*theirs.pinned} & bounds)
-    one = [name for name in ours.names if name not in {*times[0], *(key for key, _ in operator.keys)}]
-    other = [name for name in theirs.names if name not in {*times[1], *(key for _, key in operator.keys)}]
+    times = {*operator.timed(ours.time)}
+    alone = operator.size is None and not operator.paired
+    gone = (times & {*ours.pinned, *([ours.time] if alone else [])}, times & {*theirs.pinned})
+    one = [name for name in ours.names if name not in {*gone[0], *(key for key, _ in operator.keys)}]
+    other = [name for name in theirs.names if name not in {*gone[1], *(key for _, key in operator.keys)}]
     other = other if operator.paired else []
-    taken = {*(bounds if operator.size else times[0]), *(key for key, _ in operator.keys)}
+    taken = {*times, *(key for key, _ in operator.keys)}
     shared = (set(one) & set(other)) | (taken & {*one, *other})
     return [
         [(name, name + (suffix if name in shared else "")) for name in names]

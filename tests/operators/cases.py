@@ -261,10 +261,10 @@ def join(how="inner", *, within=None, last=None, keep=None, time=None, condition
         found = [joined(left[i], right[j], settle) for i, j in pairs]
         if how in {"left", "full"}:
             lone = [row for place, row in enumerate(left) if place not in matched[0]]
-            found += [(row["time"], row["k"], row["v"], None) for row in lone]
+            found += [(row["time"], row["k"], row["time"], row["v"], None, None) for row in lone]
         if how in {"right", "full"}:
             lone = [row for place, row in enumerate(right) if place not in matched[1]]
-            found += [(row["time"], row["k"], None, row["w"]) for row in lone]
+            found += [(row["time"], row["k"], None, None, row["time"], row["w"]) for row in lone]
         return found
 
     return Case(relation, PAIR, oracle, distinct=last is not None)
@@ -330,7 +330,13 @@ def last_rows(left, right, count):
 
 
 def joined(left, right, time):
-    return (time(left["time"], right["time"]), left["k"], left["v"], right["w"])
+    times = left["time"], right["time"]
+    return (time(*times), left["k"], times[0], left["v"], times[1], right["w"])
+
+
+def product(left, right, time):
+    sides = [(row["time"], row["k"], row[value]) for row, value in ((left, "v"), (right, "w"))]
+    return (time(left["time"], right["time"]), *sides[0], *sides[1])
 
 
 def cross(within):
@@ -338,7 +344,7 @@ def cross(within):
 
     def oracle(ports, _end):
         return [
-            (min(one["time"], other["time"]), one["k"], one["v"], other["k"], other["w"])
+            product(one, other, min)
             for one in ports[0]
             for other in ports[1]
             if abs(one["time"] - other["time"]) <= within and one["v"] < other["w"]
@@ -353,11 +359,7 @@ def cross_last(count):
     def oracle(ports, _end):
         left, right = ([row | {"k": 0} for row in rows] for rows in ports)
         found = [(ports[0][i], ports[1][j]) for i, j in last_rows(left, right, count)]
-        return [
-            (max(one["time"], other["time"]), one["k"], one["v"], other["k"], other["w"])
-            for one, other in found
-            if one["v"] < other["w"]
-        ]
+        return [product(one, other, max) for one, other in found if one["v"] < other["w"]]
 
     return Case(relation, PAIR, oracle, distinct=True)
 

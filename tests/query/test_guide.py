@@ -19,7 +19,7 @@ def names_of(page):
 
 def test_every_block_of_the_guide_runs():
     names = names_of("query.md")
-    assert names["fraud"].schema.names == ("time", "caller", "x", "x_again")
+    assert names["fraud"].schema.names == ("pair_time", "caller", "x", "x_again")
     assert names["durations"].schema.names == ("window_start", "window_end", "seconds", "calls")
     batch = pa.record_batch({"caller": ["a"], "x": [3.0], "y": [4.0]})
     assert names["distance"](batch).to_pylist() == [{"caller": "a", "far": 5.0}]

@@ -68,7 +68,7 @@ def test_bounds_of_windows_give_way_to_those_of_the_join():
     assert joined.schema.names == ("window_start", "window_end", "k", "n", "m")
     named = counted.select("k", "n", begin="window_start").join(B.select("k"), "k", window=MINUTE)
     assert named.schema.names == ("window_start", "window_end", "k", "n", "begin")
-    with pytest.raises(BadSchema, match="window_start"):
+    with pytest.raises(BadName, match="window_start"):
         A.select("k", window_start="v").join(B.select("k"), "k", window=MINUTE, suffixes=("", "_2"))
 
 

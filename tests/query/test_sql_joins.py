@@ -37,11 +37,11 @@ def test_an_equality_is_a_key_and_names_are_told_apart_by_the_alias():
         "(caller = number) WITHIN INTERVAL 1 HOUR",
         "c.caller = s.number WITHIN '1 hour'",
         "c.caller = s.number WITHIN INTERVAL '30' MINUTES 1800 SECONDS",
-        "calls.caller = suspects.number WITHIN 1h",
+        "C.CALLER = `s`.number WITHIN 1h",
     ],
 )
 def test_ways_to_write_one_join(on):
-    assert sql(f"SELECT * FROM calls AS c JOIN suspects AS s ON {on}") == PAIRS
+    assert sql(f"SELECT c.x FROM calls AS c JOIN suspects AS s ON {on}") == PAIRS.select("x")
 
 
 @pytest.mark.parametrize(
@@ -118,20 +118,37 @@ def test_joins_go_from_left_to_right_each_with_its_bound():
     assert found == expected.select("caller", "kind", "tower")
 
 
-def test_the_time_without_a_table_is_that_of_the_pair():
-    assert listed("time, kind") == PAIRS.select("kind")
-    assert listed("kind, date_trunc('hour', time) AS hour") == PAIRS.select(
-        kind="kind", hour="date_trunc('hour', time)"
+def test_a_time_is_that_of_its_table_with_or_without_the_name_of_the_table():
+    assert listed("time, kind") == PAIRS.select("time", "kind") == listed("c.time, kind")
+    assert (
+        listed("c.time AS called, s.at") == PAIRS.select(called="time", at="at") == listed("time called, at")
+    )
+    assert listed("at").schema.names == ("pair_time", "at")
+
+
+def test_the_time_of_the_pair_has_a_name_of_its_own():
+    assert listed("pair_time, kind") == PAIRS.select("kind")
+    assert listed("kind, date_trunc('hour', pair_time) AS hour") == PAIRS.select(
+        kind="kind", hour="date_trunc('hour', pair_time)"
     )
 
 
-def test_the_sides_own_times_are_carried_through_the_join():
-    left = CALLS.select(*CALLS.schema.names, time_of_c="time")
-    right = SUSPECTS.select(*SUSPECTS.schema.names, at_of_s="at")
-    pairs = left.join(right, BY_NUMBER, within="1 hour", suffixes=("", "_s"))
-    found = listed("c.time AS called, s.at", "calls c JOIN suspects s ON c.caller = s.number")
-    assert found == pairs.select(called="time_of_c", at="at_of_s")
-    assert found.schema.names == ("time", "called", "at")
+def test_the_time_of_pairs_that_are_joined_again_is_a_column_of_their_table():
+    tables = "(SELECT c.caller AS who FROM calls c JOIN suspects s ON c.caller = s.number WITHIN 1 HOUR) AS p"
+    found = sql(
+        f"SELECT p.pair_time AS first, tower FROM {tables} JOIN towers AS t ON who = caller WITHIN 1 HOUR"
+    )
+    first = PAIRS.select(who="caller")
+    inner = first.select(*first.schema.names, pair_time_of_p="pair_time")
+    pairs = inner.join(TOWERS, {"who": "caller"}, within="1 hour", suffixes=("", "_t"))
+    assert found == pairs.select(first="pair_time_of_p", tower="tower")
+
+
+def test_a_column_that_is_called_like_the_time_of_pairs_keeps_its_name():
+    odd = ps.stream("odd", "at timestamp, k int, pair_time int", time="at")
+    found = ps.sql("SELECT a.pair_time FROM odd a JOIN odd b ON a.k = b.k WITHIN 1 HOUR", odd)
+    assert found.schema.names == ("pair_time2", "pair_time")
+    assert found.schema.column("pair_time").type == "int"
 
 
 def test_the_time_of_the_first_table_in_a_later_condition():
@@ -139,7 +156,7 @@ def test_the_time_of_the_first_table_in_a_later_condition():
         SELECT kind, tower FROM calls c JOIN suspects s ON c.caller = s.number WITHIN 1 HOUR
         JOIN towers t ON c.caller = t.caller AND c.time < t.time WITHIN 1 HOUR
     """)
-    assert str(found.inputs[0].operator.condition) == "`l`.`time_of_c` < `r`.`time`"
+    assert str(found.inputs[0].operator.condition) == "`l`.`time` < `r`.`time`"
 
 
 def test_the_keys_of_an_outer_join_as_each_side_has_them():
@@ -162,17 +179,15 @@ def test_using_merges_the_key():
 def test_an_expression_as_key_is_made_before_the_join():
     found = listed("kind", "calls c JOIN suspects s ON lower(c.caller) = s.number AND c.place.city = kind")
     left = CALLS.select(*CALLS.schema.names, _key="lower(caller)", _key2="place.city")
+    right = SUSPECTS.select(*SUSPECTS.schema.names, kind_of_s="kind")
     keys = {"_key": "number", "_key2": "kind"}
-    assert found == left.join(SUSPECTS, keys, within="1 hour", suffixes=("", "_s")).select(kind="_key2")
+    # The type of a field is not known before Spark has seen it, so the column of its table passes by.
+    assert found == left.join(right, keys, within="1 hour", suffixes=("", "_s")).select(kind="kind_of_s")
 
 
 def test_equal_times_are_a_key_too():
     found = sql("SELECT kind FROM calls JOIN suspects ON time = at WITHIN 0 SECONDS")
-    left, right = (
-        CALLS.select(*CALLS.schema.names, _key="time"),
-        SUSPECTS.select(*SUSPECTS.schema.names, _key2="at"),
-    )
-    expected = left.join(right, {"_key": "_key2"}, within="0 seconds", suffixes=("", "_suspects"))
+    expected = CALLS.join(SUSPECTS, {"time": "at"}, within="0 seconds", suffixes=("", "_suspects"))
     assert found == expected.select("kind")
 
 
@@ -183,16 +198,29 @@ def test_a_left_column_is_a_key_once():
     assert str(join.condition) == "`l`.`caller` = `r`.`kind`"
 
 
-def test_star_is_every_column_but_hidden_ones():
-    assert listed("*") == PAIRS
-    found = sql(
-        "SELECT * FROM calls c JOIN suspects s ON c.caller = s.number WITHIN 1 HOUR WHERE s.at > c.time"
-    )
-    assert found.schema == PAIRS.schema
+def test_star_is_every_column_of_every_table_in_their_order():
+    ours, theirs = CALLS.schema.names, ("at", "number", "kind", "x_s")
+    assert listed("*").schema.names == ("pair_time", *ours, *theirs)
+    assert listed("*") == PAIRS.select(*ours, "at", number="caller", kind="kind", x_s="x_s")
+
+
+def test_star_shows_equal_columns_of_one_name_once():
+    tables = "calls c JOIN towers t ON c.caller = t.caller"
+    shown = ("pair_time", *CALLS.schema.names, "time_t", "tower", "x_t")
+    assert listed("*", tables).schema.names == shown
+    assert listed("*", "calls c JOIN towers t USING (caller)").schema.names == shown
+
+
+def test_star_shows_the_key_of_each_side_of_an_outer_join():
+    tables = "calls c LEFT JOIN towers t ON c.caller = t.caller"
+    right = TOWERS.select(*TOWERS.schema.names, caller_of_t="caller")
+    pairs = CALLS.join(right, "caller", within="1 hour", how="left", suffixes=("", "_t"))
+    theirs = {"time_t": "time_t", "tower": "tower", "x_t": "x_t", "caller_t": "caller_of_t"}
+    assert listed("*", tables) == pairs.select(*CALLS.schema.names, **theirs)
 
 
 def test_star_of_one_table():
-    assert listed("s.*, seconds").schema.names == ("time", "number", "kind", "x", "seconds")
+    assert listed("s.*, seconds").schema.names == ("pair_time", "at", "number", "kind", "x", "seconds")
 
 
 def test_where_reads_the_joined_rows():
@@ -267,7 +295,12 @@ JOIN = "SELECT c.x FROM calls c JOIN suspects s ON c.caller = s.number"
         (JOIN.replace("c.caller", "x") + " WITHIN 1 HOUR", BadExpression, "a column of c and s"),
         (JOIN.replace("c.x", "c.y") + " WITHIN 1 HOUR", UnknownColumn, "did you mean 'c.x'.*s.number"),
         (JOIN.replace("c.x", "c.x, s.x") + " WITHIN 1 HOUR", BadName, "AS"),
-        (JOIN.replace("c.x", "c.time") + " WITHIN 1 HOUR", BadName, "'time'; rename one with AS"),
+        (
+            JOIN.replace("c.x", "c.x AS pair_time") + " WITHIN 1 HOUR",
+            BadName,
+            "'pair_time'; rename one with AS",
+        ),
+        (JOIN.replace("c.x", "calls.x") + " WITHIN 1 HOUR", UnknownColumn, "no column 'calls.x'.* 'c.x'"),
         (JOIN.replace("c.x", "q.*") + " WITHIN 1 HOUR", BadName, "the tables are c, s"),
         (JOIN.replace("c.caller", "c.x") + " WITHIN 1 HOUR", WrongType, "cast one"),
         (

@@ -24,10 +24,12 @@ from penstock.routing.resources import LQL, Resources
 if TYPE_CHECKING:
     from penstock.operators.joins.kernel import JoinKernel
 
-__all__ = ["FOREVER", "WINDOW_END", "How", "Join", "JoinKey", "PairTime", "common_type"]
+__all__ = ["FOREVER", "PAIR_TIME", "WINDOW_END", "How", "Join", "JoinKey", "PairTime", "common_type"]
 
 # Rows of all times are nearer to each other than this.
 FOREVER: Final = REACH - 1
+PAIR_TIME: Final = "pair_time"
+"""The event time of pairs; the times of both rows are columns of their own."""
 _LEFT, _RIGHT = 0, 1
 # The sides that can be filtered early: every result has a row of such a side.
 _TAKERS: Final = {
@@ -149,7 +151,7 @@ class Join(Operator):
         return Schema(tuple(columns))
 
     def event_time(self, inputs: Inputs) -> str:
-        """The time of a pair, named as that of the left side; by windows the start of the window."""
+        """The time of a pair; by windows the start of the window, of semi and anti joins that of the row."""
         return self.time
 
     def pinned(self, inputs: Inputs) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from penstock.expressions.pairs import pair_condition
 from penstock.expressions.schema import Schema
 from penstock.functions import DEFAULT
 from penstock.operators.aggregated import WINDOW_END, WINDOW_START
-from penstock.operators.joins.node import FOREVER, How, Join, JoinKey, PairTime, common_type
+from penstock.operators.joins.node import FOREVER, PAIR_TIME, How, Join, JoinKey, PairTime, common_type
 from penstock.operators.operator import D, Derivable, Duration, InputRelation, R
 from penstock.operators.windows import Window
 from penstock.operators.windows.node import Late
@@ -20,6 +20,7 @@ __all__ = ["JoinVerbs", "On", "join_of"]
 On = str | Iterable[str] | Mapping[str, str]
 Suffixes = tuple[str, str]
 Keep = Duration | tuple[Duration, Duration]
+SUFFIXES: Final[Suffixes] = ("", "_right")
 _MOST_ROWS: Final = 1 << 31
 _ONE_SIDED: Final = ("semi", "anti")
 _BOUNDS: Final = frozenset({WINDOW_START, WINDOW_END})
@@ -41,7 +42,7 @@ class JoinVerbs(Derivable[R, D]):
         time: str | None = None,
         late: Late | None = None,
         condition: str | None = None,
-        suffixes: Suffixes | None = None,
+        suffixes: Suffixes = SUFFIXES,
     ) -> D:
         """Pair tuples of equal keys: near in time, in one window, or with the last of the other side.
 
@@ -54,9 +55,11 @@ class JoinVerbs(Derivable[R, D]):
         when they can match no more. With semi and anti the result is the left tuples that have a partner, or
         have none.
 
-        A result has a time, the keys, and the columns of both sides; shared names get ``suffixes``. ``time``
-        says whose time a pair carries: earliest (as usual with ``within``), latest (as usual with ``keep``
-        and ``last``), left or right. With a window it is its start; ``late`` says what becomes of a tuple of
+        A result has its event time ``pair_time``, the keys, and the columns of both sides with their own
+        event times; names that both have get ``suffixes``. ``time`` says which time ``pair_time`` is: that of the
+        earliest (as usual with ``within``) or latest row (as usual with ``keep`` and ``last``), of the left or
+        the right one; a tuple without a partner has its own. Results of semi and anti joins keep the time of
+        the left tuple. With a window the event time is its start; ``late`` says what becomes of a tuple of
         which some windows are closed, as for ``window``: it counts in the others ("count"), or in none
         ("drop").
 
@@ -97,7 +100,7 @@ class JoinVerbs(Derivable[R, D]):
         how: str = "inner",
         time: str | None = None,
         late: Late | None = None,
-        suffixes: Suffixes | None = None,
+        suffixes: Suffixes = SUFFIXES,
     ) -> D:
         """Pair tuples for which a condition over ``l`` and ``r`` is true; otherwise like ``join``."""
         made = join_of(
@@ -130,9 +133,10 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
     time: str | None = None,
     late: Late | None = None,
     condition: str | None = None,
-    suffixes: Suffixes | None = None,
+    suffixes: Suffixes = SUFFIXES,
+    named: str = PAIR_TIME,
 ) -> Join:
-    """The join, after all names and types are checked."""
+    """The join, after all names and types are checked; ``named`` is the event time of its pairs."""
     if [within, last, window, keep].count(None) != 3:
         raise BadJoin(
             "a join needs one bound: within='1 minute' (event time apart), window=ps.window('1 minute') (in "
@@ -153,7 +157,9 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
         )
     keys = tuple(_key(one, other, left.schema, right.schema) for one, other in _pairs(on))
     alone = how in _ONE_SIDED
-    given = _given(left, right, keys, suffixes, windowed=window is not None, alone=alone)
+    moment = WINDOW_START if window is not None else left.time if alone else named
+    times = _BOUNDS if window is not None else frozenset({moment})
+    given = _given(left, right, keys, suffixes, times, alone=alone)
     made = Join(
         keys=keys,
         within=None if within is None else microseconds(within),
@@ -162,7 +168,7 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
         condition=None if condition is None else pair_condition(condition, left.schema, right.schema),
         left=given[0],
         right=given[1],
-        time=left.time if window is None else WINDOW_START,
+        time=moment,
         window=window,
         keep=None if keep is None else _kept(keep),
         times=_pair_time(time, within=within, last=last, window=window, how=how),
@@ -241,33 +247,35 @@ def _given(  # noqa: PLR0913 -- both sides, and what the result has of them
     left: InputRelation,
     right: InputRelation,
     keys: tuple[JoinKey, ...],
-    suffixes: Suffixes | None,
+    suffixes: Suffixes,
+    times: frozenset[str],
     *,
-    windowed: bool,
     alone: bool,
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """The columns that each side adds to the time and the keys of the result.
+    """The columns that each side adds to the keys and ``times``, which carry the event time of the result.
 
-    By windows the times of the rows are columns like others, since the result has that of the window; the
-    bounds of windows of which a side is a result give way to those of the join.
+    The event times of both sides are columns like others. What a former join or window made under the names of
+    ``times`` gives way to what this join makes.
     """
-    times = ({left.time}, {right.time})
-    if windowed:
-        times = ({*left.pinned} & _BOUNDS, {*right.pinned} & _BOUNDS)
-    ours = [name for name in left.schema.names if name not in {*times[0], *(key.left for key in keys)}]
-    theirs = [name for name in right.schema.names if name not in {*times[1], *(key.right for key in keys)}]
+    gone = times & {*left.pinned, *((left.time,) if alone else ())}
+    ours = [name for name in left.schema.names if name not in {*gone, *(key.left for key in keys)}]
+    gone = times & {*right.pinned}
+    theirs = [name for name in right.schema.names if name not in {*gone, *(key.right for key in keys)}]
     if alone:
         theirs = []
-    bounds = _BOUNDS if windowed else {left.time.lower()}
-    taken = {*bounds, *(key.left.lower() for key in keys)}
+    taken = {*(name.lower() for name in times), *(key.left.lower() for key in keys)}
     shared = {name.lower() for name in ours} & {name.lower() for name in theirs}
     shared |= {name.lower() for name in (*ours, *theirs)} & taken
-    if shared and suffixes is None:
-        raise BadName(
-            f"both sides have {', '.join(sorted(shared))}; give suffixes=('_l', '_r') or rename by select()"
-        )
-    one, other = suffixes or ("", "")
-    return (
+    one, other = suffixes
+    found = (
         tuple((name, name + (one if name.lower() in shared else "")) for name in ours),
         tuple((name, name + (other if name.lower() in shared else "")) for name in theirs),
     )
+    named = [*taken, *(name.lower() for side in found for _, name in side)]
+    twice = sorted({name for name in named if named.count(name) > 1})
+    if twice:
+        raise BadName(
+            f"two columns of the join would have the name {', '.join(twice)}; give other suffixes than "
+            f"{suffixes}, or rename by select()"
+        )
+    return found

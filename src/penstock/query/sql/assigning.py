@@ -48,7 +48,7 @@ def assigned(scope: Scope, function: TableFunction, after: tuple[Tree, ...]) -> 
     made = relation.explode(outer=False, **{_BOUND: array}).select(*relation.schema.names, **bounds)
     for each in after:
         made = made.where(render(each))
-    return replace(scope, relation=made, whole={**scope.whole, **{name: name for name in bounds}})
+    return replace(scope, relation=made)
 
 
 def _sliding(window: Window, time: str) -> tuple[str, str, str]:

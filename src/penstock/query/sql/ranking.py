@@ -81,7 +81,7 @@ def first_rows(
     """The first rows of each window and key, with their number under its name; without a window, so far."""
     call = number.unalias()
     _check_call(call)
-    tables = [name for each in scope.sources for name in each.names]
+    tables = [each.name for each in scope.tables if each.name]
     parts = [named_bounds(each.copy(), tables) for each in call.args.get("partition_by") or ()]
     keys = [each for each in parts if not is_bound(each)]
     if window is None and set(WINDOW_BOUNDS) <= set(scope.relation.pinned):

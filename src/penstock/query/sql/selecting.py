@@ -1,6 +1,6 @@
 """The select list of the query language: names of items, plain columns, and the aggregates of windows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ from penstock.expressions.schema import RESERVED_PREFIX
 from penstock.operators import WINDOW_END, WINDOW_START
 from penstock.query.relation import Derived, Relation
 from penstock.query.sql.grouping import Grouping, is_grouping_call, sets_of
-from penstock.query.sql.scope import FromTable, Scope, mark
+from penstock.query.sql.joining import JoinClause, equal_reads
+from penstock.query.sql.scope import MERGED, Found, Names, Scope, found_in, mark, note
 from penstock.query.sql.windows import WindowClause
 
 __all__ = ["aggregated", "expanded", "plain_select", "starred"]
@@ -40,6 +41,9 @@ def plain_select(scope: Scope, items: list[Tree]) -> Relation:
     _check_item_names(named, taken=pinned)
     if not named:
         return scope.relation.select(*scope.relation.pinned)
+    given = [name for name in scope.relation.schema.names if name not in scope.relation.pinned]
+    if len(scope.tables) > 1 and [name if _is(tree, name) else None for name, tree in named] == given:
+        return scope.relation
     return scope.relation.select(**{name: render(tree) for name, tree in named})
 
 
@@ -65,22 +69,36 @@ def _item_name(item: Tree, definitions: Mapping[str, UserAggregate]) -> str:
     raise BadName(f"{render(item)} needs a name; write {render(item)} AS name")
 
 
-def starred(item: Tree, sources: Iterable[FromTable]) -> Iterable[Tree]:
-    """The columns of a table that ``t.*`` selects, or the item itself if it is something else.
+def starred(item: Tree, names: Names, joins: Sequence[JoinClause]) -> Iterable[Tree]:
+    """The columns that ``t.*`` selects, and ``*`` of several tables; any other item as it is.
 
-    The own time of a joined table is left out: the result has the time of the pair.
+    Of two columns that an inner join says are equal and that have one name, ``*`` shows the first. Another
+    column whose name is taken gets that of its table behind it.
     """
-    tables = tuple(sources)
-    if not (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+    qualified = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+    if qualified:
+        table = item.parts[0].name
+        tables = [each for each in names.tables if each.is_called(table)]
+        if not tables:
+            known = ", ".join(each.name for each in names.tables)
+            raise BadName(f"no table {table!r} for {render(item)}; the tables are {known}")
+    elif not _is_all(item) or len(names.tables) == 1:
         return [item]
-    table = item.parts[0].name
+    else:
+        tables = list(names.tables)
+    same = set() if qualified else equal_reads(joins)
+    found: dict[str, Tree] = {}
     for each in tables:
-        if table in each:
-            names = each.relation.schema.names
-            kept = [name for name in names if len(tables) == 1 or name != each.relation.time]
-            return [exp.column(name, table=table, quoted=True) for name in kept]
-    known = ", ".join(each.name for each in tables)
-    raise BadName(f"no table {table!r} for {render(item)}; the tables are {known}")
+        for name in each.relation.schema.names:
+            read = (each.number, name.lower())
+            if read in same:
+                continue
+            if not qualified and name.lower() in names.merged:
+                read = (MERGED, name.lower())
+            shown = f"{name}_{each.name}" if name.lower() in found else name
+            node = note(exp.column(name, table=each.name, quoted=True), Found(read, qualified=True))
+            found[shown.lower()] = node if shown == name else exp.alias_(node, shown, quoted=True)
+    return found.values()
 
 
 def expanded(item: Tree, scope: Scope) -> list[_Item]:
@@ -225,7 +243,7 @@ class _WindowReader:
                 raise BadExpression(f"GROUP BY {node.name}: the select list has {len(self.written)} items")
             return self.over(self.written[place - 1])
         # As in Spark, a column of the tables takes precedence over an alias of the same name.
-        if _is_plain_column(node) and node not in self.scope:
+        if _is_plain_column(node) and found_in(node) is None:
             for name, tree in items:
                 if name.lower() == node.name.lower():
                     return tree

@@ -9,13 +9,14 @@ from sqlglot import exp
 from penstock.aggregates.sql_calls import UserAggregate, is_aggregate
 from penstock.errors import BadExpression, BadJoin, BadName, BadWindow
 from penstock.expressions.parsing import Tree, call_name, marked, place_of, render
-from penstock.expressions.scalar import is_unit
+from penstock.operators.joins.node import PAIR_TIME
 from penstock.query.relation import Relation
 from penstock.query.sql.assigning import assigned
 from penstock.query.sql.clauses import BOUNDS, EXAMPLE, BoundClause, Clauses
-from penstock.query.sql.joining import JoinClause, implied, joined, joined_with
+from penstock.query.sql.joining import JoinClause, joined
 from penstock.query.sql.ranking import first_rows, is_row_number, ranked_select, take_limit
-from penstock.query.sql.scope import FromTable, Read, Scope, find, mark, reads
+from penstock.query.sql.reach import by_window
+from penstock.query.sql.scope import FromTable, Names, Scope, found_in, mark, reads
 from penstock.query.sql.selecting import aggregated, plain_select, starred
 from penstock.query.sql.windows import (
     WINDOW_BOUNDS,
@@ -80,19 +81,26 @@ class Statement:
         if ranked is not None:
             sources: tuple[FromTable, ...] = (inner._ranked(tree, ranked),)  # noqa: SLF001 -- another of this class
         else:
-            sources = tuple(inner._source(each) for each in tables)  # noqa: SLF001 -- another of this class
+            found = [inner._source(each) for each in tables]  # noqa: SLF001 -- another of this class
+            sources = tuple(replace(each, number=place) for place, each in enumerate(found))
         if len(sources) > 1:
             _check_tables(sources)
-        tree.set("expressions", [each for item in tree.expressions for each in starred(item, sources)])
-        queries = _taken_queries(tree)
+        names, joins = self._joins(tree, clauses, sources)
+        tree.set("expressions", [each for item in tree.expressions for each in starred(item, names, joins)])
+        queries = [
+            inner._query(each, clauses.query_bounds.get(place), names, len(sources) + place)  # noqa: SLF001 -- another of this class
+            for place, each in enumerate(_taken_queries(tree))
+        ]
         self._name_bounds(tree, clauses, sources)
         after = _after(tree, sources)
-        time = _windowed_side(tree, sources)
+        self._resolve(tree, names)
+        timed = _windowed_table(tree, names)
         parts = [*tree.expressions, *(tree.args[each] for each in _PARTS if tree.args.get(each))]
-        read = reads(parts, sources, but=sources[0].relation.time)
-        scope = joined(sources, self._joins(tree, clauses, sources, time), read, self.written)
-        for place, each in enumerate(queries):
-            scope = inner._matched(scope, each, clauses.query_bounds.get(place), read)  # noqa: SLF001 -- another of this class
+        read = reads([*parts, *(each.on for each in queries if each.on is not None)])
+        scope = joined(Scope.of(sources[0], self.written), [*_by_time(joins, timed), *queries], read)
+        if timed is not None:
+            scope = _with_time(tree, scope, joins)
+        _check_bounds(parts, scope)
         where = tree.args.get("where")
         if where is not None:
             scope = replace(scope, relation=scope.relation.where(render(scope.over(where.this))))
@@ -101,6 +109,32 @@ class Statement:
             for each in after:
                 scope = replace(scope, relation=scope.relation.where(render(scope.over(each))))
         return Reading(scope, window, function, after if function else ())
+
+    def _resolve(self, tree: exp.Select, names: Names) -> None:
+        """Find out what every name of the SELECT means.
+
+        In GROUP BY a column comes before an alias of the select list, in HAVING it is the other way round,
+        except inside aggregates, as Spark has it. The event time of pairs and the bounds of windows are names
+        that no table needs to have.
+        """
+        made = {PAIR_TIME, *WINDOW_BOUNDS}
+        aliases = {str(each.alias).lower() for each in tree.expressions if each.alias}
+        names.resolve(tree.expressions, made)
+        for part in ("where", "group"):
+            if tree.args.get(part):
+                names.resolve([tree.args[part]], made | aliases if part == "group" else made)
+        having = tree.args.get("having")
+        if having is not None:
+            nodes = [each for each in having.find_all(exp.Column) if not self._is_aliased(each, aliases)]
+            names.resolve(nodes, made)
+
+    def _is_aliased(self, node: exp.Column, aliases: set[str]) -> bool:
+        if node.table or node.name.lower() not in aliases:
+            return False
+        above: Tree | None = node.parent
+        while above is not None and not is_aggregate(above, self.definitions):
+            above = above.parent
+        return above is None
 
     def _name_bounds(self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...]) -> None:
         """Write the bounds of windows one way, if the statement has windows."""
@@ -114,7 +148,7 @@ class Statement:
         ]
         if not bounded and not any(calls) and clauses.window is None:
             return
-        names = [name for each in bounded for name in each.names]
+        names = [each.name for each in bounded if each.name]
         own = {name.lower() for each in sources for name in each.relation.schema.names} - set(WINDOW_BOUNDS)
         named = [_named(each, own) for each in tree.expressions]
         tree.set("expressions", [named_bounds(each, names, own) for each in named])
@@ -128,15 +162,15 @@ class Statement:
         """The windows of a SELECT, which are taken out of its GROUP BY, and the table function of them."""
         group = tree.args.get("group")
         keys = list(group.expressions) if group else []
-        first = scope.sources[0].relation
+        first = scope.tables[0].relation
         inner = Inner.of(first, self.windows.get(first))
         calls = [window_call(each, scope.relation, self.written, inner) for each in keys]
         found = [each for each in calls if each is not None]
-        function = next((each.function for each in scope.sources if each.function), None)
+        function = next((each.function for each in scope.tables if each.function), None)
         if set(WINDOW_BOUNDS) <= set(scope.relation.pinned):
             # A join by window has given its bounds to the rows already.
             function = None
-        elif function is not None and len(scope.sources) > 1:
+        elif function is not None and len(scope.tables) > 1:
             raise BadJoin(
                 f"{function.name.upper()}() beside a JOIN; join two table functions by window_start and "
                 "window_end, or put the aggregation into a sub-query"
@@ -197,12 +231,12 @@ class Statement:
         select.set("expressions", [each for each in select.expressions if each is not number])
         reading = self.read(select)
         parts = number.unalias().args.get("partition_by") or ()
-        names = [name for each in reading.scope.sources for name in each.names]
+        names = [each.name for each in reading.scope.tables if each.name]
         reading.check_sessions([named_bounds(each.copy(), names) for each in parts])
         found = first_rows(reading.scope, select.expressions, number, most, reading.window)
         for each in reading.after:
             found = found.where(render(each))
-        return FromTable((ranked.alias,) if ranked.alias else (), found)
+        return FromTable(ranked.alias, found)
 
     def _union(self, tree: exp.SetOperation) -> Relation:
         if not isinstance(tree, exp.Union) or _has_more(tree, "this", "expression", "distinct", "with_"):
@@ -243,7 +277,7 @@ class Statement:
             passed = self._passed(table)
             if passed is not None:
                 return passed
-            return FromTable((table.alias,) if table.alias else (), self.relation(table.this))
+            return FromTable(table.alias, self.relation(table.this))
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
             raise BadExpression(f"FROM must name one stream, or a SELECT in parentheses; {_SUPPORTED}")
         _check_alias(table)
@@ -251,11 +285,10 @@ class Statement:
         if relation is None:
             known = ", ".join(self.relations) or "none; pass them after the text"
             raise BadName(f"no stream {table.name!r}; the streams are {known}{mark(table, self.written)}")
-        names = (table.alias, table.name) if table.alias else (table.name,)
         function = self.functions.get(place_of(table.this) or -1)
         if function is not None:
             function.check(relation, table.name)
-        return FromTable(names, relation, function)
+        return FromTable(table.alias or table.name, relation, function)
 
     def _passed(self, table: exp.Subquery) -> FromTable | None:
         """A sub-query that only passes the rows of a table function on, as if its function stood here."""
@@ -267,55 +300,58 @@ class Statement:
         if not plain or not isinstance(inner, exp.Table) or self.functions.get(place_of(inner) or -1) is None:
             return None
         reading = self.read(select)
-        (source,) = reading.scope.sources
-        names = (table.alias,) if table.alias else ()
-        return FromTable(names, reading.scope.relation, source.function, tuple(reading.after))
+        (source,) = reading.scope.tables
+        return FromTable(table.alias, reading.scope.relation, source.function, tuple(reading.after))
 
-    def _matched(self, scope: Scope, query: Tree, bound: BoundClause | None, read: set[Read]) -> Scope:
-        """The rows for which a sub-query in WHERE has a row, or has none."""
+    def _query(self, query: Tree, bound: BoundClause | None, names: Names, number: int) -> JoinClause:
+        """A sub-query in WHERE as the join that says which rows have a row of it, or have none."""
         anti = isinstance(query, exp.Not)
         node = query.this.unnest() if anti else query
         select = node.this if isinstance(node, exp.Exists) else node.args["query"].this
         next(self.clauses)
         if not isinstance(select, exp.Select) or _has_more(select, "expressions", "from_", "where"):
             raise BadExpression(f"{render(node)}: {_QUERIES}")
-        right = self._source(select.args["from_"].this)
+        right = replace(self._source(select.args["from_"].this), number=number)
         if not right.name:
             raise BadName(f"{render(node)}: the sub-query's table needs a name; write (SELECT …) AS name")
         where = select.args.get("where")
-        conditions = list(conjuncts(where.this)) if where else []
-        own = [each for each in conditions if _is_over(each, right)]
-        links = [each for each in conditions if not _is_over(each, right)]
-        links = [_qualified(each, (right, *scope.sources)) for each in links]
+        windowed = by_window(names.tables, right, where.this if where else None) if bound is None else None
+        bound, rest = windowed or (bound, where.this if where else None)
+        inside = Names((right,), self.written, outer=names)
+        conditions = list(conjuncts(rest)) if rest is not None else []
+        inside.resolve(conditions)
+        own = [each for each in conditions if all(table == number for table, _ in reads([each]))]
+        links = [each for each in conditions if all(each is not other for other in own)]
         if isinstance(node, exp.In):
-            value, item = _qualified(node.this, scope.sources), _in_item(node, select)
-            links.append(_in_condition(value, _qualified(item, (right,)), anti=anti))
+            item = _in_item(node, select)
+            names.resolve([node.this])
+            inside.resolve([item])
+            links.append(_in_condition(node.this, item, anti=anti))
         if own:
-            relation = right.relation.where(render(Scope.of(right, self.written).over(exp.and_(*own))))
-            right = replace(right, relation=relation)
+            over = render(Scope.of(right, self.written).over(exp.and_(*own)))
+            right = replace(right, relation=right.relation.where(over))
+        unbound = (
+            f"{render(node)} has no bound in time; write {BOUNDS} after it, or compare the event times "
+            f"or the bounds of windows of {names.tables[0].name} and {right.name} in its WHERE"
+        )
         on = exp.and_(*links) if links else None
-        known = implied(scope.sources, right, on) if bound is None else (bound, on)
-        if known is None:
-            raise BadJoin(
-                f"{render(node)} has no bound in time; write {BOUNDS} after it, or compare the event times "
-                f"or the bounds of windows of {scope.sources[0].name} and {right.name} in its WHERE"
-            )
-        clause = JoinClause("anti" if anti else "semi", known[1], (), known[0])
-        return joined_with(scope, right, clause, read)
+        return JoinClause(right, "anti" if anti else "semi", on, (), bound, unbound)
 
     def _joins(
-        self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...], time: str | None
-    ) -> list[JoinClause]:
-        joins = tree.args.get("joins") or ()
-        found = [
-            self._join(each, clauses.bounds.get(number), sources[: number + 1], sources[number + 1])
-            for number, each in enumerate(joins)
-        ]
-        return [replace(each, time=time) for each in found] if time else found
+        self, tree: exp.Select, clauses: Clauses, sources: tuple[FromTable, ...]
+    ) -> tuple[Names, list[JoinClause]]:
+        """The joins of a SELECT, and what its other parts see; ON sees the tables up to its own."""
+        seen, found = Names(sources[:1], self.written), []
+        for place, join in enumerate(tree.args.get("joins") or ()):
+            made = self._join(join, clauses.bounds.get(place), seen, sources[place + 1])
+            found.append(made)
+            if made.one_sided:
+                continue
+            shared = {name.lower(): _sharing(name, seen, made.right) for name in made.using}
+            seen = replace(seen, tables=(*seen.tables, made.right), merged={**seen.merged, **shared})
+        return seen, found
 
-    def _join(
-        self, join: exp.Join, bound: BoundClause | None, left: tuple[FromTable, ...], right: FromTable
-    ) -> JoinClause:
+    def _join(self, join: exp.Join, bound: BoundClause | None, left: Names, right: FromTable) -> JoinClause:
         kind, side = join.args.get("kind") or "", join.args.get("side") or ""
         one_sided = kind in {"SEMI", "ANTI"} and side in {"", "LEFT"}
         odd = kind not in {"", "INNER", "CROSS"} and not (kind == "OUTER" and side) and not one_sided
@@ -325,15 +361,17 @@ class Statement:
                 f"[OUTER] JOIN, and [LEFT] SEMI and ANTI JOIN{mark(join, self.written)}"
             )
         on = join.args.get("on")
-        known = implied(left, right, on) if bound is None else (bound, on)
-        if known is None:
-            raise BadJoin(
-                f"JOIN {join.this.alias_or_name} has no bound; write {BOUNDS} after its condition"
-                f"{mark(join.this, self.written)}"
-            )
+        windowed = by_window(left.tables, right, on) if bound is None else None
+        bound, on = windowed or (bound, on)
+        if on is not None:
+            replace(left, tables=(*left.tables, right)).resolve([on])
         using = tuple(each.name for each in join.args.get("using") or ())
         how = kind.lower() if one_sided else side.lower() or "inner"
-        return JoinClause(how, known[1], using, known[0])
+        unbound = (
+            f"JOIN {join.this.alias_or_name} has no bound; write {BOUNDS} after its condition"
+            f"{mark(join.this, self.written)}"
+        )
+        return JoinClause(right, how, on, using, bound, unbound)
 
     def _check_from(self, clauses: Clauses) -> None:
         if clauses.comma is not None:
@@ -397,22 +435,66 @@ def _after(tree: exp.Select, sources: tuple[FromTable, ...]) -> tuple[Tree, ...]
     return tuple(found)
 
 
-def _windowed_side(tree: exp.Select, sources: tuple[FromTable, ...]) -> str | None:
-    """The side of a join by whose own time windows in GROUP BY go; they name that of the pair afterwards."""
+def _windowed_table(tree: exp.Select, names: Names) -> FromTable | None:
+    """The joined table by whose event time windows in GROUP BY go."""
     group = tree.args.get("group")
     calls = [each for each in (group.expressions if group else ()) if window_name(each)]
-    times = [each.expressions[0] for each in calls if each.expressions]
-    named = [each for each in times if isinstance(each, exp.Column) and each.table]
-    if not named or len(sources) == 1:
+    found = [found_in(each.expressions[0]) for each in calls if each.expressions]
+    if len(names.tables) == 1 or not found or found[0] is None:
         return None
-    owner = next((place for place, each in enumerate(sources) if named[0].table in each), None)
-    if len(sources) > 2 or owner is None or named[0].name.lower() != sources[owner].relation.time.lower():
+    number, column = found[0].read
+    table = next((each for each in names.tables if each.number == number), None)
+    if table is None or found[0].fields or table.relation.time.lower() != column:
+        times = ", ".join(f"{each.name}.{each.relation.time}" for each in names.tables)
         raise BadWindow(
-            f"{render(calls[0])}: after a join windows go by the time of the pair, or of two tables by the "
-            "event time of one; put the join into a sub-query"
+            f"{render(calls[0])}: windows go by event time; after a join by {PAIR_TIME}, or by the event "
+            f"time of one of the tables: {times}"
         )
-    named[0].replace(exp.column(sources[0].relation.time))
-    return ("left", "right")[owner]
+    return table
+
+
+def _by_time(joins: Sequence[JoinClause], table: FromTable | None) -> list[JoinClause]:
+    """The joins, such that pairs carry the time of a table."""
+    if table is None:
+        return list(joins)
+    found, held = [], table.number == 0
+    for each in joins:
+        own = each.right.number == table.number
+        time = None if each.one_sided or not (held or own) else "right" if own else "left"
+        found.append(replace(each, time=time))
+        held = held or own
+    return found
+
+
+def _with_time(tree: exp.Select, scope: Scope, joins: Sequence[JoinClause]) -> Scope:
+    """Windows of GROUP BY over the time of pairs, which is that of one table; rows without it are in none."""
+    for call in tree.args["group"].expressions:
+        if window_name(call):
+            time = scope.over(call.expressions[0])
+            call.set("expressions", [exp.column(scope.relation.time, quoted=True), *call.expressions[1:]])
+    if any(each.how in {"left", "right", "full"} for each in joins):
+        return replace(scope, relation=scope.relation.where(f"{render(time)} IS NOT NULL"))
+    return scope
+
+
+def _check_bounds(parts: Sequence[Tree], scope: Scope) -> None:
+    """Refuse the bounds of windows where several tables have some, and the join makes none."""
+    owners = {
+        name: [each.name for each in scope.tables if name in each.relation.schema] for name in WINDOW_BOUNDS
+    }
+    for node in (node for part in parts for node in part.find_all(exp.Column)):
+        several = owners.get(node.name.lower(), [])
+        made = node.name.lower() in scope.relation.pinned
+        if found_in(node) is None and not node.table and len(several) > 1 and not made:
+            ways = " or ".join(f"{each}.{node.name}" for each in several)
+            raise BadExpression(f"{node.name!r} is a column of {' and '.join(several)}; write {ways}")
+
+
+def _sharing(name: str, left: Names, right: FromTable) -> frozenset[int]:
+    """The tables of which a key of USING stands for a column."""
+    before = left.merged.get(name.lower(), frozenset())
+    owners = {each.number for each in left.tables if name in each.relation.schema}
+    return before | owners | {right.number}
 
 
 def _queries(where: Tree) -> list[Tree]:
@@ -440,24 +522,6 @@ def _taken_queries(tree: exp.Select) -> list[Tree]:
     rest = [each for each in conjuncts(where.this) if all(each is not query for query in found)]
     tree.set("where", exp.Where(this=exp.and_(*rest)) if rest else None)
     return [each.unnest() for each in found]
-
-
-def _is_over(condition: Tree, table: FromTable) -> bool:
-    """Whether a condition of a sub-query reads its own table alone; an own column hides an outer one."""
-    nodes = [each for each in condition.find_all(exp.Column) if not is_unit(each)]
-    return all(find(each, (table,)).owners for each in nodes)
-
-
-def _qualified(tree: Tree, sources: Sequence[FromTable]) -> Tree:
-    """The tree with the name of a table before each column; that of the first table that has it."""
-
-    def qualified(node: Tree) -> Tree:
-        if not isinstance(node, exp.Column) or node.table or is_unit(node):
-            return node
-        owners = [each.name for each in sources if node.name in each.relation.schema]
-        return exp.column(node.this.copy(), table=owners[0], quoted=True) if owners else node
-
-    return tree.copy().transform(qualified)
 
 
 def _in_item(node: exp.In, select: exp.Select) -> Tree:
