@@ -37,7 +37,7 @@ from penstock.connect.sources.rows import rows as given_rows
 from penstock.control.rescale import Rebatch, Regroup, Rescale
 from penstock.expressions.duck import evaluate
 from penstock.expressions.inference import type_of
-from penstock.expressions.parsing import parse_scalar
+from penstock.expressions.parsing import call_name, parse_scalar, render
 from penstock.expressions.schema import Schema, quoted
 from penstock.expressions.types import arrow_type, from_arrow, is_atomic, of_node
 from penstock.functions import DEFAULT, Uncertified, duck_name, passed_or_translated
@@ -435,7 +435,7 @@ class _LocalExchange(KernelRun):
         return Rescale(number, channels, partitioning, spread=spread)
 
 
-_PLAIN_AGGREGATES = {exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max"}
+_PLAIN_AGGREGATES = frozenset({"count", "sum", "min", "max"})
 
 
 def _combining(exchange: Any, schema: pa.Schema) -> tuple[tuple[str, str], ...]:
@@ -448,15 +448,14 @@ def _combining(exchange: Any, schema: pa.Schema) -> tuple[tuple[str, str], ...]:
         node, condition = parse_scalar(sql), ""
         try:
             if isinstance(node, exp.Filter):
-                where = passed_or_translated(node.expression.this.sql("spark"), types).sql
+                where = passed_or_translated(render(node.expression.this), types).sql
                 node, condition = node.this, f" FILTER (WHERE {where})"
-            called = _PLAIN_AGGREGATES.get(type(node))
-            if called is None or node.args.get("expressions"):
+            if call_name(node) not in _PLAIN_AGGREGATES or len(node.expressions) != 1:
                 return ()
-            argument = passed_or_translated(node.this.sql("spark"), types).sql
+            argument = passed_or_translated(render(node.expressions[0]), types).sql
         except Uncertified:
             return ()
-        found.append((name, f"{called}({argument}){condition}"))
+        found.append((name, f"{call_name(node)}({argument}){condition}"))
     return tuple(found)
 
 
@@ -748,8 +747,7 @@ class _LocalRun:
 
     def _happen(self, epoch_id: EpochId, tables: Mapping[str, pa.Table]) -> None:
         plan = self.planner.plan(epoch_id, self.last, "")
-        if self.restless:
-            plan = replace(plan, stages=tuple(map(self._any_form, range(len(plan.stages)), plan.stages)))
+        plan = replace(plan, stages=tuple(map(self._any_form, range(len(plan.stages)), plan.stages)))
         before = self.last or Manifest(epoch_id, plan)
         epoch, manifest = self._attempt(epoch_id, plan, before, tables)
         if self.restless and self.rng.random() < 0.2:
@@ -804,8 +802,10 @@ class _LocalRun:
         runner = self.graph.stages[number]
         if runner.stage.host is not None:
             return plan
-        form = str(self.rng.choice(self.exchanges[number].forms))
-        return replace(plan, form=form)
+        forms = self.exchanges[number].forms
+        if self.restless:
+            return replace(plan, form=str(self.rng.choice(forms)))
+        return plan if plan.form in forms else replace(plan, form=forms[0])
 
     # What it gave.
 
