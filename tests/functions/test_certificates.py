@@ -64,6 +64,8 @@ FORMS_OF_SQL = """
     timestamp_0 + interval 90 minutes
     timestamp_0 - interval '2' day
     timestamp_ntz_0 + interval 1 week
+    timestamp_0 - interval '2.500' second
+    timestamp_0 + interval '0.000001' second
     timestamp_0 > '2000-02-29 12:34:56.789'
     timestamp_0 between '1970-01-01' and '2024-03-10T07:30:00'
     timestamp_ntz_0 <= '2024-12-30'

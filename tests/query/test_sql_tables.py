@@ -94,6 +94,11 @@ def test_union_all(place):
     assert sql(place.format(text)) == CARS[0].union(CARS[1], CARS[2])
 
 
+def test_a_union_takes_the_letter_case_of_its_first_part():
+    found = sql("SELECT vehicle AS Car, time FROM reports UNION ALL SELECT CAR, time FROM tolls")
+    assert [each.schema.names for each in found.inputs] == [("Car", "time"), ("Car", "time")]
+
+
 def test_each_side_of_a_union_has_its_own_window():
     count = "SELECT count(*) AS n FROM"
     found = sql(f"{count} reports [RANGE 1 HOUR] UNION ALL {count} tolls [RANGE 1 DAY]")

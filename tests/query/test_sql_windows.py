@@ -221,6 +221,16 @@ def test_row_number_by_expressions_that_are_not_selected():
     assert sql(text).schema.names == ("window_start", "window_end", "speed", "r")
 
 
+def test_the_number_of_a_row_needs_a_name_of_its_own():
+    text = f"""
+        SELECT speed FROM (
+            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY speed) AS Kind FROM {TUMBLE}
+        ) WHERE Kind <= 2
+    """
+    with pytest.raises(BadName, match="two columns would have the name 'Kind'"):
+        sql(text)
+
+
 def test_grouping_sets_repeat_tuples_for_each_set():
     text = """
         SELECT vehicle, kind, GROUPING_ID(vehicle, kind) AS g, GROUPING(kind) AS k, count(kind) AS c
@@ -269,6 +279,26 @@ def test_sets_of_keys_by_number(group, numbers):
 def test_sessions_in_group_by(call, windowed):
     found = sql(f"SELECT vehicle, count(*) AS c FROM reports GROUP BY {call}, vehicle")
     assert found == windowed.agg(c=ps.count())
+
+
+def test_the_bounds_of_sessions_by_their_names_in_spark():
+    found = sql("""
+        SELECT vehicle, session_window.start AS window_start, session_window.end AS window_end, count(*) AS c
+        FROM reports GROUP BY vehicle, session_window(time, '5 minutes')
+    """)
+    assert found == REPORTS.group_by("vehicle").session("5 minutes").agg(c=ps.count())
+
+
+def test_numbers_in_group_by_count_the_bounds_of_windows():
+    found = sql("""
+        SELECT window.start AS window_start, vehicle, kind, count(*) AS c
+        FROM reports GROUP BY 2, window(time, '5 minutes'), 3
+    """)
+    assert found == REPORTS.group_by("vehicle", "kind").window("5 minutes").agg(c=ps.count())
+    found = sql(
+        f"SELECT window_start, window_end, vehicle, count(*) AS c FROM {TUMBLE} GROUP BY window_start, 2, 3"
+    )
+    assert found == BY_VEHICLE.agg(c=ps.count())
 
 
 def test_sessions_as_a_table_function():

@@ -123,6 +123,14 @@ def test_without_known_keys_there_is_no_table(name):
     assert np.unique(router.route(HASHES)).tolist() == [0, 1, 2, 3]
 
 
+@over_all
+def test_a_single_key_where_no_resource_grows(name):
+    only = Frequencies(np.array([7], np.uint64), np.array([1.0]))
+    for channels in (1, 3):
+        router = next_router(name, first_router(name, 2), only, channels, GOALS["CCC"])
+        assert 0 <= router.route(only.hashes)[0] < channels
+
+
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name != "uniform"])
 def test_without_known_keys_nothing_moves_between_channels_that_stay(name):
     before = first_router(name, 4)

@@ -7,6 +7,7 @@ arguments. A node without one makes the whole expression one that only Spark can
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Final
 
 from sqlglot import exp
@@ -47,6 +48,8 @@ class SqlSetting:
 
 
 DEFAULT: Final = SqlSetting()
+_WHOLE: Final = re.compile(r"\d+")
+_SECONDS: Final = re.compile(r"\d+\.\d{1,6}")
 _UTC: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "+00:00"})
 
 
@@ -252,12 +255,13 @@ class _Translation:
         """A time plus or minus an interval of a fixed length."""
         given, unit = self.of(node.this), str(by.args.get("unit") or "").upper().removesuffix("S")
         text = by.this.name if isinstance(by.this, exp.Literal) else ""
-        if given.type not in {"timestamp", "timestamp_ntz"} or unit not in UNITS or not text.isdigit():
+        known = _WHOLE.fullmatch(text) or (unit == "SECOND" and _SECONDS.fullmatch(text))
+        if given.type not in {"timestamp", "timestamp_ntz"} or unit not in UNITS or not known:
             raise Uncertified(f"{render(node)} has no certified translation")
         days = unit in {"DAY", "WEEK"}
         self._check(render(node), raises=False, zoned=given.type == "timestamp" and days)
         sign = "+" if isinstance(node, exp.Add) else "-"
-        sql = f"({given.sql} {sign} to_microseconds({int(text) * UNITS[unit]}))"
+        sql = f"({given.sql} {sign} to_microseconds({int(Decimal(text) * UNITS[unit])}))"
         return Translated(sql, given.type, raises=given.raises)
 
     def _case(self, node: exp.Case) -> Translated:

@@ -390,7 +390,7 @@ class StepVerbs(Derivable[R, D]):
             raise QueryError("union() needs another relation")
         for other in others:
             _check_union(self, other)
-        return self.derive(Union(), *others)
+        return self.derive(Union(), *(_spelled(other, self) for other in others))
 
 
 def _check_time(relation: InputRelation, columns: Named) -> None:
@@ -398,6 +398,14 @@ def _check_time(relation: InputRelation, columns: Named) -> None:
         own = relation.time in relation.schema and expression == column(relation.time, relation.schema)
         if name.lower() == relation.time.lower() and not own:
             raise BadName(f"{relation.time!r} is carried on as the event time; choose another name")
+
+
+def _spelled(relation: Any, model: InputRelation) -> Any:
+    """The relation with its columns in the letter case of those of another one."""
+    theirs = {each.lower(): each for each in relation.schema.names}
+    if {*theirs.values()} == {*model.schema.names}:
+        return relation
+    return relation.select(**{name: quoted(theirs[name.lower()]) for name in model.schema.names})
 
 
 def _check_union(one: InputRelation, other: InputRelation) -> None:

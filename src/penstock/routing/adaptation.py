@@ -99,14 +99,17 @@ def adaptation(before: HashPair, known: Frequencies, channels: int, goal: Goal) 
         raise BadRouting(f"channels is {channels}; give 1 or more")
     old = before.ring
     ring = Ring(channels, replicas=old.replicas, buckets=old.buckets, seed=old.seed)
+    penalty = Penalty.of(goal.resources, max(channels, 2))
     tracked = known.at_least(table_threshold(goal, channels, known.shares))
+    if not penalty.growths:
+        # Not even a key that has every tuple weighs more than another.
+        tracked = tracked.at_least(np.inf)
     dropped = np.setdiff1d(before.keys, tracked.hashes)
     # A key that is not even counted any more is too rare to matter here.
     rarer = known.of(dropped)
     all_state = _whole(goal.resources.state.costs(np.concatenate([tracked.shares, rarer])))
     state, dropped_state = all_state[: len(tracked)], all_state[len(tracked) :]
     falls = before.route(dropped) != ring.route(dropped)
-    penalty = Penalty.of(goal.resources, channels) if channels > 1 else Penalty.of(goal.resources, 2)
     return Adaptation(
         tracked=tracked,
         homes=before.route(tracked.hashes),

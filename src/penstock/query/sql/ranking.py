@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from penstock.errors import BadExpression, BadWindow
+from penstock.errors import BadExpression, BadName, BadWindow
 from penstock.expressions.parsing import Tree, call_name, dotted, render
 from penstock.expressions.scalar import scalar
 from penstock.expressions.schema import quoted
@@ -95,6 +95,11 @@ def first_rows(
     bounds = {*WINDOW_BOUNDS, *scope.relation.pinned}
     named = [(name, tree) for each in items for name, tree in expanded(each, scope)]
     columns = {name: tree for name, tree in named if not (name.lower() in bounds and is_bound(tree))}
+    if number.alias.lower() in {name.lower() for name in columns}:
+        raise BadName(
+            f"two columns would have the name {number.alias!r}: the number of {render(call)} and a column of the rows; "
+            "give the number another name with AS"
+        )
     hidden: dict[str, str] = {}
 
     def column(tree: Tree) -> str:

@@ -145,7 +145,8 @@ def aggregated(
     ``after`` are conditions on the bounds of windows.
     """
     bounds = frozenset(() if window is None else _BOUNDS)
-    reader = _WindowReader(scope, definitions, bounds)
+    written = tuple(each.unalias() for each in statement.expressions)
+    reader = _WindowReader(scope, definitions, bounds, written)
     items = reader.items(statement.expressions)
     if statement.args.get("distinct"):
         _check_plain(items, definitions)
@@ -182,11 +183,15 @@ def _check_plain(items: list[_Item], definitions: Mapping[str, UserAggregate]) -
 
 @dataclass(frozen=True)
 class _WindowReader:
-    """Reads the parts of the statement over the columns of the joined tables."""
+    """Reads the parts of the statement over the columns of the joined tables.
+
+    ``written`` is the whole select list, which numbers in GROUP BY count; ``items`` leave out the bounds of windows.
+    """
 
     scope: Scope
     definitions: Mapping[str, UserAggregate]
     bounds: frozenset[str]
+    written: tuple[Tree, ...]
 
     def items(self, trees: list[Tree]) -> list[_Item]:
         for each in trees:
@@ -235,6 +240,8 @@ class _WindowReader:
             tree = self._key(node, items)
             if any(_same(each, tree) for each in keys.values()):
                 continue
+            if isinstance(node, exp.Literal) and _is_bound(tree, tree.name):
+                continue
             if any(is_aggregate(each, self.definitions) for each in tree.walk()):
                 raise BadExpression(f"GROUP BY {render(node)}: a key cannot be an aggregate")
             named = [name for name, each in items if _same(each, tree)]
@@ -249,9 +256,9 @@ class _WindowReader:
     def _key(self, node: Tree, items: list[_Item]) -> Tree:
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(node.name) if node.name.isdigit() else 0
-            if not 1 <= place <= len(items):
-                raise BadExpression(f"GROUP BY {node.name}: the select list has {len(items)} items")
-            return items[place - 1][1]
+            if not 1 <= place <= len(self.written):
+                raise BadExpression(f"GROUP BY {node.name}: the select list has {len(self.written)} items")
+            return self.over(self.written[place - 1])
         # As in Spark, a column of the tables takes precedence over an alias of the same name.
         if _is_plain_column(node) and found_in(node) is None:
             for name, tree in items:

@@ -361,7 +361,7 @@ class Inner:
 def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()) -> Tree:
     """The tree with the bounds of windows as columns, whichever way they are written.
 
-    ``window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column window_start. ``columns`` of
+    ``window.start``, ``session_window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column window_start. ``columns`` of
     the tables themselves stay what they are.
     """
     known = {each.lower() for each in tables}
@@ -382,7 +382,7 @@ def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()
 
 def _bound_column(node: exp.Column, tables: set[str]) -> Tree:
     table, name = node.table.lower(), node.name.lower()
-    if table == "window" and name in {"start", "end"}:
+    if table in {"window", "session_window"} and name in {"start", "end"}:
         return exp.column(f"window_{name}")
     if table and table not in tables:
         return node

@@ -1,0 +1,191 @@
+"""A program held against its oracles and against itself: whole, cut into epochs, resumed, and changed."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+import penstock as ps
+from fuzz import functions, oracle
+from fuzz.compare import Different, assert_same, check_types, folded, plain_rows
+from fuzz.local import NeedsSpark, run_local
+from fuzz.metamorphic import CHANGES
+from fuzz.oracle import OracleFailed
+from fuzz.program import Block, Column, Program, Table, tables_of
+from fuzz.text import Unspeakable, program_text
+from penstock.errors import QueryError
+
+Epochs = dict[str, list[list[dict]]]
+WAYS = {"whole": {"whole": True}, "cut": {}, "resumed": {"resume": True}}
+
+
+CHANGED = 0.6
+"""The share of programs of which a changed one is run too."""
+
+
+def rng_of(program: Program) -> Random:
+    return Random(program.seed * 7 + 1)
+
+
+class Refused(Exception):  # noqa: N818 -- it is an answer, not a fault
+    """The product does not take the program; the message is its reason."""
+
+
+def built(program: Program) -> Any:
+    """The relation of a program."""
+    names = {"ps": ps, "functions": functions}
+    try:
+        exec(program_text(program), names)  # noqa: S102 -- the text is our own
+    except QueryError as error:
+        raise Refused(f"{type(error).__name__}: {error}") from error
+    return names["query"]
+
+
+def epochs_of(program: Program) -> Epochs:
+    """The rows of every table, cut at random."""
+    rng = Random(program.seed * 31 + program.epochs)
+    return {name: cut(rng, each, program.epochs) for name, each in tables_of(program.query).items()}
+
+
+def cut(rng: Random, table: Table, count: int) -> list[list[dict]]:
+    rows = [dict(zip(table.names, row, strict=True)) for row in table.rows]
+    first = rng.randrange(count) if rng.random() < 0.2 else 0
+    edges = [0, *sorted(rng.randint(0, len(rows)) for _ in range(count - first - 1)), len(rows)]
+    parts = [rows[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [[] for _ in range(first)] + parts
+
+
+def rows_of(columns: tuple[Column, ...], table: pa.Table) -> list[tuple]:
+    check_types(table, columns)
+    if "change" in table.column_names and "change" not in {each.name for each in columns}:
+        return folded(table, columns)
+    return plain_rows(table, columns)
+
+
+def oracle_rows(program: Program) -> list[tuple]:
+    return plain_rows(oracle.evaluate(program.query), program.query.columns)
+
+
+@dataclass
+class Judge:
+    """Runs programs without Spark, or on it, in these ways."""
+
+    ways: tuple[str, ...] | None = None
+    change: bool = True
+    session: Any = None
+
+    @classmethod
+    def on_spark(cls) -> "Judge":
+        from fuzz.on_spark import fast_session
+
+        return cls(("resumed",), change=False, session=fast_session())
+
+    def verbatim(self, seed: int) -> bool | None:
+        """Half of the programs; on Spark the text of more of them is Spark's own oracle."""
+        return None if self.session is None else seed % 3 > 0
+
+    def run(self, program: Program, relation: Any, way: str) -> Any:
+        channels = 1 if way == "whole" else program.channels
+        given = {"seed": program.seed, "channels": channels, **WAYS[way]}
+        if self.session is None:
+            return run_local(relation, epochs_of(program), **given)
+        from fuzz.on_spark import run_on_spark
+
+        return run_on_spark(relation, epochs_of(program), session=self.session, **given)
+
+    def check(self, program: Program) -> None:
+        """Raise Different if anything is; Refused, Unspeakable and NeedsSpark are no differences."""
+        relation = built(program)
+        expected = oracle_rows(program)
+        # Whole and one way of cutting; the other way is the turn of other programs.
+        for way in self.ways or ("whole", rng_of(program).choice(["cut", "resumed"])):
+            self._compare(program, relation, way, expected, way)
+        if self.session is not None and program.verbatim:
+            self._check_spark(program, expected)
+        if self.change and rng_of(program).random() < CHANGED:
+            self._check_changed(program)
+
+    def _compare(  # noqa: PLR0913 -- what is run, how, and what is expected of it
+        self,
+        program: Program,
+        relation: Any,
+        way: str,
+        expected: list[tuple],
+        what: str,
+        columns: tuple[Column, ...] | None = None,
+    ) -> None:
+        try:
+            result = self.run(program, relation, way)
+        except QueryError as error:
+            raise Different(
+                f"builds, and is refused when it runs: {type(error).__name__}: {error}"
+            ) from error
+        if any(result.late.values()):
+            raise Different(f"{way}: rows are late within the delay: {result.late}")
+        columns = columns or program.query.columns
+        assert_same(rows_of(columns, result.tables[0]), expected, columns, what)
+
+    def _check_changed(self, program: Program) -> None:
+        """One of the changes that change nothing, drawn from the seed."""
+        rng = Random(program.seed + 1)
+        name = rng.choice(list(CHANGES))
+        found = CHANGES[name](program, rng)
+        if found is None:
+            return
+        changed, meant = found if isinstance(found, tuple) else (found, program)
+        expected = oracle_rows(meant)
+        try:
+            relation = built(changed)
+        except (Refused, Unspeakable):
+            return
+        try:
+            self._compare(changed, relation, "cut", expected, name, meant.query.columns)
+        except NeedsSpark:
+            return
+
+    def _check_spark(self, program: Program, expected: list[tuple]) -> None:
+        """The DuckDB oracle against Spark's own answer to the same text."""
+        from pyspark.errors import PySparkException
+
+        from fuzz.oracle_spark import evaluate_on_spark
+
+        block = program.query
+        if isinstance(block, Block) and block.group is not None and not block.group.keys and not expected:
+            # SQL has one row for a group of nothing; a stream has none before its first tuple.
+            return
+        try:
+            found = evaluate_on_spark(self.session, program)
+        except PySparkException as error:
+            raise OracleFailed(f"Spark: {error}") from error
+        assert_same(plain_rows(found, program.query.columns), expected, program.query.columns, "Spark")
+
+    def outcome(self, program: Program) -> tuple[str, str]:
+        """A word for what became of a program, and a reason."""
+        try:
+            self.check(program)
+        except Refused as reason:
+            return "refused", str(reason).split("\n")[0][:60]
+        except NeedsSpark as reason:
+            return "needs Spark", str(reason)[:24]
+        except Unspeakable as reason:
+            return "unspeakable", str(reason)[:40]
+        except OracleFailed as reason:
+            return "oracle failed", str(reason)[:60]
+        except Exception as error:  # noqa: BLE001 -- any error is a failure of the product
+            return "failed", f"{type(error).__name__}: {error}"[:200]
+        return "same", ""
+
+    def error(self, program: Program) -> Exception | None:
+        """What is wrong with a program; None if nothing is, or if it says nothing."""
+        try:
+            self.check(program)
+        except (Refused, NeedsSpark, Unspeakable, OracleFailed):
+            return None
+        except Exception as error:  # noqa: BLE001 -- as above
+            return error
+        return None
+
+
+def check(program: Program) -> None:
+    Judge().check(program)

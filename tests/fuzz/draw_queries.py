@@ -1,0 +1,497 @@
+"""Random programs: blocks of SELECT with joins, sub-queries, windows and groups, nested, from one whole number."""
+
+from random import Random
+
+from fuzz.draw_expressions import PLAIN, aggregate, certified, condition, value
+from fuzz.draw_values import INTEGERS, NAMES, SECOND, draw_tables
+from fuzz.draw_verbs import draw_verb
+from fuzz.program import (
+    MARK,
+    Block,
+    Bound,
+    Column,
+    Expr,
+    Grouping,
+    Item,
+    Join,
+    Program,
+    Ranked,
+    Relation,
+    Sub,
+    Table,
+    Union,
+    Window,
+    column_of,
+)
+from fuzz.text import Unspeakable, program_text
+
+BOUNDS = ("window_start", "window_end")
+TIME = Column("window_start", "timestamp")
+
+
+def draw(seed: int, verbatim: bool | None = None) -> Program:
+    """The program of a seed."""
+    rng = Random(seed)
+    if verbatim is None:
+        verbatim = rng.random() < 0.5
+    while True:
+        query = Drawer(rng, verbatim).top()
+        epochs, channels = rng.choice([1, 2, 3, 5, 8]), rng.choice([1, 2, 3, 5, 8])
+        for _ in range(5):
+            found = Program(query, seed, epochs, channels, rng.randrange(1 << 30), verbatim)
+            try:
+                program_text(found)
+            except Unspeakable:
+                continue
+            return found
+
+
+class Drawer:
+    """Draws relations over the tables of one program."""
+
+    def __init__(self, rng: Random, verbatim: bool) -> None:
+        self.rng, self.verbatim = rng, verbatim
+        self.tables = draw_tables(rng, rng.choice([1, 1, 2, 2, 3, 4]))
+        times = sorted(
+            {
+                row[each.names.index(each.time)]
+                for each in self.tables
+                for row in each.rows
+                if row[each.names.index(each.time)] is not None
+            }
+        )
+        gaps = [(b - a).total_seconds() for a, b in zip(times, times[1:], strict=False)]
+        grid = min(gaps, default=1.0)
+        self.unit = max(int(grid * SECOND), SECOND // 4) if grid < 60 else 60 * SECOND
+        self.ids = 0
+
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def top(self) -> Relation:
+        kind = self.rng.random()
+        if kind < 0.08:
+            return self.union(1)
+        if kind < 0.16:
+            return self.ranked(1)
+        if kind < 0.3 and not self.verbatim:
+            return draw_verb(self, 1)
+        return self.block(2, top=True)
+
+    def item(self, depth: int, timed: bool = False) -> Item:
+        """An item of FROM: a table, mostly; `timed` ones have their event time in sight."""
+        self.ids += 1
+        name = f"f{self.ids}"
+        if depth <= 0 or self.chance(0.65):
+            return Item(name, self.rng.choice(self.tables))
+        kind = self.rng.random()
+        if kind < 0.15 and not self.verbatim:
+            found = draw_verb(self, depth - 1, inner=True)
+            if not (timed and found.time is None):
+                return Item(name, found)
+        if kind < 0.3:
+            return Item(name, self.union(depth - 1, timed=True))
+        found = self.block(depth - 1, timed=timed or self.verbatim)
+        if (timed or self.verbatim) and found.time is None:
+            return Item(name, self.rng.choice(self.tables))
+        return Item(name, found)
+
+    # -- blocks --------------------------------------------------------------------------------------------
+
+    def block(self, depth: int, *, top: bool = False, timed: bool = False) -> Block:
+        """`timed` ones select their event time; only one at the top may be updating."""
+        rng = self.rng
+        grouped = self.chance(0.5)
+        joins = rng.choices([0, 1, 2, 3], [10, 7, 2, 1])[0]
+        if timed and not grouped and self.verbatim:
+            joins = 0
+        first = self.item(depth, timed=True if self.verbatim else self.chance(0.7))
+        function = None
+        if not self.verbatim and first.time is not None and self.chance(0.15) and not joins:
+            function = self.window(kinds=("tumble", "hop", "cumulate"))
+            first = Item(first.id, first.relation, function)
+        visible = [first]
+        made: list[Join] = []
+        if function is None and not self.verbatim and first.time is not None and self.chance(0.08):
+            return self.by_window(first)
+        for _ in range(joins):
+            join = self.join(visible, depth)
+            if join is None:
+                continue
+            made.append(join)
+            if join.how not in {"semi", "anti"}:
+                visible.append(join.item)
+        given = [
+            column_of(item, each)
+            for item in visible
+            for each in (item.relation.columns if grouped else item.columns)
+        ]
+        where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 1, 1, 2])))
+        subs = []
+        if self.chance(0.25) and (function is None):
+            found = self.sub(visible, made)
+            subs = [found] if found is not None else []
+        group = self.group(visible, made, given, function, top) if grouped else None
+        if timed and group is not None and group.window is None:
+            group = None
+        if group is not None:
+            select = self.grouped_select(group, timed=timed)
+        else:
+            select = self.select(visible, made, given, timed, first)
+        form = "sql"
+        speakable = function is None and (group is None or group.sets is None)
+        speakable = speakable and all(each.kind != "not in" for each in subs)
+        speakable = speakable and all(
+            each.bound.kind != "interval" or each.bound.by == first.id and not place
+            for place, each in enumerate(made)
+        )
+        speakable = speakable and (group is None or group.by is None or len(made) < 2)
+        if not self.verbatim and speakable and self.chance(0.35):
+            form = "python"
+        return Block(first, tuple(made), where, tuple(subs), group, select, form)
+
+    def by_window(self, first: Item) -> Block:
+        """Two table functions joined by their windows, or one with a sub-query in the same window."""
+        rng = self.rng
+        window = self.window(kinds=("tumble", "hop"))
+        first = Item(first.id, first.relation, window)
+        other = self.item(0)
+        item = Item(other.id, other.relation, window)
+        keys = tuple(
+            pair
+            for pair in self.drawn_keys([first], item)
+            if not pair[0].spark.endswith(("_start»", "_end»"))
+        )
+        bound = Bound("window", by=first.id)
+        how = rng.choice(["inner", "inner", "left", "right", "full", "semi", "anti"])
+        conditions = self.pair_conditions([Item(first.id, first.relation)], Item(item.id, item.relation))
+        joins, subs, visible = (), (), [Item(first.id, first.relation)]
+        if how in {"semi", "anti"} and self.chance(0.7):
+            kind = "exists" if how == "semi" else "not exists"
+            subs = (Sub(kind, item, keys, bound, conditions),)
+        else:
+            if not keys and how in {"left", "right", "full"}:
+                how = "inner"
+            joins = (Join(how, item, keys, bound, conditions),)
+            visible += [] if how in {"semi", "anti"} else [Item(item.id, item.relation)]
+        given = [column_of(each, column) for each in visible for column in each.relation.columns]
+        select = [(f"c{place}", value(rng, given)) for place in range(rng.choice([1, 2, 4]))]
+        if how in {"inner", "left"} and self.chance(0.5):
+            select += [(name, column_of(first, Column(name, "timestamp"))) for name in BOUNDS]
+        return Block(first, joins, (), subs, None, tuple(select))
+
+    def select(self, visible, made, given, timed, first) -> tuple[tuple[str, Expr], ...]:
+        rng = self.rng
+        found: dict[str, tuple[str, Expr]] = {}
+        paired = any(each.how not in {"semi", "anti"} for each in made)
+        if (timed or self.chance(0.3)) and not paired and first.time is not None:
+            name = first.time
+            found[name.lower()] = (name, column_of(first, Column(name, "timestamp")))
+        for _ in range(rng.choice([1, 2, 3, 4, 6])):
+            each = value(rng, given)
+            mark = MARK.fullmatch(each.spark)
+            name = mark[2] if mark and self.chance(0.7) else f"c{len(found)}"
+            if self.chance(0.1):
+                name = rng.choice(NAMES)
+            if name.lower() in found or (name.lower() in self.pinned(visible) and not self.chance(0.02)):
+                name = f"c{len(found)}"
+            found[name.lower()] = (name, each)
+        return tuple(found.values())
+
+    def pinned(self, visible) -> set[str]:
+        return {*BOUNDS, "change", "pair_time", *(each.time.lower() for each in visible if each.time)}
+
+    def window(self, kinds=("tumble", "hop", "hop", "session")) -> Window:
+        rng, unit = self.rng, self.unit
+        kind = rng.choice(kinds)
+        size = rng.choice([1, 2, 3, 4, 6, 10]) * unit
+        offset = rng.choice([0, 0, 0, 1]) * unit
+        if kind == "tumble":
+            return Window(kind, size, 0, offset % size)
+        if kind == "session":
+            return Window(kind, size)
+        if kind == "cumulate":
+            step = rng.choice([1, 2]) * unit
+            return Window(kind, step * rng.choice([2, 3, 4]), step, 0)
+        slides = [each for each in (1, 2, 3, 5) if each * unit < size] or [1]
+        slide = rng.choice(slides) * unit
+        if self.chance(0.1) and not self.verbatim:
+            slide = size + unit
+        return Window(kind, size, slide, offset % slide)
+
+    def group(self, visible, made, given, function, top) -> Grouping | None:
+        rng = self.rng
+        paired = any(each.how not in {"semi", "anti"} for each in made)
+        window, by = None, None
+        if function is not None:
+            window = function
+        elif not (top and self.chance(0.2)):
+            window = self.window()
+            if self.verbatim or self.chance(0.3):
+                own = [each for each in visible if each.time is not None]
+                if not own or (len(visible) > 2 and not self.chance(0.1)):
+                    return None
+                by = rng.choice(own).id if paired else visible[0].id
+        keyable = [
+            each
+            for each in given
+            if each.exact
+            and (each.type in PLAIN or self.chance(0.02))
+            and not each.spark.endswith(("_start»", "_end»"))
+        ] or given
+        keys: dict[str, Expr] = {}
+        for place in range(rng.choice([0, 1, 1, 2, 3])):
+            each = value(rng, keyable) if self.chance(0.4) else rng.choice(keyable)
+            mark = MARK.fullmatch(each.spark)
+            name = mark[2] if mark and mark[2].lower() not in BOUNDS and self.chance(0.7) else f"g{place}"
+            if name.lower() not in {each.lower() for each in keys}:
+                keys[name] = each
+        names = [name for name in (f"a{place}" for place in range(9)) if name not in keys]
+        aggregates = {name: aggregate(rng, given) for name in names[: rng.choice([0, 1, 1, 2, 3, 4])]}
+        if not aggregates and (not keys or window is None):
+            aggregates = {names[0]: aggregate(rng, given)}
+        sets = None
+        if (
+            len(keys) >= 1
+            and aggregates
+            and self.chance(0.15)
+            and (window is None or window.kind != "session")
+        ):
+            places = range(len(keys))
+            rollup = tuple(tuple(places[:end]) for end in range(len(keys), -1, -1))
+            cube = tuple(
+                tuple(p for p in places if mask >> p & 1) for mask in range((1 << len(keys)) - 1, -1, -1)
+            )
+            some = tuple(rng.sample(cube, rng.randint(1, len(cube))))
+            # A key that is in no set is no key.
+            some = some if set().union(*some) == set(places) else rollup
+            sets = rng.choice([rollup, cube, some])
+        rolled = False
+        if (
+            sets is not None
+            and self.verbatim
+            and window is not None
+            and window.kind == "tumble"
+            and self.chance(0.15)
+        ):
+            rolled, sets = True, None
+        having = ()
+        if aggregates and self.chance(0.25) and not rolled:
+            results = [
+                Expr(f"«g.{name}»", f"«g.{name}»", each.type, each.exact) for name, each in aggregates.items()
+            ]
+            having = (condition(rng, results, 0),)
+        return Grouping(tuple(keys.items()), tuple(aggregates.items()), window, by, sets, having, rolled)
+
+    def grouped_select(self, group: Grouping, *, timed: bool) -> tuple[tuple[str, Expr], ...]:
+        found: list[tuple[str, Expr]] = []
+
+        def mark(name: str, kind: str, exact: bool = True) -> Expr:
+            return Expr(f"«g.{name}»", f"«g.{name}»", kind, exact)
+
+        bounds = group.window is not None and (timed or self.chance(0.6))
+        keys = [(name, mark(name, each.type)) for name, each in group.keys if self.chance(0.9) or timed]
+        results = [(name, mark(name, each.type, each.exact)) for name, each in group.aggregates]
+        if bounds:
+            found += [(name, mark(name, "timestamp")) for name in BOUNDS]
+        rest = keys + results
+        if self.chance(0.2):
+            self.rng.shuffle(rest)
+        for name, each in rest:
+            alias = name
+            if self.chance(0.15):
+                alias = self.rng.choice(NAMES)
+            if alias.lower() in {one.lower() for one, _ in found} or alias.lower() in {
+                n.lower() for n, _ in rest
+            } - {name.lower()}:
+                alias = name
+            if alias.lower() in {one.lower() for one, _ in found}:
+                continue
+            found.append((alias, each))
+        if group.sets is not None and self.chance(0.6):
+            name = self.rng.choice(group.keys)[0]
+            found.append(("gr", mark(f"grouping({name})", "tinyint")))
+            found.append(("gid", mark("grouping_id", "bigint")))
+        if not found:
+            found = [(name, mark(name, "timestamp")) for name in BOUNDS] if group.window else results
+        return tuple(found)
+
+    # -- joins ---------------------------------------------------------------------------------------------
+
+    def bound(self, visible: list[Item], item: Item, *, sub: bool = False) -> Bound | None:
+        rng, unit = self.rng, self.unit
+        own = [each for each in visible if each.time is not None]
+        kinds = []
+        if own and item.time is not None:
+            kinds += ["interval"] * 3
+        if not self.verbatim:
+            kinds += ["within", "within", "keep"] + ([] if sub or len(visible) > 1 else ["last"])
+        if not kinds:
+            return None
+        kind = rng.choice(kinds)
+        ahead, back = (rng.choice([0, 1, 2, 3, 5, 10]) * unit for _ in range(2))
+        if kind == "interval":
+            return Bound(kind, back, ahead, rng.choice(own).id)
+        if kind == "last":
+            return Bound(kind, 0, rng.choice([1, 2, 3]))
+        return Bound(kind, ahead, ahead)
+
+    def keys(self, visible: list[Item], item: Item) -> list[tuple[Expr, Expr]]:
+        """Pairs of columns that can be equal."""
+        pairs = []
+        for one in visible:
+            for left in one.columns:
+                for right in item.columns:
+                    integers = left.type in INTEGERS and right.type in INTEGERS and self.chance(0.2)
+                    alike = left.type == right.type or integers
+                    alike = alike and (left.type in PLAIN or self.chance(0.02))
+                    if alike and left.exact and right.exact and left.name != one.time:
+                        pairs.append((column_of(one, left), column_of(item, right)))
+        return pairs
+
+    def drawn_keys(self, visible, item) -> tuple[tuple[Expr, Expr], ...]:
+        pairs = self.keys(visible, item)
+        count = min(len(pairs), self.rng.choices([0, 1, 2], [1, 6, 2])[0])
+        chosen, seen = [], set()
+        for one, other in self.rng.sample(pairs, count):
+            if one.spark in seen or other.spark in seen:
+                continue
+            seen |= {one.spark, other.spark}
+            chosen.append((one, other))
+        if chosen and self.chance(0.1):
+            one, other = chosen[-1]
+            made = [self.computed(each) for each in (one, other)]
+            if made[0].type == made[1].type:
+                chosen[-1] = tuple(made)
+        return tuple(chosen)
+
+    def computed(self, each: Expr) -> Expr:
+        if each.type == "string":
+            return Expr(f"{each.spark} || 'z'", f"{each.duck} || 'z'", "string")
+        if each.type in INTEGERS:
+            return Expr(f"CAST({each.spark} AS bigint)", f"CAST({each.duck} AS BIGINT)", "bigint")
+        return each
+
+    def pair_conditions(self, visible, item) -> tuple[Expr, ...]:
+        given = [column_of(each, column) for each in (*visible, item) for column in each.columns]
+        plain = [each for each in given if each.exact]
+        return tuple(condition(self.rng, plain, 1) for _ in range(self.rng.choice([0, 0, 0, 1, 1])))
+
+    def join(self, visible: list[Item], depth: int) -> Join | None:
+        rng = self.rng
+        item = self.item(depth - 1, timed=True if self.verbatim else self.chance(0.6))
+        bound = self.bound(visible, item)
+        if bound is None:
+            return None
+        how = rng.choices(["inner", "left", "right", "full", "semi", "anti"], [6, 3, 2, 2, 1, 1])[0]
+        keys = self.drawn_keys(visible, item)
+        conditions = self.pair_conditions(visible, item)
+        if not keys and how not in {"inner", "semi", "anti"}:
+            how = "inner"
+        if bound.kind == "last":
+            if how in {"semi", "anti"} or len(visible) > 1 or visible[0].window:
+                bound = Bound("within", self.unit, self.unit)
+            elif not self.distinct_times(visible[0], item):
+                bound = Bound("keep", self.unit, self.unit)
+        using = (
+            bool(keys)
+            and not self.verbatim
+            and bound.kind in {"within", "keep", "last"}
+            and len(visible) == 1
+            and all(self.same_name(*pair) for pair in keys)
+            and self.chance(0.5)
+        )
+        return Join(how, item, keys, bound, () if using else conditions, using)
+
+    def same_name(self, one: Expr, other: Expr) -> bool:
+        marks = [MARK.fullmatch(each.spark) for each in (one, other)]
+        return all(marks) and marks[0][2] == marks[1][2]
+
+    def distinct_times(self, *items: Item) -> bool:
+        """Whether no two rows of a side have one time, so that the last rows are certain."""
+        for each in items:
+            table = each.relation
+            if not isinstance(table, Table):
+                return False
+            place = table.names.index(table.time)
+            times = [row[place] for row in table.rows]
+            if len(times) != len(set(times)):
+                return False
+        return True
+
+    def sub(self, visible: list[Item], made: list[Join]) -> Sub | None:
+        rng = self.rng
+        self.ids += 1
+        relation = rng.choice(self.tables)
+        if isinstance(visible[0].relation, Table) and self.chance(0.4):
+            relation = visible[0].relation
+        item = Item(f"f{self.ids}", relation)
+        bound = self.bound(visible, item, sub=True)
+        if bound is None:
+            return None
+        keys = self.drawn_keys(visible, item)
+        conditions = self.pair_conditions(visible, item) if self.chance(0.5) else ()
+        inner = (
+            (condition(rng, [column_of(item, each) for each in item.columns], 0),) if self.chance(0.4) else ()
+        )
+        kind = rng.choice(["exists", "exists", "not exists", "in", "not in"])
+        if kind.endswith("in"):
+            if not keys or keys[0][0].type not in PLAIN:
+                kind = "exists"
+        return Sub(kind, item, keys, bound, conditions, inner)
+
+    # -- unions and first rows -----------------------------------------------------------------------------
+
+    def union(self, depth: int, *, timed: bool = False) -> Relation:
+        rng = self.rng
+        first = rng.choice(self.tables)
+        alike = [
+            each for each in self.tables if each.time == first.time and len(self.shared(first, each)) > 1
+        ]
+        parts = [first, *(rng.choice(alike) for _ in range(rng.choice([1, 1, 2])))]
+        names = set.intersection(*({each.name for each in self.shared(first, part)} for part in parts))
+        chosen = [each for each in first.columns if each.name in names]
+        blocks = []
+        for part in parts:
+            self.ids += 1
+            item = Item(f"f{self.ids}", part)
+            given = [column_of(item, each) for each in part.columns]
+            where = (condition(rng, given, 1),) if self.chance(0.4) else ()
+            select = tuple((each.name, column_of(item, each)) for each in chosen)
+            blocks.append(Block(item, (), where, (), None, select))
+        return Union(tuple(blocks))
+
+    def shared(self, one: Table, other: Table) -> list[Column]:
+        return [each for each in one.columns if each in other.columns]
+
+    def ranked(self, depth: int) -> Relation:
+        rng = self.rng
+        if not self.verbatim and self.chance(0.3):
+            block = rng.choice(self.tables)
+            function = self.window(kinds=("tumble", "hop", "cumulate"))
+        else:
+            block, function = self.windowed(depth), None
+        self.ids += 1
+        plain = [
+            each for each in block.columns if each.exact and each.type in PLAIN and each.name not in BOUNDS
+        ]
+        if not plain:
+            return self.block(depth)
+        item = Item(f"f{self.ids}", block, function)
+        order = tuple((each.name, self.chance(0.5)) for each in rng.sample(plain, rng.randint(1, len(plain))))
+        rest = [each.name for each in plain if each.name not in dict(order)]
+        partition = tuple(rng.sample(rest, rng.randint(0, min(1, len(rest)))))
+        taken = {each.name.lower() for each in block.columns}
+        rank = next(name for name in ("r", "n", "rank_", "r_2") if name not in taken)
+        return Ranked(item, partition, order, rng.choice([1, 1, 2, 3]), self.chance(0.4), rank)
+
+    def windowed(self, depth: int) -> Block:
+        """A block of time windows that selects their bounds."""
+        while True:
+            found = self.block(depth, timed=True)
+            if (
+                found.group is not None
+                and found.group.window is not None
+                and found.group.window.kind != "session"
+            ):
+                return found

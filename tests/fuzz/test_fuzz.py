@@ -1,0 +1,172 @@
+"""Random programs: what the product gives is what DuckDB and Spark give, however rows are cut and queries are spelled."""
+
+import dataclasses
+import os
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fuzz.checking import Judge, Refused, built, oracle_rows
+from fuzz.compare import assert_same, plain_rows
+from fuzz.coverage import features
+from fuzz.draw_queries import draw
+from fuzz.program import Block, Program, relations_of, tables_of
+from fuzz.reporting import report
+from fuzz.shrink import shrunk
+from fuzz.soak import soak
+from fuzz.text import Unspeakable, program_text
+
+FRESH = random.SystemRandom().randrange(10**6, 10**9)
+SECONDS = 25
+MOST_REFUSED = 0.3
+
+
+def judged(judge: Judge, seeds, seconds: float) -> Counter:
+    """Judge programs for a while; a failure is made small and shown."""
+    outcomes: Counter = Counter()
+    until = time.monotonic() + seconds
+    for seed in seeds:
+        if time.monotonic() > until:
+            break
+        program = draw(seed, verbatim=judge.verbatim(seed))
+        outcome, reason = judge.outcome(program)
+        outcomes[outcome] += 1
+        assert outcome != "failed", f"{reason}\n{report(program, judge)}"
+    return outcomes
+
+
+@pytest.mark.parametrize("first", [0, FRESH], ids=["known", "fresh"])
+def test_programs_without_spark(first):
+    print("seed", first)  # noqa: T201 -- a failure shows it
+    outcomes = judged(Judge(), range(first, first + 1000), SECONDS)
+    assert outcomes["same"]
+    assert not outcomes["oracle failed"]
+
+
+def test_programs_on_spark(spark):
+    judge = Judge.on_spark()
+    print("seed", FRESH)  # noqa: T201
+    assert judged(judge, [5, 6, FRESH, FRESH + 1], SECONDS)
+
+
+def test_the_same_seed_draws_the_same_program():
+    assert draw(11) == draw(11)
+    assert program_text(draw(11)) == program_text(draw(11))
+
+
+def test_most_programs_are_taken():
+    outcomes = Counter()
+    for seed in range(200):
+        try:
+            built(draw(seed))
+            outcomes["taken"] += 1
+        except (Refused, Unspeakable):
+            outcomes["refused"] += 1
+    assert outcomes["refused"] < MOST_REFUSED * 200, outcomes
+
+
+KINDS = """
+    block sql, block python, nested block, where, having, filter, aggregate distinct, totals, group by window, no key,
+    grouping sets, no aggregate, window tumble, window hop, window session, window cumulate, join inner interval,
+    join left interval, join right interval, join full interval, join semi interval, join anti interval, join inner within,
+    join inner keep, join inner last, join cross, join condition, joins 2, joins 3, self join, union, row_number, rank,
+    exists interval, not exists interval, in interval, not in interval, exists within, verb deduplicate, verb counts,
+    verb process, verb silent, verb alarm, verb explode, verbatim, own syntax, aggregate first, aggregate last,
+    aggregate mode, aggregate median, aggregate max_by, aggregate array_agg, aggregate sum, aggregate avg
+"""
+TYPES = """
+    tinyint, smallint, int, bigint, float, double, decimal(9,2), string, binary, boolean, date, timestamp, timestamp_ntz
+"""
+
+
+def listed(text: str) -> list[str]:
+    return [each.strip() for each in text.replace("\n", " ").replace("(9,2)", "(9;2)").split(",")]
+
+
+def test_everything_is_drawn():
+    seen = Counter(each for seed in range(1500) for each in features(draw(seed)))
+    wanted = listed(KINDS)
+    for kind in listed(TYPES):
+        name = kind.replace(";", ",")
+        wanted += [f"column {name}", f"group key {name}", f"join key {name}"]
+    wanted += ["column array<int>", "column struct<a:int,b:string>"]
+    assert not [each for each in wanted if seen[each] < 3], seen
+
+
+def test_the_oracles_agree(spark):
+    """Spark's answer to the very text is DuckDB's to the tree."""
+    from fuzz.oracle import OracleFailed
+    from fuzz.oracle_spark import evaluate_on_spark
+    from pyspark.errors import PySparkException
+
+    agreed = 0
+    for seed in range(40, 52):
+        program = draw(seed, verbatim=True)
+        block = program.query
+        expected = oracle_rows(program)
+        if isinstance(block, Block) and block.group is not None and not block.group.keys and not expected:
+            continue
+        try:
+            found = evaluate_on_spark(spark, program)
+        except (PySparkException, OracleFailed):
+            continue
+        assert_same(plain_rows(found, block.columns), expected, block.columns, f"seed {seed}")
+        agreed += 1
+    assert agreed > 6
+
+
+def test_a_failure_is_made_small():
+    """Whatever has a join and a row with a null is called a failure here."""
+
+    def fails(program: Program) -> bool:
+        try:
+            program_text(program)
+            oracle_rows(program)
+        except Exception:  # noqa: BLE001 -- it cannot be written
+            return False
+        joins = any(isinstance(each, Block) and each.joins for each in relations_of(program.query))
+        return joins and any(None in row for table in tables_of(program.query).values() for row in table.rows)
+
+    program = next(each for each in map(draw, range(200)) if fails(each))
+    small = shrunk(program, fails)
+    (row,) = [row for table in tables_of(small.query).values() for row in table.rows]
+    assert len(row) <= 2
+    assert small.epochs == small.channels == 1
+    (block,) = [each for each in relations_of(small.query) if isinstance(each, Block)]
+    assert len(block.joins) == 1
+    assert len(program_text(small)) < len(program_text(program))
+
+
+def test_a_wrong_result_is_found():
+    """A product that loses a row: the judge says so, and the report can be run."""
+
+    class Losing(Judge):
+        def run(self, program, relation, way):
+            result = super().run(program, relation, way)
+            return dataclasses.replace(result, tables=[each.slice(1) for each in result.tables])
+
+    judge = Losing(("whole",), change=False)
+    for seed in range(100):
+        if judge.outcome(draw(seed))[0] == "failed":
+            break
+    text = report(draw(seed), judge, most=60)
+    assert f"seed {seed}" in text
+    names: dict = {}
+    exec(text, names)  # noqa: S102 -- it is our own
+    assert "query" in names
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("spark_too", [False, True], ids=["local", "spark"])
+def test_soak(spark_too, tmp_path):
+    """Seeds from FUZZ_FIRST on, FUZZ_COUNT of them; with FUZZ_RECORD a soak goes on where it stopped."""
+    first = int(os.environ.get("FUZZ_FIRST", FRESH))
+    count = int(os.environ.get("FUZZ_COUNT", 1500 if spark_too else 20_000))
+    folder = Path(os.environ.get("FUZZ_RECORD", tmp_path))
+    judge = Judge.on_spark() if spark_too else Judge()
+    found = soak(first, count, judge, folder / f"{'spark' if spark_too else 'local'}-{first}.jsonl")
+    print(found)  # noqa: T201
+    assert not found.failed

@@ -1,0 +1,148 @@
+"""The engine without Spark against plain counts, and against the batch oracle of random graphs."""
+
+import datetime as dt
+from collections import Counter
+from random import Random
+
+import pytest
+
+import penstock as ps
+from fuzz.local import NeedsSpark, run_local
+from graphs.accepted import judge
+from graphs.batch import evaluate
+from graphs.build import EPOCH, MICRO, relations, rows_of
+from graphs.compare import assert_alike
+from graphs.generate import generate
+from graphs.graph import Graph, Source
+from penstock.errors import RunError, WrongType
+from sessions import interpreting
+
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+SECOND = dt.timedelta(seconds=1)
+readings = ps.stream("readings", "time timestamp, k string, n int not null", time="time", delay="5 seconds")
+
+
+def epochs(seed, count=4, rows=30):
+    rng = Random(seed)
+    return [
+        [
+            {"time": START + SECOND * (10 * epoch + rng.randrange(10)), "k": rng.choice("abc"), "n": 1}
+            for _ in range(rows)
+        ]
+        for epoch in range(count)
+    ]
+
+
+def counted(table):
+    return {(row["window_start"], row["k"]): row["n"] for row in table.to_pylist()}
+
+
+def plain(rows):
+    """Every window of every key, counted one by one."""
+    seven = 7 * SECOND
+    return Counter((EPOCH + (row["time"] - EPOCH) // seven * seven, row["k"]) for row in rows)
+
+
+@pytest.mark.parametrize("options", [{"whole": True}, {}, {"resume": True}, {"rescale": False}])
+def test_windows_count_what_was_accepted(options):
+    windows = readings.group_by("k").window("7 seconds").agg(n=ps.count())
+    for seed in range(5):
+        given = epochs(seed)
+        found = run_local(windows, {"readings": given}, seed=seed, channels=3, **options)
+        assert counted(found.tables[0]) == plain(found.accepted["readings"])
+        assert sum(map(len, given)) == len(found.accepted["readings"]) + len(found.late["readings"])
+        assert found.epochs == (2 if "whole" in options else 5)
+
+
+def test_state_moves():
+    windows = readings.group_by("k").window("1 hour").agg(n=ps.count())
+    ran = [run_local(windows, {"readings": epochs(seed)}, seed=seed, channels=3) for seed in range(5)]
+    assert sum(each.rescaled for each in ran) > 5
+    assert sum(each.moved for each in ran) > 5
+
+
+def test_late_and_unfit_rows_are_told_apart():
+    on_time = {"time": START + 60 * SECOND, "k": "a", "n": 1}
+    late = {"time": START, "k": "a", "n": 2}
+    timeless = {"time": None, "k": "a", "n": 3}
+    ahead = {"time": dt.datetime(2999, 1, 1, tzinfo=dt.UTC), "k": "a", "n": 4}
+    sums = readings.group_by("k").window("7 seconds").agg(n=ps.sum("n"))
+    given = {"readings": [[on_time], [late, timeless, ahead]]}
+    found = run_local(sums, given, seed=1, channels=2)
+    assert found.accepted["readings"] == [on_time]
+    assert found.late["readings"] == [late]
+    assert found.rejected["readings"] == [timeless, ahead]
+
+
+def test_several_outputs_and_steps_without_a_stage():
+    many, few, _ = readings.split("n > 1", "n <= 1")
+    given = {"readings": [[{"time": START, "k": "a", "n": 1}, {"time": START, "k": "b", "n": 2}]]}
+    query = ps.outputs(many.select("k"), few.select("time", k="concat(k, k)"))
+    found = run_local(query, given, seed=1, channels=2)
+    assert [each.to_pylist() for each in found.tables] == [[{"k": "b"}], [{"time": START, "k": "aa"}]]
+
+
+def test_what_only_spark_can_evaluate_is_told():
+    with pytest.raises(NeedsSpark, match="sin"):
+        run_local(readings.select(x="sin(n)"), {}, seed=1, channels=1)
+
+
+def test_refusals_and_failures_are_those_of_a_run():
+    with pytest.raises(WrongType):
+        run_local(readings.union(readings.select("time", "k", n="n + 1L")), {}, seed=1, channels=1)
+    rows = {"readings": [[{"time": START, "k": "a", "n": 2**31 - 1}]]}
+    failing = readings.select("k", n="n + 1").group_by("k").window("7 seconds").agg(n=ps.max("n"))
+    with pytest.raises(RunError, match="verflow"):
+        run_local(failing, rows, seed=1, channels=1)
+
+
+def given_to(graph: Graph):
+    """The rows of a graph's streams, with times."""
+    return {
+        node.operator.name: [
+            [
+                {**row, node.time: None if row[node.time] is None else EPOCH + row[node.time] * MICRO}
+                for row in epoch
+            ]
+            for epoch in graph.epochs[node.operator.name]
+        ]
+        for node in graph.nodes
+        if isinstance(node.operator, Source)
+    }
+
+
+def check_graph(seed, **options):
+    graph = generate(seed)
+    judged = judge(graph)
+    found = run_local(
+        ps.outputs(*relations(graph)),
+        given_to(graph),
+        seed=seed,
+        channels=graph.channels,
+        strategy=graph.strategy,
+        **options,
+    )
+    assert {name: len(rows) for name, rows in found.accepted.items()} == {
+        name: len(rows) for name, rows in judged.accepted.items()
+    }
+    for table, place, expected in zip(
+        found.tables, graph.outputs, evaluate(graph, judged.accepted), strict=True
+    ):
+        assert_alike(rows_of(table, graph.nodes[place]), expected, graph.nodes[place].columns)
+
+
+@pytest.mark.parametrize("options", [{}, {"resume": True}], ids=["cut", "resumed"])
+@pytest.mark.parametrize("seed", range(5))
+def test_random_graphs_give_what_the_batch_gives(spark, seed, options):
+    with interpreting(spark):
+        check_graph(seed, **options)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1000, 1300))
+def test_many_random_graphs(spark, seed):
+    with interpreting(spark):
+        try:
+            check_graph(seed, resume=bool(seed % 2))
+        except NeedsSpark as needed:
+            pytest.skip(str(needed))
