@@ -97,8 +97,8 @@ def first_rows(
     columns = {name: tree for name, tree in named if not (name.lower() in bounds and is_bound(tree))}
     if number.alias.lower() in {name.lower() for name in columns}:
         raise BadName(
-            f"two columns would have the name {number.alias!r}: the number of {render(call)} and a column of the rows; "
-            "give the number another name with AS"
+            f"two columns would have the name {number.alias!r}: the number of {render(call)} and a column of "
+            "the rows; give the number another name with AS"
         )
     hidden: dict[str, str] = {}
 

@@ -185,7 +185,8 @@ def _check_plain(items: list[_Item], definitions: Mapping[str, UserAggregate]) -
 class _WindowReader:
     """Reads the parts of the statement over the columns of the joined tables.
 
-    ``written`` is the whole select list, which numbers in GROUP BY count; ``items`` leave out the bounds of windows.
+    ``written`` is the whole select list, which numbers in GROUP BY count; ``items`` leave out the bounds of
+    windows.
     """
 
     scope: Scope
@@ -240,7 +241,7 @@ class _WindowReader:
             tree = self._key(node, items)
             if any(_same(each, tree) for each in keys.values()):
                 continue
-            if isinstance(node, exp.Literal) and _is_bound(tree, tree.name):
+            if isinstance(node, exp.Literal) and _is_plain_column(tree) and tree.name.lower() in self.bounds:
                 continue
             if any(is_aggregate(each, self.definitions) for each in tree.walk()):
                 raise BadExpression(f"GROUP BY {render(node)}: a key cannot be an aggregate")

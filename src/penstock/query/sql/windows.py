@@ -361,8 +361,8 @@ class Inner:
 def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()) -> Tree:
     """The tree with the bounds of windows as columns, whichever way they are written.
 
-    ``window.start``, ``session_window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column window_start. ``columns`` of
-    the tables themselves stay what they are.
+    ``window.start``, ``session_window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column
+    window_start. ``columns`` of the tables themselves stay what they are.
     """
     known = {each.lower() for each in tables}
 
