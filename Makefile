@@ -55,9 +55,10 @@ soak: $(READY) $(CLASSES)
 $(CLASSES): $(READY)
 	$(BIN)/python tests/jvms.py $@
 
-# The functions that Spark knows, for a new version of Spark.
+# The functions that Spark knows and the types that they refuse, for a new version of Spark; takes minutes.
 functions: $(READY)
 	$(BIN)/python tests/expressions/spark_registry.py
+	PYTHONPATH=tests $(BIN)/python tests/expressions/spark_signatures.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

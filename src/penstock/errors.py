@@ -48,6 +48,7 @@ __all__ = [
     "LogEnded",
     "LogFull",
     "LostCheckpoint",
+    "MachineFault",
     "MissingPackage",
     "MissingSegment",
     "NoCheckpoint",
@@ -236,6 +237,10 @@ class RunError(PenstockError):
 
 class BadOption(RunError):
     """A run option has the wrong type or is out of range."""
+
+
+class MachineFault(RunError):
+    """Memory, a disk, a network or time ran out under a function of the user; no row is to blame."""
 
 
 class TooManyErrors(RunError):

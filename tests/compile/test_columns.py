@@ -23,7 +23,7 @@ def made_by(kind, query):
 
 def test_only_columns_that_are_read_later_leave_a_join():
     join = made_by(Join, narrowed(counted(joined(condition="l.x > 3"), "seconds")))
-    assert join.schema.names == ("time", "phone", "seconds")
+    assert join.schema.names == ("pair_time", "phone", "seconds")
     assert join.operator.left == (("seconds", "seconds"),)
     assert join.operator.right == ()
 
@@ -32,7 +32,7 @@ def test_a_filter_that_moved_down_leaves_its_column_behind():
     found = narrowed(joined().where("district = 3").select("seconds"))
     assert (
         repr(found)
-        == "calls.where(`district` = 3).join(suspects; phone; within 1 hour).select(time, seconds)"
+        == "calls.where(`district` = 3).join(suspects; phone; within 1 hour).select(pair_time, seconds)"
     )
     assert made_by(Join, found).operator.left == (("seconds", "seconds"),)
 
@@ -59,12 +59,12 @@ def test_windows_over_streams_are_left_as_they_are():
 def test_every_reader_gets_its_columns():
     pairs = joined()
     query = narrowed(counted(pairs, "seconds"), counted(pairs, "district"))
-    assert made_by(Join, query).schema.names == ("time", "phone", "seconds", "district")
+    assert made_by(Join, query).schema.names == ("pair_time", "phone", "seconds", "district")
 
 
 def test_a_select_behind_a_join_makes_what_is_read():
     wide = joined().select("seconds", "reason", far="x + y")
-    assert ".select(time, seconds).group_by(seconds)" in repr(narrowed(counted(wide, "seconds")))
+    assert ".select(pair_time, seconds).group_by(seconds)" in repr(narrowed(counted(wide, "seconds")))
 
 
 def test_suffixed_columns_are_known_by_their_names_in_the_result():
@@ -74,7 +74,8 @@ def test_suffixed_columns_are_known_by_their_names_in_the_result():
 
 
 def test_the_inputs_of_a_union_keep_the_same_columns():
-    fast = joined().select("phone", "seconds", "x")
+    pairs = calls().join(suspects(), "phone", within="1 hour", named="time", suffixes=("_1", "_2"))
+    fast = pairs.select("phone", "seconds", "x")
     slow = calls("more").select("time", "phone", "seconds", "x")
     union = made_by(Union, narrowed(counted(fast.union(slow), "seconds")))
     assert [each.schema.names for each in union.inputs] == [("time", "seconds")] * 2
@@ -90,7 +91,7 @@ def test_a_map_and_the_last_rows_take_every_column():
 
 def test_what_was_left_behind_is_told():
     assert optimise(query_of(joined().select("seconds"))).notes == (
-        "join(phone; within 1 hour) gives 1 of 5 columns beside its time and keys",
+        "join(phone; within 1 hour) gives 1 of 7 columns beside its time and keys",
         "2 of 6 columns of calls enter join(phone; within 1 hour) beside its time: phone, seconds",
         "1 of 3 columns of suspects enter join(phone; within 1 hour) beside its time: phone",
     )

@@ -43,7 +43,7 @@ def test_the_cdr_query_is_drawn_as_a_tree():
         "graph",
         "  output 0",
         "  └─ group_by(minutes).window(1 hour slide 10 minutes).agg(calls=count())   [stage 1]",
-        "     └─ select(time, minutes)",
+        "     └─ select(pair_time, minutes)",
         "        └─ join(phone; within 1 hour)   [stage 0]",
         "           ├─ calls",
         "           └─ suspects",
@@ -115,10 +115,10 @@ def test_json_has_streams_stages_feeds_routers_channels_and_notes():
     join, windows = plan["stages"]
     assert (join["kind"], join["router"]["kind"], join["channels"]) == ("join", "hash", None)
     assert windows["ports"] == [
-        [{"origin": 0, "inside": [], "outside": ["select(time, minutes)"], "exchanged": True}]
+        [{"origin": 0, "inside": [], "outside": ["select(pair_time, minutes)"], "exchanged": True}]
     ]
     assert plan["outputs"][0]["feeds"][0]["origin"] == 1
-    assert any("gives 1 of 5 columns" in note for note in plan["notes"])
+    assert any("gives 1 of 7 columns" in note for note in plan["notes"])
 
 
 def test_mermaid_has_a_subgraph_for_each_stage():

@@ -52,7 +52,8 @@ def test_a_product_without_keys_has_no_neighbour():
 
 def test_one_that_something_else_feeds_too_has_none():
     more = calls("more").select("phone", "seconds", "time")
-    both = joined().select("phone", "seconds").union(more)
+    pairs = calls().join(suspects(), "phone", within="1 hour", named="time", suffixes=("_1", "_2"))
+    both = pairs.select("phone", "seconds").union(more)
     assert beside(counted(both, "phone")) == [None, None]
 
 

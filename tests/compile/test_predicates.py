@@ -65,8 +65,14 @@ def test_before_the_last_rows_only_whole_keys_are_filtered():
 
 
 def test_the_time_of_a_join_is_of_no_side():
-    query = joined().where("time is not null")
+    query = joined().where("pair_time is not null")
     assert moved(query) == repr(query)
+
+
+def test_the_time_of_a_row_is_of_its_side():
+    assert moved(joined().where("time_right is null")) == (
+        "calls.join(suspects.where(`time` IS NULL); phone; within 1 hour)"
+    )
 
 
 def test_suffixed_names_are_renamed_on_the_way():
@@ -135,7 +141,7 @@ def test_filters_keep_their_order_on_the_way():
     query = joined().where("60 / seconds > 3").select("x", "seconds").where("x > 1")
     assert moved(query) == (
         "calls.where(`x` > 1).join(suspects; phone; within 1 hour)"
-        ".where(60 / `seconds` > 3).select(time, x, seconds)"
+        ".where(60 / `seconds` > 3).select(pair_time, x, seconds)"
     )
 
 
@@ -154,9 +160,10 @@ def test_the_only_branch_of_a_split_that_is_used_goes_down():
 
 
 def test_a_map_is_passed_by_conditions_on_what_it_keeps():
-    query = joined().map(same, "phone string").where("time is not null and phone = '1'")
+    query = joined().map(same, "phone string").where("pair_time is not null and phone = '1'")
     assert moved(query) == (
-        "calls.join(suspects; phone; within 1 hour).where(NOT `time` IS NULL).map(same).where(`phone` = '1')"
+        "calls.join(suspects; phone; within 1 hour).where(NOT `pair_time` IS NULL).map(same)"
+        ".where(`phone` = '1')"
     )
 
 

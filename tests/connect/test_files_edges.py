@@ -139,6 +139,15 @@ def test_a_reject_of_json_names_column_and_value(folder, tmp_path):
     ]
 
 
+def test_some_rows_rejected_is_a_warning(folder, tmp_path):
+    """Defect: only all of them were worth a warning."""
+    (folder / "a.csv").write_text("2024-01-01T00:00:01Z,a,1.5\n02.01.2024,a,2.5\n")
+    stream = ps.stream("t", COLUMNS, "time", source=ps.files(folder, "csv"))
+    _, run = collected(stream.window("1 minute").agg(k=ps.min("k"), v=ps.sum("v")), tmp_path)
+    (warning,) = run.warnings
+    assert "epoch 0: 1 tuples of stream 't' were rejected, such as: column time: '02.01.2024'" in warning
+
+
 def test_all_rows_rejected_is_a_warning(folder, tmp_path, caplog):
     """Newcomer, friction: 100 % rejected ended quietly."""
     (folder / "a.csv").write_text("01.01.2024,a,1.5\n02.01.2024,a,2.5\n")
@@ -188,6 +197,9 @@ def test_a_live_folder_may_be_empty_at_first(folder, tmp_path, caplog):
         (folder / "_a.csv").rename(folder / "a.csv")
         while run.running and not run.counts.rows:
             run.wait(0.1)
+        # Defect: it stayed for ever.
+        assert "warning" not in repr(run)
+        assert "has no file yet" in run.warnings[0]
     assert sink.table().to_pylist() == [
         {"time": dt.datetime(2024, 1, 1, 0, 0, 1, tzinfo=dt.UTC), "k": "a", "v": 1.5}
     ]

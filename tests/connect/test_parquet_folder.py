@@ -10,6 +10,7 @@ import pytest
 
 import penstock as ps
 from connect.test_sinks_contract import Epochs, numbered
+from oracle import fetched
 from penstock.connect import EpochId
 from penstock.errors import BadPath, BadSink, DamagedCheckpoint, LostCheckpoint, SinkError
 from stalling import stalling
@@ -21,7 +22,7 @@ def begun(tmp_path, id_="a-0", **options):
 
 def whole(tmp_path):
     files = ps.delivered(tmp_path / "out")
-    return sorted(ds.dataset(files).to_table()["n"].to_pylist()) if files else []
+    return sorted(ds.dataset(files).to_table()["n"].to_pylist())
 
 
 def test_the_folder_of_another_checkpoint_is_refused_in_words(tmp_path):
@@ -186,4 +187,16 @@ def test_a_folder_without_results_is_named(tmp_path):
     with pytest.raises(BadPath, match=r"is not a folder of ps\.parquet"):
         ps.delivered(tmp_path)
     begun(tmp_path)
-    assert ps.delivered(tmp_path / "out") == []
+    assert whole(tmp_path) == []
+
+
+def test_readers_see_the_columns_before_the_first_result(tmp_path, spark):
+    """Defect: the list was empty, which no reader takes."""
+    epochs = begun(tmp_path)
+    files = ps.delivered(tmp_path / "out")
+    assert ds.dataset(files).to_table().schema.names == ["time", "n"]
+    assert fetched(f"SELECT n FROM read_parquet({files})") == []
+    assert spark.read.parquet(*files).columns == ["time", "n"]
+    epochs.deliver(0, numbered(1))
+    (file,) = ps.delivered(tmp_path / "out")
+    assert "_penstock" not in file

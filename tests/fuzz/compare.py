@@ -82,7 +82,9 @@ def assert_same(found: list[tuple], expected: list[tuple], columns: tuple[Column
         return
 
     def key(row):
-        return repr(tuple(value if sharp else rounded(value) for value, sharp in zip(row, exact, strict=True)))
+        return repr(
+            tuple(value if sharp else rounded(value) for value, sharp in zip(row, exact, strict=True))
+        )
 
     left, right = sorted(found, key=key), sorted(expected, key=key)
     if len(left) == len(right) and all(close(*pair, exact) for pair in zip(left, right, strict=True)):

@@ -4,7 +4,20 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 
-from fuzz.program import Aggregate, Block, Expr, Grouping, Join, Program, Ranked, Sub, Table, Union, Verb, Window
+from fuzz.program import (
+    Aggregate,
+    Block,
+    Expr,
+    Grouping,
+    Join,
+    Program,
+    Ranked,
+    Sub,
+    Table,
+    Union,
+    Verb,
+    Window,
+)
 
 
 def features(program: Program) -> set[str]:

@@ -216,7 +216,9 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, C9
         return Aggregate(kind, f"{kind}({{0}})", duck, one.type, True, (one,))
     if kind == "bool":
         name = rng.choice(["bool_and", "bool_or"])
-        return Aggregate(name, f"{name}({{0}})", f"{name}({{0}})", "boolean", True, (condition(rng, [one], 1),))
+        return Aggregate(
+            name, f"{name}({{0}})", f"{name}({{0}})", "boolean", True, (condition(rng, [one], 1),)
+        )
     if kind == "distinct" and plain:
         return Aggregate(
             "count_distinct", "count(DISTINCT {0})", "count(DISTINCT {0})", "bigint", True, (one,)

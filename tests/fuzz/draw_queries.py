@@ -52,7 +52,14 @@ class Drawer:
     def __init__(self, rng: Random, verbatim: bool) -> None:
         self.rng, self.verbatim = rng, verbatim
         self.tables = draw_tables(rng, rng.choice([1, 1, 2, 2, 3, 4]))
-        times = sorted({row[each.names.index(each.time)] for each in self.tables for row in each.rows if row[each.names.index(each.time)] is not None})
+        times = sorted(
+            {
+                row[each.names.index(each.time)]
+                for each in self.tables
+                for row in each.rows
+                if row[each.names.index(each.time)] is not None
+            }
+        )
         gaps = [(b - a).total_seconds() for a, b in zip(times, times[1:], strict=False)]
         grid = min(gaps, default=1.0)
         self.unit = max(int(grid * SECOND), SECOND // 4) if grid < 60 else 60 * SECOND
@@ -135,7 +142,8 @@ class Drawer:
         speakable = function is None and (group is None or group.sets is None)
         speakable = speakable and all(each.kind != "not in" for each in subs)
         speakable = speakable and all(
-            each.bound.kind != "interval" or each.bound.by == first.id and not place for place, each in enumerate(made)
+            each.bound.kind != "interval" or each.bound.by == first.id and not place
+            for place, each in enumerate(made)
         )
         speakable = speakable and (group is None or group.by is None or len(made) < 2)
         # By a method, a row without a partner goes by its own time; in SQL its time of the other table is null.
@@ -155,7 +163,9 @@ class Drawer:
         other = self.item(0)
         item = Item(other.id, other.relation, window)
         keys = tuple(
-            pair for pair in self.drawn_keys([first], item) if not pair[0].spark.endswith(("_start»", "_end»"))
+            pair
+            for pair in self.drawn_keys([first], item)
+            if not pair[0].spark.endswith(("_start»", "_end»"))
         )
         bound = Bound("window", by=first.id)
         how = rng.choice(["inner", "inner", "left", "right", "full", "semi", "anti"])
@@ -230,7 +240,9 @@ class Drawer:
         keyable = [
             each
             for each in given
-            if each.exact and (each.type in PLAIN or self.chance(0.02)) and not each.spark.endswith(("_start»", "_end»"))
+            if each.exact
+            and (each.type in PLAIN or self.chance(0.02))
+            and not each.spark.endswith(("_start»", "_end»"))
         ] or given
         keys: dict[str, Expr] = {}
         for place in range(rng.choice([0, 1, 1, 2, 3])):
@@ -244,16 +256,29 @@ class Drawer:
         if not aggregates and (not keys or window is None):
             aggregates = {names[0]: aggregate(rng, given)}
         sets = None
-        if len(keys) >= 1 and aggregates and self.chance(0.15) and (window is None or window.kind != "session"):
+        if (
+            len(keys) >= 1
+            and aggregates
+            and self.chance(0.15)
+            and (window is None or window.kind != "session")
+        ):
             places = range(len(keys))
             rollup = tuple(tuple(places[:end]) for end in range(len(keys), -1, -1))
-            cube = tuple(tuple(p for p in places if mask >> p & 1) for mask in range((1 << len(keys)) - 1, -1, -1))
+            cube = tuple(
+                tuple(p for p in places if mask >> p & 1) for mask in range((1 << len(keys)) - 1, -1, -1)
+            )
             some = tuple(rng.sample(cube, rng.randint(1, len(cube))))
             # A key that is in no set is no key.
             some = some if set().union(*some) == set(places) else rollup
             sets = rng.choice([rollup, cube, some])
         rolled = False
-        if sets is not None and self.verbatim and window is not None and window.kind == "tumble" and self.chance(0.15):
+        if (
+            sets is not None
+            and self.verbatim
+            and window is not None
+            and window.kind == "tumble"
+            and self.chance(0.15)
+        ):
             rolled, sets = True, None
         having = ()
         if aggregates and self.chance(0.25) and not rolled:
@@ -281,7 +306,9 @@ class Drawer:
             alias = name
             if self.chance(0.15):
                 alias = self.rng.choice(NAMES)
-            if alias.lower() in {one.lower() for one, _ in found} or alias.lower() in {n.lower() for n, _ in rest} - {name.lower()}:
+            if alias.lower() in {one.lower() for one, _ in found} or alias.lower() in {
+                n.lower() for n, _ in rest
+            } - {name.lower()}:
                 alias = name
             if alias.lower() in {one.lower() for one, _ in found}:
                 continue
@@ -409,7 +436,9 @@ class Drawer:
             return None
         keys = self.drawn_keys(visible, item)
         conditions = self.pair_conditions(visible, item) if self.chance(0.5) else ()
-        inner = (condition(rng, [column_of(item, each) for each in item.columns], 0),) if self.chance(0.4) else ()
+        inner = (
+            (condition(rng, [column_of(item, each) for each in item.columns], 0),) if self.chance(0.4) else ()
+        )
         kind = rng.choice(["exists", "exists", "not exists", "in", "not in"])
         if kind.endswith("in"):
             if not keys or keys[0][0].type not in PLAIN:
@@ -422,9 +451,7 @@ class Drawer:
         rng = self.rng
         first = rng.choice(self.tables)
         alike = [
-            each
-            for each in self.tables
-            if each.time == first.time and len(self.shared(first, each)) > 1
+            each for each in self.tables if each.time == first.time and len(self.shared(first, each)) > 1
         ]
         parts = [first, *(rng.choice(alike) for _ in range(rng.choice([1, 1, 2])))]
         names = set.intersection(*({each.name for each in self.shared(first, part)} for part in parts))
@@ -450,7 +477,9 @@ class Drawer:
         else:
             block, function = self.windowed(depth), None
         self.ids += 1
-        plain = [each for each in block.columns if each.exact and each.type in PLAIN and each.name not in BOUNDS]
+        plain = [
+            each for each in block.columns if each.exact and each.type in PLAIN and each.name not in BOUNDS
+        ]
         if not plain:
             return self.block(depth)
         item = Item(f"f{self.ids}", block, function)
@@ -465,5 +494,9 @@ class Drawer:
         """A block of time windows that selects their bounds."""
         while True:
             found = self.block(depth, timed=True)
-            if found.group is not None and found.group.window is not None and found.group.window.kind != "session":
+            if (
+                found.group is not None
+                and found.group.window is not None
+                and found.group.window.kind != "session"
+            ):
                 return found

@@ -32,15 +32,52 @@ VALUES = {
     "int": [-(2**31), -7, -1, 0, 1, 2, 3, 5, 1000, 2**31 - 1],
     "bigint": [-(2**63), -(2**31) - 1, -1, 0, 1, 2, 3, 2**40, 2**53 + 1, 2**63 - 1],
     "float": [math.nan, NEGATIVE_NAN, -0.0, 0.0, 0.5, 1.0, -2.5, 3.25, math.inf, -math.inf],
-    "double": [math.nan, NEGATIVE_NAN, OTHER_NAN, -0.0, 0.0, 0.125, 0.5, 1.0, -1.5, 3.25, math.inf, -math.inf],
+    "double": [
+        math.nan,
+        NEGATIVE_NAN,
+        OTHER_NAN,
+        -0.0,
+        0.0,
+        0.125,
+        0.5,
+        1.0,
+        -1.5,
+        3.25,
+        math.inf,
+        -math.inf,
+    ],
     "decimal(9,2)": [*map(Decimal, ("-3.25", "-0.01", "0.00", "0.50", "1.10", "1.00", "9999999.99"))],
     "decimal(20,4)": [*map(Decimal, ("-3.2500", "0.0000", "0.5000", "1.1000", "9999999999999999.9999"))],
     "string": [
-        *("", "a", "a\0", "a\0b", "ab", "b", "B", "é", "e\u0301", "日本", "😀", "\uffff", "it's", '"q"', " ", "\n"),
+        *(
+            "",
+            "a",
+            "a\0",
+            "a\0b",
+            "ab",
+            "b",
+            "B",
+            "é",
+            "e\u0301",
+            "日本",
+            "😀",
+            "\uffff",
+            "it's",
+            '"q"',
+            " ",
+            "\n",
+        ),
     ],
     "binary": [b"", b"\0", b"a", b"a\0", b"ab", b"\xff\xfe", bytes(9)],
     "boolean": [True, False],
-    "date": [day(1, 1, 1), day(1969, 12, 31), day(1970, 1, 1), day(2024, 2, 29), day(2024, 3, 1), day(9999, 12, 31)],
+    "date": [
+        day(1, 1, 1),
+        day(1969, 12, 31),
+        day(1970, 1, 1),
+        day(2024, 2, 29),
+        day(2024, 3, 1),
+        day(9999, 12, 31),
+    ],
     "timestamp": [
         dt.datetime(1900, 1, 1, 0, 0, 0, 1, UTC),
         dt.datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
@@ -72,7 +109,24 @@ WEIGHTS = {"int": 4, "bigint": 4, "string": 6, "double": 4, "boolean": 2, "tinyi
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FLOATS = ("float", "double")
 NUMBERS = (*INTEGERS, *FLOATS, "decimal(9,2)", "decimal(20,4)")
-NAMES = ("k", "v", "n", "x", "y", "kind", "Value", "odd name", "order", "l", "r", "t", "ünï", "user", "K2", "id")
+NAMES = (
+    "k",
+    "v",
+    "n",
+    "x",
+    "y",
+    "kind",
+    "Value",
+    "odd name",
+    "order",
+    "l",
+    "r",
+    "t",
+    "ünï",
+    "user",
+    "K2",
+    "id",
+)
 TIMES = ("time", "ts", "at", "Time", "when", "et")
 TABLES = ("s", "t", "u", "w", "calls", "l", "r", "x", "Orders", "k")
 

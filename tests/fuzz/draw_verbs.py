@@ -15,7 +15,9 @@ def draw_verb(drawer, depth, *, inner=False) -> Relation:
         given = rng.choice(drawer.tables)
     names = {each.name.lower() for each in given.columns}
     plain = [each for each in given.columns if each.exact and each.type in PLAIN and each.name != given.time]
-    plain = [each for each in plain if each.name.lower() not in {"window_start", "window_end", "n", "lo", "hi"}]
+    plain = [
+        each for each in plain if each.name.lower() not in {"window_start", "window_end", "n", "lo", "hi"}
+    ]
     arrays = [each for each in given.columns if each.type.startswith("array<")]
     kinds = ["deduplicate", "counts", "process", "silent", "alarm"] if plain else []
     if arrays:
@@ -32,7 +34,10 @@ def _verb(kind, given: Relation, columns, time, **options) -> Verb:
 def _deduplicate(drawer, given, plain, _arrays) -> Verb:
     rng = drawer.rng
     keys = tuple(each.name for each in rng.sample(plain, rng.randint(1, min(2, len(plain)))))
-    content = all(each.type in SIMPLE or each.name in {given.time, "window_start", "window_end"} for each in given.columns)
+    content = all(
+        each.type in SIMPLE or each.name in {given.time, "window_start", "window_end"}
+        for each in given.columns
+    )
     pinned = {given.time, "window_start", "window_end"}
     columns = [each for each in given.columns if content or each.name in pinned or each.name in keys]
     within = rng.choice([1, 2, 5, 10]) * drawer.unit
@@ -80,7 +85,9 @@ def _explode(drawer, given, _plain, arrays) -> Relation:
     column = drawer.rng.choice(arrays)
     element = Column("part", column.type.removeprefix("array<").removesuffix(">"))
     outer = drawer.chance(0.5)
-    return _verb("explode", given, [*given.columns, element], given.time, column=column.name, name="part", outer=outer)
+    return _verb(
+        "explode", given, [*given.columns, element], given.time, column=column.name, name="part", outer=outer
+    )
 
 
 DRAWN = {

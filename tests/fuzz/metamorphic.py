@@ -35,7 +35,11 @@ def parted(program: Program, rng: Random) -> Program | None:
     rest = block.where[:place] + block.where[place + 1 :]
     whole = dataclasses.replace(block, where=rest)
     condition = block.where[place]
-    truths = (condition, combined("NOT ({0})", "boolean", condition), combined("({0}) IS NULL", "boolean", condition))
+    truths = (
+        condition,
+        combined("NOT ({0})", "boolean", condition),
+        combined("({0}) IS NULL", "boolean", condition),
+    )
     parts = tuple(dataclasses.replace(whole, where=(*rest, each)) for each in truths)
     return dataclasses.replace(program, query=Union(parts)), dataclasses.replace(program, query=whole)
 
@@ -77,7 +81,11 @@ def doubled(program: Program, rng: Random) -> Program:
         return program
     chosen = [rng.random() < 0.5 for _ in table.rows]
     halves = [
-        dataclasses.replace(table, name=name, rows=tuple(row for row, one in zip(table.rows, chosen, strict=True) if one == first))
+        dataclasses.replace(
+            table,
+            name=name,
+            rows=tuple(row for row, one in zip(table.rows, chosen, strict=True) if one == first),
+        )
         for name, first in zip(names, (True, False), strict=True)
     ]
     both = Union(tuple(_all_of(each, f"h{place}") for place, each in enumerate(halves)))
@@ -103,19 +111,26 @@ def renamed(program: Program, rng: Random) -> Program | None:
     ids = {each.id for each in items if each.relation == table}
 
     def text(given: str) -> str:
-        return MARK.sub(lambda each: f"«{each[1]}.{name}»" if each[1] in ids and each[2] == column.name else each[0], given)
+        return MARK.sub(
+            lambda each: f"«{each[1]}.{name}»" if each[1] in ids and each[2] == column.name else each[0],
+            given,
+        )
 
     def over(node):
         if isinstance(node, Expr):
             return node.map(text)
         if node == table:
-            columns = tuple(dataclasses.replace(each, name=name) if each == column else each for each in table.columns)
+            columns = tuple(
+                dataclasses.replace(each, name=name) if each == column else each for each in table.columns
+            )
             time = name if column.name == table.time else table.time
             return dataclasses.replace(table, columns=columns, time=time)
         if isinstance(node, tuple):
             return tuple(over(each) for each in node)
         if dataclasses.is_dataclass(node) and not isinstance(node, Table):
-            return dataclasses.replace(node, **{each.name: over(getattr(node, each.name)) for each in dataclasses.fields(node)})
+            return dataclasses.replace(
+                node, **{each.name: over(getattr(node, each.name)) for each in dataclasses.fields(node)}
+            )
         return node
 
     return dataclasses.replace(program, query=over(program.query))
@@ -148,7 +163,10 @@ def _replaced(node: object, table: Table, instead: object) -> object:
     if isinstance(node, tuple):
         return tuple(_replaced(each, table, instead) for each in node)
     if dataclasses.is_dataclass(node) and not isinstance(node, (Table, Expr)):
-        fields = {each.name: _replaced(getattr(node, each.name), table, instead) for each in dataclasses.fields(node)}
+        fields = {
+            each.name: _replaced(getattr(node, each.name), table, instead)
+            for each in dataclasses.fields(node)
+        }
         return dataclasses.replace(node, **fields)
     return node
 

@@ -37,7 +37,9 @@ def deduplicated(verb: Verb, given: pa.Table) -> pa.Table:
     names = [name for name in given.column_names if name != "_t"]
     for rows in _keyed(given, keys).values():
         passed = None
-        for row in sorted(rows, key=lambda each: (each["_t"], _content(each, names) if verb.option("content") else ())):
+        for row in sorted(
+            rows, key=lambda each: (each["_t"], _content(each, names) if verb.option("content") else ())
+        ):
             if passed is None or row["_t"] >= passed + within:
                 passed = row["_t"]
                 found.append(row)
@@ -57,7 +59,12 @@ def counted(verb: Verb, given: pa.Table) -> pa.Table:
         for end in range(slide, len(ordered) + 1, slide):
             held = ordered[max(0, end - size) : end]
             values = [row[read] for row in held if row[read] is not None]
-            made = {key: held[0][key], "n": len(held), "lo": min(values, default=None), "hi": max(values, default=None)}
+            made = {
+                key: held[0][key],
+                "n": len(held),
+                "lo": min(values, default=None),
+                "hi": max(values, default=None),
+            }
             found.append(_bounds(made, held[0]["_t"], held[-1]["_t"]) | {"_t": held[-1]["_t"]})
     return _table(verb, found)
 
@@ -67,7 +74,8 @@ def numbered(verb: Verb, given: pa.Table) -> pa.Table:
     key, found = verb.option("key"), []
     for rows in _keyed(given, (key,)).values():
         found += [
-            {verb.time: row["_t"], key: row[key], "n": place, "_t": row["_t"]} for place, row in enumerate(rows, 1)
+            {verb.time: row["_t"], key: row[key], "n": place, "_t": row["_t"]}
+            for place, row in enumerate(rows, 1)
         ]
     return _table(verb, found)
 

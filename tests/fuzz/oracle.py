@@ -109,7 +109,8 @@ class Oracle:
         rows = [each for each in self.rows.get(table.name, table.rows) if each[place] is not None]
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
         arrays = [
-            pa.array(values, arrow_type(each.type)) for values, each in zip(columns, table.columns, strict=True)
+            pa.array(values, arrow_type(each.type))
+            for values, each in zip(columns, table.columns, strict=True)
         ]
         found = pa.Table.from_arrays(arrays, names=list(table.names))
         return found.append_column("_t", found[table.time].cast(pa.int64()))
@@ -139,7 +140,9 @@ class Oracle:
     def _block(self, block: Block) -> pa.Table:
         tables = self._items(block)
         flow, time = self._from(block)
-        where = [marks(each.duck) for each in block.where] + [self._sub(each, time, block) for each in block.subs]
+        where = [marks(each.duck) for each in block.where] + [
+            self._sub(each, time, block) for each in block.subs
+        ]
         if where:
             flow += " WHERE " + " AND ".join(f"({each})" for each in where)
         schema = schema_of(block)
@@ -209,7 +212,8 @@ class Oracle:
         partition = ", ".join(map(quoted, (*BOUNDS, *ranked.partition)))
         # Nulls are the least values, as in Spark.
         order = ", ".join(
-            f"{quoted(name)} {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}" for name, down in ranked.order
+            f"{quoted(name)} {'DESC NULLS LAST' if down else 'ASC NULLS FIRST'}"
+            for name, down in ranked.order
         )
         function = "rank()" if ranked.ties else "row_number()"
         chosen = ", ".join(map(quoted, names))
@@ -218,8 +222,11 @@ class Oracle:
                    epoch_us(window_start) AS _t
             FROM {source(item)} QUALIFY _r <= {ranked.most}"""
         table = self.table(item.relation)
-        return self.run(sql.replace("_r,", f"{quoted(ranked.rank)},").replace("_r <=", f"{quoted(ranked.rank)} <="),
-                        schema_of(ranked), **{f"_{item.id}": table})
+        return self.run(
+            sql.replace("_r,", f"{quoted(ranked.rank)},").replace("_r <=", f"{quoted(ranked.rank)} <="),
+            schema_of(ranked),
+            **{f"_{item.id}": table},
+        )
 
 
 class OracleFailed(Exception):
@@ -303,7 +310,10 @@ def grouped(block: Block, flow: str, time: str) -> str:
             arguments = [f"CASE WHEN {marks(each.where.duck)} THEN {one} END" for one in arguments]
         flat += [f"{one} AS a{place}_{at}" for at, one in enumerate(arguments)]
     if bounds:
-        flat += [f"epoch_us({bounds[0].id}.{each}) AS {name}" for each, name in zip(BOUNDS, ("_s", "_e"), strict=True)]
+        flat += [
+            f"epoch_us({bounds[0].id}.{each}) AS {name}"
+            for each, name in zip(BOUNDS, ("_s", "_e"), strict=True)
+        ]
     rows = f"SELECT {', '.join(flat)} FROM {flow}"
     every = tuple(range(len(group.keys)))
     parts = []
@@ -332,7 +342,9 @@ def _set(block: Block, rows: str, chosen: tuple[int, ...], assigned: bool, *, ro
     for place, (name, each) in enumerate(group.keys):
         named[name] = f"k{place}" if place in chosen else f"CAST(NULL AS {duck_type(each.type)})"
         named[f"grouping({name})"] = "0" if place in chosen else "1"
-    number = sum(1 << (len(group.keys) - 1 - place) for place in range(len(group.keys)) if place not in chosen)
+    number = sum(
+        1 << (len(group.keys) - 1 - place) for place in range(len(group.keys)) if place not in chosen
+    )
     named["grouping_id"] = str(number)
     for place, (name, each) in enumerate(group.aggregates):
         named[name] = aggregated(each, place)

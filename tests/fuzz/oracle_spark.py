@@ -15,7 +15,8 @@ def evaluate_on_spark(session: SparkSession, program: Program) -> pa.Table:
         rows = [row for row in table.rows if row[place] is not None]
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
         arrays = [
-            pa.array(values, arrow_type(each.type)) for values, each in zip(columns, table.columns, strict=True)
+            pa.array(values, arrow_type(each.type))
+            for values, each in zip(columns, table.columns, strict=True)
         ]
         given = pa.Table.from_arrays(arrays, names=list(table.names))
         casts = [f"CAST(`{each.name}` AS {each.type}) AS `{each.name}`" for each in table.columns]

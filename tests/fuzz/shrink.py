@@ -74,7 +74,9 @@ def variants(node: object, root: bool = True) -> Iterator[object]:
 
 def _values(name: str, value: object) -> Iterator[object]:
     if isinstance(value, tuple):
-        least = {"parts": 2, "select": 1, "order": 1, "columns": 1, "options": len(value), "inputs": 1}.get(name, 0)
+        least = {"parts": 2, "select": 1, "order": 1, "columns": 1, "options": len(value), "inputs": 1}.get(
+            name, 0
+        )
         for place in range(len(value) if len(value) > least else 0):
             yield value[:place] + value[place + 1 :]
         for place, each in enumerate(value):
@@ -133,6 +135,8 @@ def changed(node: object, name: str, changes: dict[str, object]) -> object:
     if isinstance(node, (Item, *Relation.__args__)) or dataclasses.is_dataclass(node):
         if isinstance(node, Expr):
             return node
-        fields = {each.name: changed(getattr(node, each.name), name, changes) for each in dataclasses.fields(node)}
+        fields = {
+            each.name: changed(getattr(node, each.name), name, changes) for each in dataclasses.fields(node)
+        }
         return dataclasses.replace(node, **fields)
     return node

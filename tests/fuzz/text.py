@@ -184,7 +184,8 @@ class Statement:
             case Union():
                 parts = [self.select(each, []) for each in relation.parts]
                 return " UNION ALL ".join(
-                    f"({each})" if place and self.speller.chance(0.2) else each for place, each in enumerate(parts)
+                    f"({each})" if place and self.speller.chance(0.2) else each
+                    for place, each in enumerate(parts)
                 )
             case Ranked():
                 return self.ranked(relation)
@@ -303,12 +304,19 @@ class BlockWriter:
         inner = scopes[depth + 1 :]
         if any(alias.lower() == known.lower() for scope in inner for _, alias in scope.items):
             raise Unspeakable(f"{known} is hidden")
-        if any(known.lower() == one.name.lower() for scope in inner for each, _ in scope.items for one in each.columns):
+        if any(
+            known.lower() == one.name.lower()
+            for scope in inner
+            for each, _ in scope.items
+            for one in each.columns
+        ):
             raise Unspeakable(f"{known} would be a column of the sub-query")
         here = scopes[depth].names(upto if depth == len(scopes) - 1 else None)
         same = [each for each, _ in here if name.lower() in {one.name.lower() for one in each.columns}]
         covered = any(
-            name.lower() in {one.name.lower() for one in each.columns} for scope in inner for each, _ in scope.items
+            name.lower() in {one.name.lower() for one in each.columns}
+            for scope in inner
+            for each, _ in scope.items
         )
         # `t.x` and `x.y` may be read as a field of a column t or x; a table goes first.
         if len(same) == 1 and not covered and f"{item}.{name}" not in self.only and self.speller.chance(0.55):
@@ -322,7 +330,10 @@ class BlockWriter:
             return None
         others = [*self.speller.tables, *(each.name for each in item.columns), *ALIASES, *ALIASES]
         fit = [
-            each for each in others if each.lower() not in taken | avoid and PLAIN_NAME.fullmatch(each)
+            each
+            for each in others
+            if each.lower() not in taken | avoid
+            and PLAIN_NAME.fullmatch(each)
             and each.lower() not in KEYWORDS
         ]
         return self.rng.choice(fit)
@@ -397,7 +408,8 @@ class BlockWriter:
     def bound_conditions(self, bound: Bound, item: Item, upto: int | None, scopes=None) -> list[str]:
         if bound.kind == "window":
             ends = [
-                tuple(Expr(f"«{each}.{name}»", "", "timestamp") for each in (bound.by, item.id)) for name in BOUNDS
+                tuple(Expr(f"«{each}.{name}»", "", "timestamp") for each in (bound.by, item.id))
+                for name in BOUNDS
             ]
             scopes = scopes or [*self.outer, self.scope]
             return [" = ".join(self.expression(each, scopes, upto) for each in pair) for pair in ends]
@@ -481,7 +493,11 @@ class BlockWriter:
             first = self.block.first
             every = [(each.name, f"«{first.id}.{each.name}»") for each in first.columns]
             alone = not self.block.joins and not self.block.subs and not first.window
-            if alone and every == [(name, each.spark) for name, each in self.block.select] and self.speller.chance(0.5):
+            if (
+                alone
+                and every == [(name, each.spark) for name, each in self.block.select]
+                and self.speller.chance(0.5)
+            ):
                 known = self.scope.items[0][1]
                 items = ["*"] if self.speller.chance(0.7) else [f"{self.identifier(known)}.*"]
             return f"SELECT {', '.join(items)} FROM {flow}{where}"
@@ -552,7 +568,9 @@ class BlockWriter:
 
     def key_text(self, name: str, each: Expr, columns: set[str]) -> str:
         """A key as it is, by ordinal, or by its alias if no column has its name."""
-        place = next((place for place, (_, one) in enumerate(self.block.select) if one.spark == f"«g.{name}»"), None)
+        place = next(
+            (place for place, (_, one) in enumerate(self.block.select) if one.spark == f"«g.{name}»"), None
+        )
         if place is not None and self.block.group.sets is None:
             alias = self.block.select[place][0]
             if self.speller.chance(0.15):
@@ -740,7 +758,11 @@ def filtered(speller: Speller, condition: str) -> str:
 def projected(speller: Speller, columns: dict[str, tuple[str, str]]) -> str:
     """A select(), or a map() that gives columns other names."""
     renamed = {name: text[1:-1] for name, (text, _) in columns.items() if re.fullmatch(r"`[^`]+`", text)}
-    if len(renamed) < len(columns) or any(name == column for name, column in renamed.items()) or speller.chance(0.6):
+    if (
+        len(renamed) < len(columns)
+        or any(name == column for name, column in renamed.items())
+        or speller.chance(0.6)
+    ):
         return chosen({name: text for name, (text, _) in columns.items()})
     schema = ", ".join(f"`{name}` {kind}" for name, (_, kind) in columns.items())
     ways = ["", ", channels=True", f", by={next(iter(renamed.values()))!r}"]
@@ -784,7 +806,11 @@ def python_join(
 
     def sided(text: str) -> str:
         return MARK.sub(
-            lambda each: f"l.`{ours[each[1], each[2]]}`" if (each[1], each[2]) in ours else f"r.`{theirs[each[1], each[2]]}`",
+            lambda each: (
+                f"l.`{ours[each[1], each[2]]}`"
+                if (each[1], each[2]) in ours
+                else f"r.`{theirs[each[1], each[2]]}`"
+            ),
             text,
         )
 

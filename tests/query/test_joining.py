@@ -3,7 +3,7 @@
 import pytest
 
 import penstock as ps
-from penstock.errors import BadJoin, BadName, BadSchema, QueryError, WrongType
+from penstock.errors import BadJoin, BadName, QueryError, WrongType
 
 A = ps.stream("a", "time timestamp, k string, v int, tags array<string>", time="time")
 B = ps.stream("b", "at timestamp, k string, w int", time="at")

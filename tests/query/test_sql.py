@@ -140,7 +140,9 @@ def test_having_over_an_aggregate_that_is_not_selected():
     text = (
         "SELECT vehicle, count(*) AS c FROM reports [RANGE 5 MINUTES] GROUP BY vehicle HAVING avg(speed) > 3"
     )
-    expected = BY_VEHICLE.agg(c=ps.count(), _agg1=ps.avg("speed")).where("_agg1 > 3").select("vehicle", "c")
+    expected = (
+        BY_VEHICLE.agg(c=ps.count(), avg_speed=ps.avg("speed")).where("avg_speed > 3").select("vehicle", "c")
+    )
     assert sql(text) == expected
 
 
@@ -150,9 +152,9 @@ def test_expressions_over_aggregates_and_keys():
         FROM reports [RANGE 5 MINUTES] GROUP BY vehicle HAVING mean > 1
     """
     expected = (
-        BY_VEHICLE.agg(c=ps.count(), _agg1=ps.sum("speed"))
-        .where("(_agg1 / c) > 1")
-        .select(v="vehicle || '!'", mean="_agg1 / c", c="c")
+        BY_VEHICLE.agg(c=ps.count(), sum_speed=ps.sum("speed"))
+        .where("(sum_speed / c) > 1")
+        .select(v="vehicle || '!'", mean="sum_speed / c", c="c")
     )
     assert sql(text) == expected
 

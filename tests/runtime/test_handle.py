@@ -1,15 +1,18 @@
 """The handle of a run: what it prints, what it logs, and that no wrong request ends it."""
 
 import datetime as dt
+import json
 import logging
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import penstock as ps
 from junk import JUNK
+from penstock.cli.app import app
 from penstock.errors import BadRescale, RunError
 from penstock.runtime.progress import ChannelWork
 
@@ -47,6 +50,34 @@ def test_a_run_logs_a_line_for_each_epoch_and_decision(spark, caplog):
     assert decision == f"counting: {run.decisions[0]}"
     assert repr(run) == "Run counting: ended, epoch 2, 6 tuples, 5 results, 1 late, 0 rejected"
     assert lines(caplog, "ERROR") == []
+
+
+def test_channels_of_a_bounded_run_show_its_last_input(spark):
+    """Defect: they showed the drain, in which there is nothing."""
+    run = counted([1, 2], [21, 22, 23]).start(ps.memory(), session=spark, channels=2)
+    run.wait()
+    (stage,) = run.channels
+    assert sum(each.tuples for each in stage.channels) == 3
+    assert sum(each.state_rows for each in stage.channels) > 0
+
+
+def test_rows_of_state_are_those_that_penstock_state_counts(spark, tmp_path):
+    """Defect: the marks of a join counted as rows, so that there were twice as many."""
+    rows = [[{"time": NOON + dt.timedelta(seconds=s), "k": str(s % 5)} for s in range(20)]]
+    one, other = (
+        ps.stream(name, f"time timestamp, k string, {name} int", "time", source=ps.rows(rows))
+        for name in "ab"
+    )
+    run = one.join(other, "k", within="1 hour", how="left", suffixes=("", "_2")).start(
+        ps.memory(), session=spark, channels=2, checkpoint=tmp_path
+    )
+    run.wait()
+    found = CliRunner().invoke(
+        app, ["state", str(tmp_path), "--json", "--epoch", "0"], catch_exceptions=False
+    )
+    (stage,) = json.loads(found.stdout)["stages"]
+    shown = sum(each["rows"] for each in stage["channels"])
+    assert run.progress[0].state_rows == run.progress[0].stages[0].state_rows == shown == 40
 
 
 def test_a_failure_is_logged_as_an_error(spark, caplog):

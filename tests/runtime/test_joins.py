@@ -255,7 +255,7 @@ def test_the_last_rows_of_a_key_precede():
     left = calls("a", [(10, 1, 1), (30, 1, 2)])
     right = calls("b", [(0, 1, 5), (5, 1, 6), (20, 1, 7)])
     found, _ = collected(left.join(right, "k", last=1, suffixes=("_a", "_b")), channels=2)
-    assert {(row["v_a"], row["v_b"], row["time"]) for row in found} == {
+    assert {(row["v_a"], row["v_b"], row["pair_time"]) for row in found} == {
         (1, 6, at(10)),
         (1, 7, at(20)),
         (2, 7, at(30)),
@@ -267,7 +267,7 @@ def test_at_equal_times_every_left_row_goes_before_every_right_row():
     left = calls("a", [(t, 1, t) for t in range(8)])
     right = calls("b", [(t, 1, 100 + t) for t in range(8)])
     found, _ = collected(left.join(right, "k", last=1, suffixes=("_a", "_b")), channels=1)
-    with_left = {(row["v_a"], row["v_b"]) for row in found if row["time"] == at(row["v_b"] - 100)}
+    with_left = {(row["v_a"], row["v_b"]) for row in found if row["pair_time"] == at(row["v_b"] - 100)}
     assert with_left == {(t, 100 + t) for t in range(8)}
 
 

@@ -76,7 +76,7 @@ def test_kinds_of_joins_over_grids_rescales_and_epochs_give_what_a_batch_gives(t
     assert Counter((row["window_start"], row["v"]) for row in found["window anti"]) == Counter(
         {(at(start), v): n for (start, v), n in alone.items()}
     )
-    assert Counter((row["time"], row["v_a"], row["v_b"]) for row in found["keep"]) == Counter(
+    assert Counter((row["pair_time"], row["v_a"], row["v_b"]) for row in found["keep"]) == Counter(
         (at(t), v, w) for t, k, v in ours for s, j, w in theirs if j == k and -5 <= s - t <= 30
     )
     assert Counter((row["v_a"], row["v_b"]) for row in found["forever"]) == Counter(

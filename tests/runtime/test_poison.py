@@ -11,7 +11,7 @@ import pytest
 import penstock as ps
 from oracle import fetched
 from penstock.connect import EpochId
-from penstock.errors import BadMap, TooManyErrors
+from penstock.errors import BadMap, MachineFault, TooManyErrors
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 
@@ -40,6 +40,23 @@ def test_the_error_names_the_function_and_the_row(spark):
         BadMap, match=r"map\(parsed\) raised ArrowInvalid: .* for the row \{'time': .*'seven'\}"
     ):
         run.wait()
+
+
+@pytest.mark.parametrize("on_error", ["fail", "set aside"])
+def test_a_lack_of_memory_is_no_rows_fault(spark, tmp_path, on_error):
+    """Defect: four good rows went to the rejects, and the run succeeded."""
+
+    def full(batch):
+        raise MemoryError(f"{batch.num_rows} rows")
+
+    rows = ps.rows([[{"time": START, "text": str(place)} for place in range(4)]])
+    stream = ps.stream("t", "time timestamp, text string", "time", source=rows)
+    run = stream.map(full, "n bigint").start(
+        ps.memory(), session=spark, checkpoint=tmp_path / "c", on_error=on_error
+    )
+    with pytest.raises(MachineFault, match=r"map\(full\) raised MemoryError: 4 rows; that is no row's fault"):
+        run.wait()
+    assert not list((tmp_path / "c").rglob("rejects/**/*.parquet"))
 
 
 def test_a_row_is_shortened():

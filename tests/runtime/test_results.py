@@ -128,7 +128,7 @@ def test_rows_without_windows_come_in_order_of_time_and_several_outputs_have_the
     pairs = stream.join(stream, "k", within="1 minute", suffixes=("_a", "_b"))
     run = ps.outputs(pairs, stream.where("k > 2")).start(session=spark, channels=2)
     first, second = run.results(), run.results(disorder=math.inf, output=1)
-    times = [batch.rows["time"].to_pylist() for batch in first]
+    times = [batch.rows["pair_time"].to_pylist() for batch in first]
     assert all(each == sorted(each) for each in times)
     assert sum(map(len, times)) == 9
     assert sum(each.rows.num_rows for each in second) == 4

@@ -126,6 +126,27 @@ def test_a_checkpoint_of_another_query_is_refused(tmp_path):
         stream.window("20 seconds").agg(n=ps.count()).start(ps.memory(), checkpoint=tmp_path)
 
 
+def test_a_checkpoint_of_a_stream_with_other_columns_is_refused_with_the_difference(tmp_path):
+    """Defect: the error showed two queries of one text."""
+    first, second = (
+        ps.stream("s", f"time timestamp, k string{more}", "time", source=ps.rows([]))
+        for more in ("", ", z int")
+    )
+    first.window("10 seconds").agg(n=ps.count()).start(ps.memory(), checkpoint=tmp_path).wait()
+    with pytest.raises(
+        ForeignCheckpoint, match=r"(?s)Stream s was declared as\n.*`k` string; .* `z` int; event"
+    ):
+        second.window("10 seconds").agg(n=ps.count()).start(ps.memory(), checkpoint=tmp_path)
+
+
+def test_a_table_in_memory_has_columns_before_the_first_result():
+    sink = ps.memory()
+    stream = ps.stream("s", "time timestamp, k string", "time", source=ps.rows([]))
+    stream.group_by("k").window("10 seconds").agg(n=ps.count()).start(sink).wait()
+    assert sink.table().schema.names == ["window_start", "window_end", "k", "n"]
+    assert sink.table().num_rows == 0
+
+
 def test_a_truncated_manifest_is_named(tmp_path):
     query = readings([(1, "a", 1.0)]).window("10 seconds").agg(n=ps.count())
     query.start(ps.memory(), checkpoint=tmp_path).wait()

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.state import find, newest, normal_keys, number_keys, ordered
+from penstock.state import find, newest, number_keys, ordered
 from penstock.state.keys import same_keys
 
 # Few hashes, of which some differ only in their low bits, and more keys than hashes.
@@ -60,7 +60,7 @@ def test_the_newest_version_of_every_key_is_left(versions):
 
 def test_zeros_and_nans_are_one_key_each():
     nan, other_nan = float("nan"), float(np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0])
-    keys = normal_keys(pa.table({"d": [0.0, -0.0, nan, other_nan, None, None]}))
+    keys = pa.table({"d": [0.0, -0.0, nan, other_nan, None, None]})
     numbers, distinct = number_keys(keys.columns, keys.num_rows)
     assert numbers.tolist() == [0, 0, 1, 1, 2, 2]
     assert len(distinct[0]) == 3

@@ -53,7 +53,12 @@ def _run_penstock(spark: SparkSession, job: JoinJob) -> None:
     """Drained: left rows that wait for a partner at the end of the input are delivered too."""
     north, south = (_calls(job, each) for each in (job.north, job.south))
     pairs = north.join(
-        south, "caller", within=f"{WITHIN_S} seconds", how=job.how, suffixes=("_north", "_south")
+        south,
+        "caller",
+        within=f"{WITHIN_S} seconds",
+        how=job.how,
+        suffixes=("_north", "_south"),
+        named="time",
     )
     metres = _METRES.format(a="", b="_north", c="", d="_south")
     query = pairs.select("caller", "sent_north", "sent_south", metres=metres)

@@ -18,7 +18,7 @@ from penstock.errors import BadAggregate, BadExpression, WrongType
 from penstock.expressions import types
 from penstock.expressions.functions import add_aggregates, is_aggregate_name
 from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
-from penstock.expressions.scalar import Expression, scalar
+from penstock.expressions.scalar import Expression, is_void, scalar
 from penstock.expressions.schema import Schema
 
 if TYPE_CHECKING:
@@ -215,10 +215,22 @@ def defined_by(definition: type[Definition]) -> Callable[[_Constructor], _Constr
 def resolve(name: str, aggregate: Aggregate | AggregateLike, schema: Schema) -> ResolvedAggregate:
     """The aggregate over the columns of a schema, or the reason why there is none."""
     call = _call(name, aggregate)
-    arguments = tuple(scalar(text, schema) for text in call.arguments)
+    arguments = tuple(_typed(name, call, scalar(text, schema), schema) for text in call.arguments)
     call.definition.check(arguments, call.arguments)
     type_ = call.definition.result_type([each.type for each in arguments])
     return ResolvedAggregate(name, call.definition, arguments, type_)
+
+
+def _typed(name: str, call: Aggregate, given: Expression, schema: Schema) -> Expression:
+    """The argument with a type: a null has none, and any will do where it does not matter, as for count()."""
+    if not is_void(given):
+        return given
+    if call.definition.result_type([None for _ in call.arguments]) is None:
+        raise WrongType(
+            f"{name!r}: the argument of {call.definition.name}() is {given.sql}, which has no type; write "
+            f"cast({given.sql} as int)"
+        )
+    return scalar(f"CAST({given.sql} AS INT)", schema)
 
 
 def _call(name: str, aggregate: object) -> Aggregate:

@@ -10,7 +10,7 @@ from penstock.aggregates.aggregate import ANYTHING, Aggregate, Agreement, Defini
 from penstock.aggregates.count_distinct import count_distinct
 from penstock.aggregates.modifiers import modified
 from penstock.aggregates.partials import Lowered, PaneColumns, Taken
-from penstock.errors import BadAggregate
+from penstock.errors import BadAggregate, BadExpression
 from penstock.expressions.parsing import Tree, render
 from penstock.expressions.scalar import Expression
 
@@ -40,7 +40,9 @@ class CountDefinition(Definition):
     @classmethod
     def of_sql(cls, name: str, arguments: Sequence[Tree]) -> Aggregate:
         """The forms that no other aggregate has."""
-        if not arguments or isinstance(arguments[0], exp.Star):
+        if not arguments:
+            raise BadExpression("count() got nothing to count; write count(*) for the number of tuples")
+        if isinstance(arguments[0], exp.Star):
             return count()
         if isinstance(arguments[0], exp.Distinct):
             return count_distinct(*map(render, arguments[0].expressions))

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from penstock.aggregates import limbs
 from penstock.aggregates.merges import Array, Elementwise, Lanes, Merge, Optional
+from penstock.state.keys import normal
 
-__all__ = ["Count", "ExtremeRow", "Fold", "Kind", "Loaded", "Operation", "dense_rank", "one_spelling"]
+__all__ = ["Count", "ExtremeRow", "Fold", "Kind", "Loaded", "Operation", "dense_rank"]
 
 Operation = Literal["sum", "min", "max", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or"]
 
@@ -174,21 +175,13 @@ def _rank(columns: tuple[Any, ...], operation: str, value: Any) -> Loaded:
     held = np.flatnonzero(value.is_valid().to_numpy(zero_copy_only=False))
     taken = [column.take(pa.array(held)) for column in columns]
     # Equal values of the last column are equal rows, whichever of them is taken.
-    ranks = [*(dense_rank(one_spelling(column)) for column in taken[:-1]), dense_rank(taken[-1])]
+    ranks = [*(dense_rank(normal(column)) for column in taken[:-1]), dense_rank(taken[-1])]
     order = held[np.lexsort(ranks[::-1])] if len(held) else held
     absent = np.iinfo(np.int64).max if operation == "min" else -1
     lane = np.full(len(value), absent, np.int64)
     lane[order] = np.arange(len(order))
     ufunc = np.minimum if operation == "min" else np.maximum
     return _Ranked(Elementwise(ufunc, absent, (np.dtype(np.int64),)), (lane,), columns, order)
-
-
-def one_spelling(column: Any) -> Any:
-    """To Spark all NaNs are equal, and so are both zeros; to a dictionary their bits differ."""
-    if not pa.types.is_floating(column.type):
-        return column
-    nan = pa.scalar(float("nan"), column.type)
-    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
 
 
 def dense_rank(column: Any) -> Array:

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.aggregates.kinds import Loaded, one_spelling
+from penstock.aggregates.kinds import Loaded
 from penstock.aggregates.member_pool import MemberPool, Union
 from penstock.aggregates.merges import Array, Lanes, Merge
 from penstock.aggregates.partials import Lift
+from penstock.state.keys import normal
 
 __all__ = ["OfOneRow", "Sets", "collected_set", "numbered"]
 
@@ -124,7 +125,7 @@ def numbered(column: Any) -> tuple[Array, Any]:
     [0, 1, 0]
     """
     if not pa.types.is_nested(column.type):
-        encoded = one_spelling(column).dictionary_encode(null_encoding="encode")
+        encoded = normal(column).dictionary_encode(null_encoding="encode")
         return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
     encoded = _spelled(column).dictionary_encode(null_encoding="encode")
     numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -68,6 +68,11 @@ def _plain(call: Tree, definitions: Mapping[str, UserAggregate]) -> tuple[Aggreg
     distinct = distinct and not (name in known and known[name].reads_distinct)
     if distinct:
         arguments = arguments[0].expressions
+    if any(isinstance(each, exp.Order) for each in arguments):
+        raise BadExpression(
+            f"{render(call)}: ORDER BY inside an aggregate is not supported; sort the values themselves with "
+            "array_sort(), or take the first rows of each key with ROW_NUMBER()"
+        )
     if name in definitions:
         return definitions[name](*map(render, arguments)), distinct
     if name in known:

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.aggregates.aggregate import ANYTHING, Aggregate, Agreement, Definition
-from penstock.aggregates.kinds import dense_rank, one_spelling
+from penstock.aggregates.kinds import dense_rank
 from penstock.aggregates.merges import Array
 from penstock.aggregates.partials import Accumulated, Lowered, PaneColumns, arrow_of
 from penstock.aggregates.pools import States
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import quoted
+from penstock.state.keys import normal
 
 __all__ = ["RANK", "top_rows"]
 
@@ -156,7 +157,7 @@ def _ranked(column: Any) -> Array:
     """Numbers in the order of values; nested values, which have no order here, go by their text."""
     if pa.types.is_nested(column.type):
         return dense_rank(pa.array([None if each is None else repr(each) for each in column.to_pylist()]))
-    return dense_rank(one_spelling(column))
+    return dense_rank(normal(column))
 
 
 @dataclass(frozen=True)

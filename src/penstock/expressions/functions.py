@@ -101,6 +101,17 @@ RETURNS: Final = {
     "tinyint": "tinyint",
     "binary": "binary",
 }
+# These return an array, a map, a struct or a variant, whatever they are given.
+NESTED: Final = frozenset(
+    """
+    array array_append array_compact array_distinct array_except array_insert array_intersect array_prepend
+    array_remove array_repeat array_sort array_union arrays_zip filter flatten from_avro from_csv from_json
+    from_protobuf from_xml json_object_keys map map_concat map_entries map_filter map_from_arrays
+    map_from_entries map_keys map_values map_zip_with named_struct parse_json regexp_extract_all sentences
+    sequence session_window shuffle slice sort_array split str_to_map struct to_variant_object transform
+    transform_keys transform_values try_parse_json window xpath zip_with
+    """.split()
+)
 # These return the type that all their arguments share.
 SAME_AS_INPUT: Final = frozenset("coalesce greatest ifnull least nullif nvl".split())
 

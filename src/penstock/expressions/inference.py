@@ -10,17 +10,20 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.expressions import types
-from penstock.expressions.functions import RETURNS, SAME_AS_INPUT
+from penstock.expressions.functions import NESTED, RETURNS, SAME_AS_INPUT
 from penstock.expressions.parsing import Tree, call_name
 from penstock.expressions.schema import Schema
 from penstock.functions.calls import call_of, unit_of
 from penstock.functions.function import FUNCTIONS
 
-__all__ = ["is_nullable", "type_of"]
+__all__ = ["is_nested", "is_nullable", "type_of"]
 
 _WIDTHS: Final = ("tinyint", "smallint", "int", "bigint")
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
 _PLAIN_NUMBERS: Final = frozenset({"float", "double", *_WIDTHS})
+# The digits of every whole number of a type.
+_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_MOST_DIGITS: Final = 38
 _INT_END: Final = 2**31
 _BIGINT_END: Final = 2**63
 
@@ -31,6 +34,22 @@ def type_of(node: Tree, schema: Schema) -> str | None:
         if isinstance(node, kind) and (found := rule(node, schema)) is not None:
             return found
     return _certified(node, schema)
+
+
+def is_nested(node: Tree, schema: Schema) -> bool:
+    """Whether an expression is certainly an array, a map, a struct or a variant, also of unknown fields."""
+    found = type_of(node, schema)
+    if found is not None:
+        return not types.is_atomic(found)
+    if isinstance(node, exp.Paren):
+        return is_nested(node.this, schema)
+    if isinstance(node, exp.Case):
+        return any(is_nested(each.args["true"], schema) for each in node.args["ifs"])
+    if isinstance(node, exp.If):
+        return is_nested(node.args["true"], schema)
+    if call_name(node) in SAME_AS_INPUT:
+        return any(is_nested(each, schema) for each in node.expressions)
+    return call_name(node) in NESTED
 
 
 def is_nullable(node: Tree, schema: Schema) -> bool:
@@ -102,7 +121,32 @@ def _arithmetic(node: Tree, schema: Schema) -> str | None:
         return "double"
     if types.is_integer(left) and types.is_integer(right):
         return max(left, right, key=_WIDTHS.index)
-    return left if left == right == "float" else None
+    if left == right == "float":
+        return left
+    ours, theirs = _digits(node.this, left), _digits(node.expression, right)
+    return None if ours is None or theirs is None else _decimal(node, ours, theirs)
+
+
+def _digits(node: Tree, kind: str) -> tuple[int, int] | None:
+    """Precision and scale of a number among decimals; None where it is none, or not for certain."""
+    if kind.startswith("decimal("):
+        precision, scale = kind[8:-1].split(",")
+        return int(precision), int(scale)
+    if isinstance(node.unnest(), exp.Literal):
+        return len(str(int(node.unnest().name))), 0
+    plain = types.is_integer(kind) and not isinstance(node.unnest(), exp.Neg)
+    return (_DIGITS[kind], 0) if plain else None
+
+
+def _decimal(node: Tree, left: tuple[int, int], right: tuple[int, int]) -> str | None:
+    """The type of a sum, a difference or a product, if it needs no more digits than there are."""
+    if isinstance(node, exp.Mul):
+        precision, scale = left[0] + right[0] + 1, left[1] + right[1]
+    else:
+        scale = max(left[1], right[1])
+        precision = max(left[0] - left[1], right[0] - right[1]) + scale + 1
+    fits = precision <= _MOST_DIGITS and not isinstance(node, exp.Mod)
+    return f"decimal({precision},{scale})" if fits else None
 
 
 def _division(node: Tree, schema: Schema) -> str | None:
@@ -127,8 +171,8 @@ def _if(node: Tree, schema: Schema) -> str | None:
 
 def _call(node: Tree, schema: Schema) -> str | None:
     name = call_name(node) or ""
-    if name == "struct":
-        return _struct(node, schema)
+    if name in {"struct", "named_struct"}:
+        return _struct(node.expressions if name == "struct" else _named(node.expressions), schema)
     given = [
         None if unit_of(name, place, each) else type_of(each, schema)
         for place, each in enumerate(node.expressions)
@@ -140,17 +184,28 @@ def _call(node: Tree, schema: Schema) -> str | None:
     return RETURNS.get(name)
 
 
-def _struct(node: Tree, schema: Schema) -> str | None:
-    """A struct of columns; other fields have names that depend on Spark."""
-    if not all(_plainly_named(each) for each in node.expressions):
-        return None
-    fields = [(each.name, type_of(each, schema)) for each in node.expressions]
-    known = [f"{schema.column(name).name}:{type_}" for name, type_ in fields if type_]
-    return f"struct<{','.join(known)}>" if known and len(known) == len(fields) else None
+def _struct(fields: list[Tree], schema: Schema) -> str | None:
+    """A struct of columns and named fields; others have names that depend on Spark."""
+    known = []
+    for each in fields:
+        value = each.this if isinstance(each, exp.Alias) else each
+        plain = isinstance(each, exp.Alias) or (isinstance(each, exp.Column) and not each.table)
+        type_ = type_of(value, schema)
+        if type_ is None or not plain or not each.alias_or_name.isidentifier():
+            return None
+        name = each.alias if isinstance(each, exp.Alias) else schema.column(each.name).name
+        known.append(f"{name}:{type_}")
+    return f"struct<{','.join(known)}>" if known else None
 
 
-def _plainly_named(node: Tree) -> bool:
-    return isinstance(node, exp.Column) and not node.table and node.name.isidentifier()
+def _named(given: list[Tree]) -> list[Tree]:
+    """The fields of named_struct() as those of struct(); as they are if a name is no text."""
+    names, values = given[::2], given[1::2]
+    if len(names) != len(values) or not all(
+        isinstance(each, exp.Literal) and each.is_string for each in names
+    ):
+        return given
+    return [exp.alias_(value.copy(), name.name) for name, value in zip(names, values, strict=True)]
 
 
 def _array(given: list[str | None]) -> str | None:

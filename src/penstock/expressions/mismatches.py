@@ -12,10 +12,10 @@ from sqlglot import exp
 from penstock.errors import WrongType
 from penstock.expressions import types
 from penstock.expressions.inference import type_of
-from penstock.expressions.parsing import Tree, render
+from penstock.expressions.parsing import Tree, call_name, render
 from penstock.expressions.schema import Schema
 
-__all__ = ["COMPARISONS", "check_operands", "operands_of"]
+__all__ = ["COMPARISONS", "check_decimals", "check_operands", "is_bare_decimal", "operands_of"]
 
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 COMPARISONS: Final = (
@@ -39,6 +39,31 @@ def check_operands(tree: Tree, schema: Schema) -> None:
     for node in tree.walk():
         if isinstance(node, (*_ARITHMETIC, *COMPARISONS)):
             _check(node, schema)
+
+
+def check_decimals(tree: Tree, schema: Schema) -> None:
+    """Raise WrongType for a cast to a decimal without a scale that would drop digits in silence.
+
+    Spark takes DECIMAL and NUMERIC for decimal(10,0); elsewhere they keep all digits.
+    """
+    for node in tree.walk():
+        if not is_bare_decimal(node):
+            continue
+        value = node.this if isinstance(node, exp.Cast) else node.expressions[0]
+        kind = type_of(value, schema) or ""
+        if not types.is_integer(kind) and not (kind.startswith("decimal(") and kind.endswith(",0)")):
+            raise WrongType(
+                f"{render(node)} is decimal(10,0) in Spark and drops what is after the point; give precision "
+                f"and scale, as in cast({render(value)} as decimal(20,6)), or write decimal(10,0)"
+            )
+
+
+def is_bare_decimal(node: Tree) -> bool:
+    """Whether the node is a cast to a decimal that does not say its precision."""
+    if isinstance(node, exp.Cast):
+        target = node.args["to"]
+        return bool(target.is_type(exp.DataType.Type.DECIMAL)) and not target.expressions
+    return call_name(node) == "decimal" and len(node.expressions) == 1
 
 
 def operands_of(node: Tree) -> list[Tree]:

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, WrongType
 from penstock.expressions.conditions import parts_of
-from penstock.expressions.parsing import Tree, dotted, parse_scalar, render
+from penstock.expressions.parsing import Tree, check_quotes, dotted, parse_scalar, render
 from penstock.expressions.scalar import is_unit, of_tree
 from penstock.expressions.schema import Schema
 
@@ -48,6 +48,7 @@ def pair_condition(text: str, left: Schema, right: Schema) -> PairCondition:
     >>> pair_condition("l.x < r.x and abs(l.x - r.x) > 3", calls, calls)
     PairCondition(sql='`l`.`x` < `r`.`x` AND ABS(`l`.`x` - `r`.`x`) > 3', left=('x',), right=('x',))
     """
+    check_quotes(text, (*left.names, *right.names))
     named = parse_scalar(text).transform(lambda node: _sided(node, left, right))
     flat = Schema(
         tuple(replace(each, name=f"{LEFT}_{each.name}") for each in left.columns)

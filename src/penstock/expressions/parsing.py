@@ -1,6 +1,7 @@
 """Parses SQL text with sqlglot; function calls stay as written, and errors mark the position."""
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -17,6 +18,7 @@ __all__ = [
     "PenstockSql",
     "Tree",
     "call_name",
+    "check_quotes",
     "dotted",
     "marked",
     "parse_scalar",
@@ -139,6 +141,33 @@ def _parse(text: str, into: type[Tree] | None, written: str | None = None) -> Tr
     return _with_interval_sums_closed(found[0])
 
 
+def check_quotes(text: str, columns: Iterable[str]) -> None:
+    """Raise BadExpression for the name of a column in double quotes, which Spark reads as a text.
+
+    >>> check_quotes('"kind" = 1', ["kind"])
+    Traceback (most recent call last):
+        ...
+    penstock.errors.BadExpression: "kind" is a text in Spark SQL, and there is a column of this name; write \
+`kind` for the column, or 'kind' for the text
+      "kind" = 1
+      ^
+    """
+    if '"' not in text:
+        return
+    known = {each.lower() for each in columns}
+    previous = None
+    for token in tokens_of(text):
+        quoted = token.token_type == TokenType.STRING and text[token.start] == '"'
+        # After AS it can only be a name.
+        if quoted and previous != TokenType.ALIAS and token.text.lower() in known:
+            name = token.text
+            raise BadExpression(
+                f'"{name}" is a text in Spark SQL, and there is a column of this name; write `{name}` for '
+                f"the column, or '{name}' for the text\n{marked(text, token.start)}"
+            )
+        previous = token.token_type
+
+
 def _escape_doubled_quotes(text: str) -> str:
     # Spark 4 reads '' inside a string as one quote, sqlglot as two adjacent strings.
     # The replacement has the same length, so positions in the text do not change.
@@ -159,7 +188,7 @@ def _check_neighbours(left: Token, right: Token, text: str) -> None:
     if pair in _NOTHING_BETWEEN:
         raise BadExpression(f"something is missing before this\n{marked(text, right.start)}")
     if apart and pair in _SHIFTS:
-        raise BadExpression(f"this was not expected here\n{marked(text, right.start)}")
+        raise BadExpression(f"{right.text} was not expected here\n{marked(text, right.start)}")
 
 
 def _with_interval_sums_closed(tree: Tree) -> Tree:
@@ -180,6 +209,12 @@ def _describe(text: str, error: ParseError) -> str:
     reason = str(first["description"] or "not understood")
     if missing := re.match(r"Required keyword: '\w+' missing for .*\.(\w+)'>", reason):
         reason = f"something is missing next to this {missing[1].upper()}"
-    reason = reason.replace("Invalid expression / Unexpected token", "this was not expected here")
+    word = first["highlight"] or "the end of the text"
+    reason = reason.replace("Invalid expression / Unexpected token", f"{word} was not expected here")
     place = len(first["start_context"] or "")
-    return f"cannot read the SQL: {reason[0].lower()}{reason[1:].rstrip('.')}\n{marked(text, place)}"
+    return f"cannot read the SQL: {_lowered(reason.rstrip('.'))}\n{marked(text, place)}"
+
+
+def _lowered(sentence: str) -> str:
+    """A sentence that begins in lower case, unless it begins with a word of the text in upper case."""
+    return sentence if sentence[:2].isupper() else sentence[0].lower() + sentence[1:]

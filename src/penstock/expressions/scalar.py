@@ -6,6 +6,7 @@ from typing import Any
 from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, UnknownFunction, WrongType
+from penstock.expressions.arguments import check_arguments, check_fields, is_null
 from penstock.expressions.functions import (
     GENERATORS,
     TAKES_UNIT,
@@ -15,12 +16,22 @@ from penstock.expressions.functions import (
 )
 from penstock.expressions.inference import is_nullable, type_of
 from penstock.expressions.macros import MACROS, expand
-from penstock.expressions.mismatches import check_operands
-from penstock.expressions.parsing import Tree, call_name, dotted, parse_scalar, render
+from penstock.expressions.mismatches import check_decimals, check_operands, is_bare_decimal
+from penstock.expressions.parsing import Tree, call_name, check_quotes, dotted, parse_scalar, render
 from penstock.expressions.schema import Schema, quoted
 from penstock.expressions.spark_functions import check_call
 
-__all__ = ["Expression", "SqlColumn", "column", "is_unit", "of_tree", "predicate", "refuse", "scalar"]
+__all__ = [
+    "Expression",
+    "SqlColumn",
+    "column",
+    "is_unit",
+    "is_void",
+    "of_tree",
+    "predicate",
+    "refuse",
+    "scalar",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,9 @@ def scalar(text: str, schema: Schema) -> Expression:
     >>> scalar("speed * 3.6", Schema.parse("speed double not null"))
     Expression(sql='`speed` * 3.6', type='double', nullable=True, columns=('speed',))
     """
-    return of_tree(parse_scalar(text), schema)
+    tree = parse_scalar(text)
+    check_quotes(text, schema.names)
+    return of_tree(tree, schema)
 
 
 def predicate(text: str, schema: Schema) -> Expression:
@@ -77,6 +90,10 @@ def of_tree(tree: Tree, schema: Schema) -> Expression:
         refuse(node)
     named = expand(tree.copy()).transform(lambda node: _resolved(node, schema))
     check_operands(named, schema)
+    check_decimals(named, schema)
+    check_arguments(named, schema)
+    _check_elements(named)
+    named = named.transform(_with_precision)
     read = dict.fromkeys(_root(each) for each in named.find_all(exp.Column, bfs=False))
     return Expression(render(named), type_of(named, schema), is_nullable(named, schema), tuple(read))
 
@@ -127,7 +144,29 @@ def _resolved(node: Tree, schema: Schema) -> Tree:
     parts = [each.name for each in node.parts]
     if parts[0] not in schema and len(parts) > 1:
         raise UnknownColumn.among(".".join(parts), schema.names)
-    return dotted(schema.column(parts[0]).name, *parts[1:])
+    found = schema.column(parts[0])
+    check_fields(found.name, found.type, parts[1:])
+    return dotted(found.name, *parts[1:])
+
+
+def _check_elements(tree: Tree) -> None:
+    """Raise WrongType for a value without elements whose type nothing tells."""
+    name = call_name(tree.unnest())
+    if name in {"array", "map"} and not tree.unnest().expressions:
+        wanted = "array<string>" if name == "array" else "map<string, string>"
+        raise WrongType(f"{name}() is empty, and nothing tells its type; write cast({name}() as {wanted})")
+
+
+def is_void(expression: Expression) -> bool:
+    """Whether an expression is a null of which nothing tells the type."""
+    return expression.type is None and is_null(parse_scalar(expression.sql))
+
+
+def _with_precision(node: Tree) -> Tree:
+    """A cast that says what it means wherever its text is read again."""
+    if isinstance(node, exp.Cast) and is_bare_decimal(node):
+        node.set("to", exp.DataType.build("decimal(10, 0)"))
+    return node
 
 
 def is_unit(node: exp.Column) -> bool:

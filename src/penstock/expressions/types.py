@@ -13,6 +13,7 @@ from penstock.errors import BadSchema
 
 __all__ = [
     "arrow_type",
+    "fields_of",
     "from_arrow",
     "is_atomic",
     "is_floating",
@@ -98,6 +99,15 @@ def arrow_type(sql_type: str) -> pa.DataType:
     TimestampType(timestamp[us, tz=UTC])
     """
     return _arrow(_parse(sql_type))
+
+
+def fields_of(struct: str) -> dict[str, str]:
+    """The types of the fields of a struct, by their names.
+
+    >>> fields_of("struct<a:int,b:array<string>>")
+    {'a': 'int', 'b': 'array<string>'}
+    """
+    return {each.name: of_node(each.kind) for each in _parse(struct).expressions}
 
 
 def from_arrow(kind: pa.DataType) -> str:

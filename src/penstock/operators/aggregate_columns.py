@@ -15,7 +15,7 @@ from penstock.expressions.scalar import Expression
 from penstock.expressions.types import arrow_type
 from penstock.operators.exchange import TIME, SqlColumn
 from penstock.operators.kernel import Describe
-from penstock.operators.names import Named
+from penstock.operators.names import Named, check_key
 
 __all__ = ["WindowResult", "aggregate_columns", "panes_of"]
 
@@ -78,4 +78,6 @@ def _typed(
     for each in settled:
         # What the query could not infer is checked before a worker meets it.
         each.definition.check(each.arguments, [value.sql for value in each.arguments])
+    for name, key in keys:
+        check_key(name, known[key.sql][0])
     return tuple((name, settle(key)) for name, key in keys), settled

@@ -26,7 +26,7 @@ from penstock.operators.kernel import Describe
 from penstock.operators.names import Named
 from penstock.operators.windows.block import PaneBlock
 from penstock.routing.spark_hash import spark_hash
-from penstock.state.keys import normal_keys, number_keys
+from penstock.state.keys import number_keys
 from penstock.state.pane_table import PANE
 from penstock.state.version_table import KNOWN, TIMER, OpenVersionTable, Versions
 
@@ -154,7 +154,7 @@ class GroupPartials:
         tables = [_with_key(rows, self.held_keys)] if rows is not None else []
         tables += [due.select(list(self.held_keys))] if due is not None else []
         schema = pa.schema([states.schema.field(name) for name in self.held_keys])
-        keys = normal_keys(pa.concat_tables([each.cast(schema) for each in tables]).combine_chunks())
+        keys = pa.concat_tables([each.cast(schema) for each in tables])
         numbers, distinct = number_keys(keys.columns, keys.num_rows)
         table = pa.table(distinct, schema=schema)
         hashes = spark_hash(table.columns, table.num_rows)

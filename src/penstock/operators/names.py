@@ -1,13 +1,31 @@
 """Columns and keys as a user names them: taken from a schema or made by expressions, names checked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
 
 from penstock.errors import BadName, WrongType
 from penstock.expressions import types
-from penstock.expressions.scalar import Expression, column, scalar
-from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema
+from penstock.expressions.inference import is_nested, type_of
+from penstock.expressions.parsing import Tree, parse_scalar, render
+from penstock.expressions.scalar import Expression, column, is_void, scalar
+from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema, quoted
 
-__all__ = ["Named", "check_names", "group_keys", "named_expressions", "schema_of_columns", "shown_keys"]
+if TYPE_CHECKING:
+    from penstock.operators.kernel import Describe
+
+__all__ = [
+    "Named",
+    "arrow_types",
+    "check_key",
+    "check_names",
+    "check_quotients",
+    "group_keys",
+    "named_expressions",
+    "schema_of_columns",
+    "shown_keys",
+]
 
 Named = tuple[tuple[str, Expression], ...]
 """Expressions under the names that their values get."""
@@ -31,11 +49,54 @@ def group_keys(names: Iterable[str], expressions: Mapping[str, str], schema: Sch
     if not keys:
         raise BadName("group_by() needs at least one key; for one group of all tuples leave group_by() out")
     for name, expression in keys:
-        if expression.type and not types.is_atomic(expression.type):
+        if is_void(expression):
             raise WrongType(
-                f"key {name!r} is {expression.type}; a key has to be one plain value, take a field of it"
+                f"key {name!r} is {expression.sql}, which has no type; write cast({expression.sql} as int)"
             )
+        check_quotients(expression, schema)
+        if is_nested(parse_scalar(expression.sql), schema):
+            raise _not_plain(name, expression.type or expression.sql)
     return keys
+
+
+def check_key(name: str, type_: str) -> None:
+    """Raise WrongType for a key of which only Spark knows the type, if it is not one plain value."""
+    if not types.is_atomic(type_):
+        raise _not_plain(name, type_)
+
+
+def _not_plain(name: str, shown: str) -> WrongType:
+    return WrongType(f"key {name!r} is {shown}; a key has to be one plain value, take a field of it")
+
+
+def arrow_types(keys: Named, names: Iterable[str], describe: "Describe") -> list[Any]:
+    """The Arrow types of keys, then of columns, by what Spark says."""
+    told = [type_ for type_, _ in describe([*(key.sql for _, key in keys), *map(quoted, names)])]
+    for (name, _), type_ in zip(keys, told, strict=False):
+        check_key(name, type_)
+    return [types.arrow_type(each) for each in told]
+
+
+def check_quotients(key: Expression, schema: Schema) -> None:
+    """Raise WrongType for a key that divides whole numbers: Spark gives a fraction for each of them."""
+    for node in _parts(parse_scalar(key.sql)):
+        if isinstance(node, exp.Div) and all(
+            types.is_integer(type_of(each, schema) or "") for each in (node.this, node.expression)
+        ):
+            whole = f"{render(node.this)} div {render(node.expression)}"
+            raise WrongType(
+                f"the key {key.sql} has a fraction in Spark, and so a group for each number; write {whole} "
+                f"for the whole quotient, or cast({render(node.this)} as double) / {render(node.expression)}"
+            )
+
+
+def _parts(tree: Tree) -> Iterator[Tree]:
+    """The node, and those that it adds, subtracts, multiplies or divides."""
+    plain = tree.unnest()
+    yield plain
+    if isinstance(plain, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+        yield from _parts(plain.this)
+        yield from _parts(plain.expression)
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -11,19 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import PenstockError
+from penstock.operators.blame import reason_of, unless_row_fault
 
-__all__ = ["Refuse", "culprit", "reason_of", "record_of", "spared"]
+__all__ = ["Refuse", "culprit", "record_of", "spared"]
 
 Refuse = Callable[[str, str], None]
 """Takes the reason and the record, the values as text, of a row that a function cannot take."""
 
 _LONGEST_ROW = 200
-
-
-def reason_of(name: str, error: Exception) -> str:
-    """What a function raised, in one line."""
-    return f"{name} raised {type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def record_of(row: Any) -> str:
@@ -42,7 +37,7 @@ def spared(
 
     A batch for which it raises is halved, down to single rows, which are refused; their records have the
     values of `columns`. A refused row costs about two calls for each halving. Rows that fail only together
-    are taken apart, since a function works row by row. An error of Penstock is no row's fault and is raised.
+    are taken apart, since a function works row by row. An error that is no row's fault is raised.
     """
     taken: list[Any] = []
     made: list[Any] = []
@@ -51,9 +46,8 @@ def spared(
         part = pending.pop()
         try:
             found = function(part)
-        except PenstockError:
-            raise
         except Exception as error:
+            unless_row_fault(name, error)
             if not part.num_rows:
                 raise
             if part.num_rows == 1:
@@ -67,12 +61,12 @@ def spared(
     return pa.Table.from_batches(taken, batch.schema), made
 
 
-def culprit(function: Callable[[Any], Any], batch: Any) -> str:
+def culprit(name: str, function: Callable[[Any], Any], batch: Any) -> str:
     """The row for which a function raises, found by halving the batch; two calls for each halving."""
     while batch.num_rows > 1:
         middle = batch.num_rows // 2
         halves = (batch.slice(0, middle), batch.slice(middle))
-        failing = next((half for half in halves if _fails(function, half)), None)
+        failing = next((half for half in halves if _fails(name, function, half)), None)
         if failing is None:
             return f"{batch.num_rows} rows together, but for neither half of them"
         batch = failing
@@ -81,10 +75,11 @@ def culprit(function: Callable[[Any], Any], batch: Any) -> str:
     return f"the row {shown}" if text else "a batch without rows"
 
 
-def _fails(function: Callable[[Any], Any], batch: Any) -> bool:
+def _fails(name: str, function: Callable[[Any], Any], batch: Any) -> bool:
     try:
         function(batch)
-    except Exception:  # noqa: BLE001 -- whatever a user's function raises
+    except Exception as error:  # noqa: BLE001 -- whatever a user's function raises
+        unless_row_fault(name, error)
         return True
     return False
 

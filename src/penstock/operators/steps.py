@@ -10,6 +10,7 @@ from penstock.errors import BadMap, BadName, QueryError, WrongType
 from penstock.expressions.scalar import Expression, column, predicate, scalar
 from penstock.expressions.schema import TIME, Column, Schema, quoted
 from penstock.functions import SqlSetting, Types, Uncertified, duck_name, passed_or_translated
+from penstock.operators.blame import reason_of, unless_row_fault
 from penstock.operators.names import Named, check_names, named_expressions, schema_of_columns
 from penstock.operators.operator import (
     D,
@@ -22,7 +23,7 @@ from penstock.operators.operator import (
     Step,
     lowered,
 )
-from penstock.operators.poison import Refuse, culprit, reason_of, spared
+from penstock.operators.poison import Refuse, culprit, spared
 
 __all__ = ["Branch", "Explode", "Map", "Select", "StepVerbs", "Union", "Where"]
 
@@ -260,10 +261,9 @@ class Map(Step):
         """What the function makes; if it raises, the error names the function and the row."""
         try:
             return self._given(batch)
-        except BadMap:
-            raise
         except Exception as error:
-            where = culprit(self.function, batch.select(list(self.given.names)))
+            unless_row_fault(str(self), error)
+            where = culprit(str(self), self.function, batch.select(list(self.given.names)))
             raise BadMap(
                 f"{reason_of(str(self), error)} for {where}; correct the function, leave such rows out with "
                 'where() before it, or set them aside with start(on_error="set aside")'

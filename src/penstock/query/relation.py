@@ -236,6 +236,8 @@ class Derived(Relation):
 def derived(operator: Operator, inputs: Sequence[Relation]) -> Derived:
     """The relation that an operator makes of its inputs; these determine everything else of it."""
     given = tuple(inputs)
+    if operator.stateful and not operator.passing:
+        _check_final(given)
     return Derived(
         operator,
         given,
@@ -244,6 +246,25 @@ def derived(operator: Operator, inputs: Sequence[Relation]) -> Derived:
         given[0].time_type,
         operator.pinned(given),
     )
+
+
+def _check_final(inputs: Sequence[Relation]) -> None:
+    """Refuse inputs of a stateful operator whose tuples have no frontier to wait for.
+
+    An operator that only passes tuples on waits for nothing, and neither it nor a step makes them final.
+    """
+    ahead, seen = list(inputs), set(inputs)
+    while ahead:
+        relation = ahead.pop()
+        if not isinstance(relation, Derived):
+            continue
+        operator = relation.operator
+        why = operator.why_last() if operator.stateful else None
+        if why is not None:
+            raise operator.refused(why)
+        if not operator.stateful or operator.passing:
+            ahead += [each for each in relation.inputs if each not in seen]
+            seen.update(relation.inputs)
 
 
 @dataclass(frozen=True)

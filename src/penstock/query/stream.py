@@ -37,6 +37,16 @@ class Stream(Relation):
         columns: list[object] = [[each.name, each.type, each.nullable] for each in self.schema.columns]
         return ["stream", columns, self.time, self.key]
 
+    @property
+    def declared(self) -> str:
+        """The same for people.
+
+        >>> stream("reports", "time timestamp, speed real", time="time").declared
+        '`time` timestamp, `speed` float; event time time'
+        """
+        key = f", key {self.key}" if self.key else ""
+        return f"{self.schema.ddl()}; event time {self.time}{key}"
+
     def __repr__(self) -> str:
         return self.name
 

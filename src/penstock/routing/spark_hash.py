@@ -54,7 +54,8 @@ def _chain(column: Any, hashes: Hashes) -> None:
         column = column.dictionary_decode()
     if pa.types.is_null(column.type):
         return
-    with np.errstate(over="ignore"):
+    # A signalling NaN is a value like others.
+    with np.errstate(over="ignore", invalid="ignore"):
         if column.null_count == 0:
             hashes[:] = _hashed(column, hashes)
             return

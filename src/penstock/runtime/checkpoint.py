@@ -21,6 +21,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -107,15 +108,18 @@ class Checkpoint:
         description: str,
         stages: Sequence[Mapping[str, Any]] = (),
         *,
+        streams: Mapping[str, str] = MappingProxyType({}),
         setting: SqlSetting = DEFAULT,
         run: str = "",
         takeover: bool = False,
     ) -> "Checkpoint":
         """Become the owner of the folder for a query; refused if it belongs to another query or run.
 
-        `release` gives it back. What earlier owners left unfinished is deleted.
+        `streams` are what the query declares of each of its streams, for people. `release` gives it back.
+        What earlier owners left unfinished is deleted.
         """
-        self._check_query(fingerprint, description)
+        record = {"fingerprint": fingerprint, "query": description, "streams": dict(streams)}
+        self._check_query(record)
         self._check_setting(setting)
         for part in _MADE:
             (self.root / part).make()
@@ -123,15 +127,9 @@ class Checkpoint:
             self.identified() if not self.id else self,
             ownership=Ownership.take(self.root / "owners", run, takeover=takeover),
         )
-        record = {
-            "format": FORMAT,
-            "id": mine.id,
-            "fingerprint": fingerprint,
-            "query": description,
-            "sql": asdict(setting),
-        }
+        made = {"format": FORMAT, "id": mine.id, **record, "sql": asdict(setting)}
         try:
-            mine.settle({**record, "stages": list(stages)})
+            mine.settle({**made, "stages": list(stages)})
         except BaseException:
             mine.release()
             raise
@@ -142,7 +140,7 @@ class Checkpoint:
         self._forget_unfinished()
         if not self.root.has(_QUERY):
             self._create(self.root, _QUERY, record, Purpose.CHECKPOINT)
-        self._check_query(record["fingerprint"], record["query"])
+        self._check_query(record)
 
     def hold(self) -> None:
         """Raise `LostCheckpoint` if another run has taken over."""
@@ -269,16 +267,17 @@ class Checkpoint:
                     _log.warning("%s", damage)
         return found
 
-    def _check_query(self, fingerprint: str, description: str) -> None:
+    def _check_query(self, given: Mapping[str, Any]) -> None:
         if not self._compatible():
             return
         owner = self.owner()
         if self.id and owner["id"] != self.id:
             raise CheckpointInUse(f"another run began checkpoint {self.root.uri} at this moment; start again")
-        if owner["fingerprint"] != fingerprint:
+        if owner["fingerprint"] != given["fingerprint"]:
             raise ForeignCheckpoint(
-                f"checkpoint {self.root.uri} belongs to another query:\n  {owner['query']}\nthis one is\n  "
-                f"{description}\nUse a new checkpoint, or the query it was made for"
+                f"checkpoint {self.root.uri} belongs to another query:\n  {owner['query']}\n"
+                f"this one is\n  {given['query']}\n{_difference(owner, given)}"
+                "Use a new checkpoint, or the query it was made for"
             )
 
     def _check_setting(self, setting: SqlSetting) -> None:
@@ -364,3 +363,15 @@ def epoch_of(name: str) -> EpochId:
 def _records(folder: Location) -> list[str]:
     """The names of plans or manifests, oldest first."""
     return [name for name in folder.names() if name[0] not in "_."]
+
+
+def _difference(owner: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """How the streams of two queries differ, or what may differ where nothing that is shown does."""
+    before, now = owner.get("streams", {}), given["streams"]
+    changed = [name for name in now if name in before and before[name] != now[name]]
+    lines = [
+        f"Stream {name} was declared as\n  {before[name]}\nand now is\n  {now[name]}\n" for name in changed
+    ]
+    if not lines and owner["query"] == given["query"]:
+        return "They read alike; the code or the settings of a function or an aggregate class differ.\n"
+    return "".join(lines)

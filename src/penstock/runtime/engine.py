@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, get_args
 
 from pyspark.sql import DataFrame, SparkSession
@@ -99,6 +100,7 @@ class SparkEngine:
             query.fingerprint(),
             repr(query),
             notes,
+            streams={each.name: each.declared for each in query.streams},
             setting=subqueries.setting,
             run=options.name or "",
             takeover=options.takeover,
@@ -138,7 +140,13 @@ class SparkEngine:
         )
         arrivals, frame = together(
             [
-                open_source(spark, each, _own(root / "rows", each.name, streams), run.warn, nodes.slots)
+                open_source(
+                    spark,
+                    each,
+                    _own(root / "rows", each.name, streams),
+                    partial(run.warn, stream=each.name),
+                    nodes.slots,
+                )
                 for each in streams
             ],
             clock=None if ends else clock_frame(spark, streams),

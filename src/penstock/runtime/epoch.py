@@ -434,12 +434,13 @@ class Epoch:
         return Counts(late=late, rejected=rejected)
 
     def _rejected(self, name: str, frame: DataFrame, seen: StreamSeen) -> list[Output]:
-        """Write the tuples of a stream that do not fit, and warn if those are all."""
+        """Write the tuples of a stream that do not fit, and warn of them."""
         aside = self.works.rejects[name]
         files = aside.written(frame.where(f"{REJECT} IS NOT NULL"))
-        if seen.latest is None and files:
+        if files:
+            many = f"{sum(each.rows for each in files):,} tuples of stream {name!r} were rejected"
             self.warnings.append(
-                f"all {sum(each.rows for each in files):,} tuples of stream {name!r} were rejected, such as: "
+                f"{'all ' if seen.latest is None else ''}{many}, such as: "
                 f"{aside.reason(files[0])}; {aside.files.folder.uri} has them all"
             )
         return files

@@ -92,6 +92,7 @@ class Epochs:
 
     def __post_init__(self) -> None:
         self.last = self.works.checkpoint.latest()
+        self._shown = self.last
         self._first = True
         self._happened = 0
         self.offsets = SparkOffsets(self.works.checkpoint.spark)
@@ -201,10 +202,12 @@ class Epochs:
         ended = delivered - phases.times["deliver"]
         self.works.checkpoint.commit(manifest)
         self.last = manifest
-        self.receipts = epoch.receipts
-        self.tasks = {
-            number: TasksRan(tuple(epoch.tasks[number]), wall) for number, wall in epoch.walls.items()
-        }
+        if self._shown is None or not epoch_id.drain:
+            # A drain takes no rows and leaves no state: what the channels had before it says more.
+            self._shown, self.receipts = manifest, epoch.receipts
+            self.tasks = {
+                number: TasksRan(tuple(epoch.tasks[number]), wall) for number, wall in epoch.walls.items()
+            }
         committed = self.clock()
         phases.ends("commit")
         epoch.clean_up()
@@ -319,14 +322,14 @@ class Epochs:
         )
 
     def observed(self) -> tuple[StageChannels, ...]:
-        """The channels of every stage that has its own, after the last epoch."""
-        if self.last is None:
+        """The channels of every stage that has its own, after the last epoch that was no drain."""
+        if self._shown is None:
             return ()
         stages = self.works.graph.stages
         return tuple(
             stage_channels(
                 [each, *hosted_by(stages, each.number)],
-                self.last,
+                self._shown,
                 self.receipts,
                 self.rescaling,
                 self.tasks.get(each.number),

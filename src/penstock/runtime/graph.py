@@ -68,7 +68,6 @@ class _Building:
             PortInput((stage.number, place), port, tuple(self._exit_of(feed, stage) for feed in port))
             for place, port in enumerate(stage.ports)
         )
-        self._check_last(stage)
         empties = [self._port(each, stage.relation) for each in inputs]
         kernel = stage.operator.compile(stage.relation.time_type, [describe(each) for each in empties])
         hosted: InPlace | InPlacePorts | None = None
@@ -151,21 +150,6 @@ class _Building:
         ports = [port for each in self.subqueries.stages for port in each.ports]
         every = [feed.origin for port in [*ports, *self.subqueries.outputs] for feed in port]
         return all(every.count(feed.origin) == 1 for port in stage.ports for feed in port)
-
-    def _check_last(self, stage: Stage) -> None:
-        """Refuse a stateful operator after one whose results have no frontier to wait for."""
-        why = stage.operator.why_last()
-        if why is not None and self._waits_behind(stage.number):
-            raise stage.operator.refused(why)
-
-    def _waits_behind(self, number: int) -> bool:
-        """Whether a stage behind this one waits for its frontier; one that passes tuples on does not."""
-        fed = [
-            each
-            for each in self.subqueries.stages
-            if any(feed.origin == number for port in each.ports for feed in port)
-        ]
-        return any(not each.operator.passing or self._waits_behind(each.number) for each in fed)
 
     def _port(self, entrance: PortInput, relation: Relation) -> DataFrame:
         frames = [

@@ -228,7 +228,7 @@ def _loads(
                 tuples=tuples,
                 seconds=sum(each.seconds for each in busy),
                 keys=receipt.keys.keys if receipt else 0,
-                state_rows=sum(each.rows for each in segments),
+                state_rows=sum(each.state_rows for each in segments),
                 state_bytes=int(sum(each.living_bytes for each in segments)),
                 # In two hops, the raw rows that are formed here come too.
                 rows=0 if receipt is None else receipt.received + (tuples if _formed(own) else 0),
@@ -266,7 +266,7 @@ def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch
         phases=phases,
         frontier=instant(frontier),
         lag_seconds=None if frontier is None else now - frontier / 1e6,
-        state_rows=sum(each.rows for each in segments),
+        state_rows=sum(each.state_rows for each in segments),
         state_bytes=sum(each.bytes for each in segments),
         combining="map" if forms[:1] == ["combined"] else "channel",
         stages=tuple(
@@ -274,7 +274,7 @@ def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch
                 name=str(runner.stage.operator),
                 tuples=record.tuples - then.tuples,
                 busy_seconds=record.seconds - then.seconds,
-                state_rows=sum(each.rows for channel in record.channels for each in channel),
+                state_rows=sum(each.state_rows for channel in record.channels for each in channel),
                 frontier=instant(record.position.promise),
                 channels=channel_work(receipts.get(runner.number, [])),
                 split="" if plan.sub_keys is None else plan.sub_keys.words(plan.channels),

@@ -44,6 +44,8 @@ class StageProgress:
     `channels` has the figures of each channel if the stage ran. `split` says which hot keys were split into
     sub-keys and why, or is empty; `grouping` is how rows found a channel where any will do, else empty. Rows
     that stay in place stay in the tasks of the source, which are counted as if the channels took turns.
+    `state_rows` are those in segments; what has died, or has a newer version, counts until it is compacted
+    away, and `penstock state` leaves it out.
     """
 
     name: str

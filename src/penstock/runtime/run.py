@@ -64,7 +64,7 @@ class Run:
         self._name = name
         self._logged: Decision | None = None
         self._history: deque[EpochProgress] = deque(maxlen=HISTORY)
-        self._warnings: deque[str] = deque(maxlen=MOST_WARNINGS)
+        self._warnings: deque[tuple[str, str | None]] = deque(maxlen=MOST_WARNINGS)
         self._stopping = threading.Event()
         self._done = threading.Event()
         self._started = threading.Event()
@@ -77,11 +77,11 @@ class Run:
     def __repr__(self) -> str:
         state = "running" if self.running else "failed" if self._error is not None else "ended"
         epochs = f"epoch {self._history[-1].epoch:,}" if self._history else "no epoch yet"
-        counts = self.counts
+        counts, warnings = self.counts, [each for each, stream in self._warnings if not self._came(stream)]
         return (
             f"Run {self._name or 'without a name'}: {state}, {epochs}, {counts.rows:,} tuples, "
             f"{counts.results:,} results, {counts.late:,} late, {counts.rejected:,} rejected"
-            f"{f'; warning: {self._warnings[-1]}' if self._warnings else ''}"
+            f"{f'; warning: {warnings[-1]}' if warnings else ''}"
         )
 
     def begin(
@@ -101,8 +101,8 @@ class Run:
 
     @property
     def warnings(self) -> list[str]:
-        """What needs attention, such as rows that were all rejected, oldest first."""
-        return list(self._warnings)
+        """What needs attention, such as rows that were rejected, oldest first."""
+        return [each for each, _ in self._warnings]
 
     @property
     def counts(self) -> Counts:
@@ -118,7 +118,7 @@ class Run:
 
     @property
     def channels(self) -> tuple[StageChannels, ...]:
-        """Rows, cost, state and keys of every channel in the last epoch, and how even they are."""
+        """Rows, cost, state and keys of every channel in the last epoch with input, and how even they are."""
         return self._epochs.observed()
 
     @property
@@ -204,10 +204,16 @@ class Run:
         for decision in self._new_decisions():
             _log.info("%s", _LogLine(self._name, decision))
 
-    def warn(self, warning: str) -> None:
-        """Remember a warning and log it."""
-        self._warnings.append(warning)
+    def warn(self, warning: str, stream: str | None = None) -> None:
+        """Remember a warning and log it; one about the start of a stream is over with its first tuple."""
+        self._warnings.append((warning, stream))
         _log.warning("%s", f"{self._name}: {warning}" if self._name else warning)
+
+    def _came(self, stream: str | None) -> bool:
+        """Whether a tuple of the stream has come."""
+        last = self._epochs.last if self._started.is_set() else None
+        known = None if last is None else last.frontiers.get(stream or "")
+        return known is not None and known.newest is not None
 
     def _new_decisions(self) -> list[Decision]:
         """The decisions since the last epoch, oldest first."""

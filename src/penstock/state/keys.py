@@ -21,6 +21,7 @@ __all__ = [
     "find",
     "key_columns",
     "newest",
+    "normal",
     "normal_keys",
     "number_keys",
     "ordered",
@@ -41,14 +42,21 @@ def key_columns(names: Sequence[str]) -> list[str]:
     return [name for name in map(KEY.format, range(len(names))) if name in present]
 
 
+def normal(column: Any) -> Any:
+    """The column with equal bits for equal values: to Spark all NaNs are equal, and so are both zeros.
+
+    >>> normal(pa.array([-0.0, None])).to_pylist()
+    [0.0, None]
+    """
+    if not pa.types.is_floating(column.type):
+        return column
+    nan, zero = (pa.scalar(value, column.type) for value in (float("nan"), 0.0))
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
+
+
 def normal_keys(keys: Any) -> Any:
-    """A table of keys in which equal keys have equal bits: one zero and one NaN."""
-    for place, field in enumerate(keys.schema):
-        if pa.types.is_floating(field.type):
-            column = pc.add(keys.column(place), pa.scalar(0, field.type))
-            column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), field.type), column)
-            keys = keys.set_column(place, field, column)
-    return keys
+    """A table of keys in which equal keys have equal bits."""
+    return pa.table([normal(column) for column in keys.columns], schema=keys.schema)
 
 
 def same_keys(left: Any, right: Any) -> NDArray[np.bool_]:
@@ -70,7 +78,7 @@ def same_keys(left: Any, right: Any) -> NDArray[np.bool_]:
 
 
 def number_keys(columns: list[Any], rows: int) -> tuple[Places, list[Any]]:
-    """A number for every distinct combination of keys, and the distinct keys by number.
+    """A number for every distinct combination of keys, and the distinct keys by number, which are normal.
 
     One pass of hashing per column.
 
@@ -80,7 +88,8 @@ def number_keys(columns: list[Any], rows: int) -> tuple[Places, list[Any]]:
     """
     if not columns:
         return np.zeros(rows, np.int64), []
-    encoded = [column.combine_chunks().dictionary_encode(null_encoding="encode") for column in columns]
+    columns = [normal(column).combine_chunks() for column in columns]
+    encoded = [column.dictionary_encode(null_encoding="encode") for column in columns]
     numbers = encoded[0].indices.to_numpy(zero_copy_only=False).astype(np.int64)
     if len(columns) == 1:
         return numbers, [encoded[0].dictionary]
@@ -91,7 +100,7 @@ def number_keys(columns: list[Any], rows: int) -> tuple[Places, list[Any]]:
         numbers = joint.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     first = np.empty(len(joint.dictionary), np.int64)
     first[numbers[::-1]] = np.arange(rows)[::-1]
-    return numbers, [column.combine_chunks().take(pa.array(first)) for column in columns]
+    return numbers, [column.take(pa.array(first)) for column in columns]
 
 
 @dataclass(frozen=True, eq=False)

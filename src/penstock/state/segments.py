@@ -63,6 +63,11 @@ class Segment:
         return (self.name, self.mask) if self.mask else (self.name,)
 
     @property
+    def state_rows(self) -> int:
+        """The number of its rows that are state."""
+        return self.rows if self.level >= 0 else 0
+
+    @property
     def living_bytes(self) -> float:
         """The share of its size that its live rows have."""
         return self.bytes * self.rows / self.held if self.mask else float(self.bytes)

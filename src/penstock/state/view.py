@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.errors import DamagedCheckpoint, UnknownKey
-from penstock.state.keys import key_columns, number_keys
+from penstock.state.keys import key_columns, number_keys, same_keys
 from penstock.state.moving import Channels
 from penstock.state.pane_table import PaneTable
 from penstock.state.segments import Segment, read
@@ -181,14 +180,14 @@ def _matching(rows: Any, key: Sequence[str]) -> Any:
     mask = np.ones(rows.num_rows, np.bool_)
     for name, text in zip(names, key, strict=True):
         column = rows[name]
-        found = pc.is_null(column) if text == NULL else pc.equal(column, _parsed(text, column.type))
-        mask &= pc.fill_null(found, False).to_numpy()
+        wanted = pa.repeat(_parsed(None if text == NULL else text, column.type), rows.num_rows)
+        mask &= same_keys(pa.table([column], ["k"]), pa.table([wanted], ["k"]))
     return pa.array(mask)
 
 
-def _parsed(text: str, type_: Any) -> Any:
+def _parsed(text: str | None, type_: Any) -> Any:
     try:
-        return pa.scalar(text).cast(type_)
+        return pa.scalar(text, pa.string()).cast(type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnknownKey(f"key {text!r} does not fit the type {type_} of the key column: {error}") from error
 

@@ -46,6 +46,27 @@ def test_both_zeros_are_one_key():
     assert number_by_new([zeros], [])[0][0].tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("width", [32, 64])
+def test_nans_of_all_bits_are_one_key(width):
+    bits = [0x7FC00000, 0xFFC00000, 0x7FC00001, 0xFFFFFFFF, 0x7F800001]
+    if width == 64:
+        bits = [0x7FF8 << 48, 0xFFF8 << 48, (0x7FF8 << 48) + 1, 2**64 - 1, (0x7FF0 << 48) + 1]
+    values = pa.array(np.array(bits, f"u{width // 8}").view(f"f{width // 8}"))
+    nans = key_columns(pa.table({"k": values}), ("k",), (values.type,))
+    assert number_by_new([nans], [nans]) == ([pytest.approx([0] * 5)], [pytest.approx([0] * 5)])
+    assert may_have_key(nans, [nans]).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.int16(), pa.int32(), pa.int64()], ids=str)
+def test_integers_that_span_more_than_half_of_their_type_keep_apart(type_):
+    most = 2 ** min(type_.bit_width - 1, 15) - 1
+    values = [-most - 1, most, 0, None, 1, -1]
+    (column,) = key_columns(pa.table({"k": pa.array(values, type_)}), ("k",), (type_,))
+    (new,), (kept,) = number_by_new([[column]], [[column]])
+    assert new.tolist() == kept.tolist()
+    assert sorted(new.tolist()) == [-1, *sorted(set(new.tolist()) - {-1})]
+
+
 def test_a_null_in_one_of_many_columns_matches_nothing():
     columns = [pa.chunked_array([[1, 1, None]]), pa.chunked_array([["a", None, "a"]])]
     assert number_by_new([columns], [])[0][0].tolist() == [0, -1, -1]

@@ -27,6 +27,7 @@ class MemorySink(Sink):
 
     def __init__(self) -> None:
         self._tables: dict[Hashable, pa.Table] = {}
+        self._schema = pa.schema([])
 
     def append(self, epoch_key: Hashable, table: pa.Table) -> None:
         """Keep the results of one epoch."""
@@ -38,12 +39,16 @@ class MemorySink(Sink):
         self._tables[epoch_key] = table if held is None else pa.concat_tables([held, table])
 
     def table(self) -> pa.Table:
-        """All results so far, in the order in which their epochs first arrived."""
+        """All results so far, in the order in which their epochs first arrived.
+
+        Before the first one it has the columns of the run that was started last.
+        """
         tables = list(self._tables.values())
-        return pa.concat_tables(tables) if tables else pa.table({})
+        return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
     def open(self, context: SinkContext) -> Delivery:
         """Drop what was delivered after the epoch from which the run begins."""
+        self._schema = context.schema
         last = context.begins.last or EpochId(-1)
         for key in [each for each in self._tables if _is_later(each, context.id, last)]:
             del self._tables[key]

@@ -3,6 +3,7 @@
     000000000012-data.00000.<id>.3.parquet    epoch, number, the output it belongs to, the owner that wrote it
     _staging/                                 what workers have written and nobody has delivered yet
     _penstock/<id>.json                       whose results are here, and the last epoch that is whole
+    _penstock/<id>.parquet                    no rows, with the columns of the results
 
 An epoch is delivered by renaming its files, then the record moves on to it. Readers of Parquet folders skip
 names with an underscore and see files as they come; `delivered` lists the files of whole epochs only.
@@ -19,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Final
 from uuid import uuid4
+
+import pyarrow as pa
 
 from penstock.checks import flag, one_of, path_text
 from penstock.connect.results import EpochId, Output, ResultFormat, Results
@@ -80,6 +83,14 @@ class ParquetFiles:
         self._record(last)
         (self.folder / _RECORDS).sync_names(self.step)
 
+    def describe(self, schema: pa.Schema) -> None:
+        """Keep the columns of the results, for readers that come before the first one."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 -- 20 ms that other sinks do not need
+
+        buffer = pa.BufferOutputStream()
+        pq.write_table(schema.empty_table(), buffer)
+        self._place(f"{self.id}.parquet", buffer.getvalue().to_pybytes())
+
     def format(self) -> ResultFormat:
         """Where workers write."""
         return ResultFormat(self.folder / _STAGING, "parquet", self.compression, f"{self.id}.")
@@ -110,14 +121,20 @@ class ParquetFiles:
 
     def _record(self, through: str) -> None:
         record = _Record(self.id, self.output, self.shared, through)
-        # By way of staging, where the next owner wipes it: a replaced driver cannot move the record. What it
-        # writes there afterwards, it does not move.
-        hidden = f"{_STAGING}/{self.id}.{uuid4().hex}.json"
+        self._place(f"{self.id}.json", seal(asdict(record)))
+
+    def _place(self, name: str, data: bytes) -> None:
+        """Write a file beside the record.
+
+        By way of staging, where the next owner wipes it: a replaced driver cannot move it. What it writes
+        there afterwards, it does not move.
+        """
+        hidden = f"{_STAGING}/{self.id}.{uuid4().hex}"
         with self.folder.output(hidden, self.step) as stream:
-            stream.write(seal(asdict(record)))
+            stream.write(data)
         self.folder.sync(hidden, self.step)
         self.begins.hold()
-        self.folder.move(hidden, f"{_RECORDS}/{self.id}.json", self.step)
+        self.folder.move(hidden, f"{_RECORDS}/{name}", self.step)
 
     def _refuse_others(self) -> None:
         """Refuse a folder in which others have files, unless all of them agreed to share it."""
@@ -164,6 +181,7 @@ class ParquetSink(Sink):
     def open(self, context: SinkContext) -> Delivery:
         """Take the folder, unless it has the results of another checkpoint."""
         files = ParquetFiles(self.folder, context.id, context.name, context.begins, shared=self.shared)
+        files.describe(context.schema)
         return _ParquetDelivery(files)
 
     @property
@@ -217,7 +235,8 @@ def delivered(path: str | os.PathLike[str]) -> list[str]:
 
     While a run delivers an epoch, and after a kill until the next start, the folder itself may hold a part of
     that epoch. Give the list to any reader: `duckdb.read_parquet(ps.delivered("out"))`,
-    `pyarrow.dataset.dataset(ps.delivered("out"))`, `spark.read.parquet(*ps.delivered("out"))`.
+    `pyarrow.dataset.dataset(ps.delivered("out"))`, `spark.read.parquet(*ps.delivered("out"))`. Before the
+    first result the list has a file without rows, which has the columns.
     """
     folder = Location.of(path_text(path, BadPath))
     # The records first: what they call whole has its names by then.
@@ -231,17 +250,19 @@ def delivered(path: str | os.PathLike[str]) -> list[str]:
     if not through:
         raise BadPath(f"{folder.uri} is not a folder of ps.parquet(): it has no {_RECORDS}; give one that is")
     found = [(name, _NAME.fullmatch(name)) for name in folder.names()]
-    return [
-        f"{folder.uri}/{name}"
-        for name, known in found
-        if known and known["epoch"] <= through.get(known["id"], "")
-    ]
+    whole = [name for name, known in found if known and known["epoch"] <= through.get(known["id"], "")]
+    if not whole:
+        described = set((folder / _RECORDS).names())
+        whole = [f"{_RECORDS}/{id_}.parquet" for id_ in through if f"{id_}.parquet" in described]
+    return [f"{folder.uri}/{name}" for name in whole]
 
 
 def _records(folder: Location) -> Mapping[str, _Record | None]:
     """Who has results in a folder; None for a record that cannot be read."""
     found: dict[str, _Record | None] = {}
     for name in (folder / _RECORDS).names():
+        if not name.endswith(".json"):
+            continue
         try:
             found[name] = _Record(**load(folder / _RECORDS, name))
         except DamagedCheckpoint:

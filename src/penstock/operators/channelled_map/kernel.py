@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns import HASH, TIME
+from penstock.errors import MachineFault
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.channelled_map.node import ChannelledMap
@@ -160,6 +161,8 @@ class _Sample:
         empty = partial(self.operator.step.call, placed.slice(0, 0), None, _PLACE)
         try:
             calls = [self.meter.timed(empty) for _ in range(2)]
+        except MachineFault:
+            raise
         except Exception:  # noqa: BLE001 -- the user's function may raise anything
             return 0.0, 0.0
         return min(each[1] for each in calls), min(each[2] for each in calls)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.checks import short
-from penstock.errors import BadName, QueryError
+from penstock.errors import BadName, QueryError, WrongType
 from penstock.expressions.schema import schema_of
 from penstock.operators.channelled_map.node import ChannelledMap
 from penstock.operators.operator import D, Derivable, R
@@ -61,6 +61,12 @@ class MapVerbs(Derivable[R, D]):
         if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
             raise BadName(f"map(by={short(by)}); give the name of a column, or several names in a list")
         found = tuple(self.schema.column(name).name for name in names)
+        for name in found:
+            type_ = self.schema.column(name).type or ""
+            if "map<" in type_:
+                raise WrongType(
+                    f"map(by={name!r}): {type_} has no hash, so costs cannot go by it; give another column"
+                )
         if len(set(found)) < len(found):
             raise BadName(f"map(by={short(by)}) names a column twice; name each once")
         return found

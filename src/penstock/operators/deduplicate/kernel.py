@@ -19,6 +19,7 @@ from penstock.operators.deduplicate.node import Deduplicate
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, in_event_order, or_never, released
 from penstock.operators.exchange import HASH, KEY, TIME, Exchange, SqlColumn
 from penstock.operators.kernel import Channel, Describe
+from penstock.operators.names import arrow_types
 from penstock.state.keys import find, normal_keys, ordered
 from penstock.state.segments import Segment
 from penstock.state.time_table import TimeTable
@@ -202,7 +203,7 @@ def compile_deduplicate(operator: Deduplicate, time_type: str, describe: Describ
     texts = [key.sql for _, key in operator.keys]
     apart = {name.lower() for name in (*operator.key_names, operator.time)}
     names = [name for name in operator.given.names if name.lower() not in apart]
-    found = [arrow_type(type_) for type_, _ in describe([*texts, *map(quoted, names)])]
+    found = arrow_types(operator.keys, names, describe)
     sent = [*zip(map(KEY.format, range(len(texts))), texts, strict=False)]
     sent += [(name, quoted(name)) for name in names]
     columns = tuple(SqlColumn(name, text, type_) for (name, text), type_ in zip(sent, found, strict=True))

@@ -35,6 +35,7 @@ from penstock.operators.joins.spec import (
 )
 from penstock.operators.joins.step import HeldSide, step
 from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Seen, StagePosition
+from penstock.operators.names import check_key
 from penstock.routing import copied_sides
 from penstock.state.segments import Segment
 from penstock.state.time_table import TimeTable
@@ -273,6 +274,7 @@ def _compared_as(key: JoinKey, ours: str, theirs: str) -> str:
     found = common_type(ours, theirs)
     if not found:
         raise WrongType(f"the keys {key.left} {ours} and {key.right} {theirs} cannot be compared; cast one")
+    check_key(key.left, found)
     return found
 
 

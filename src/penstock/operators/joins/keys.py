@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.operators.joins.spans import Numbers, Rows
+from penstock.state.keys import normal
 
 __all__ = ["key_columns", "may_have_key", "number_by_new"]
 
@@ -26,9 +27,7 @@ def key_columns(table: Any, keys: tuple[str, ...], types: tuple[Any, ...]) -> li
 
 
 def _comparable(column: Any, type_: Any) -> Any:
-    column = column if column.type == type_ else column.cast(type_)
-    # In SQL both zeros are one value, with two bit patterns; adding zero leaves one pattern.
-    return pc.add(column, pa.scalar(0, type_)) if pa.types.is_floating(type_) else column
+    return normal(column if column.type == type_ else column.cast(type_))
 
 
 def number_by_new(new: list[list[Any]], kept: list[list[Any]]) -> tuple[list[Numbers], list[Numbers]]:
@@ -71,7 +70,7 @@ def _codes(columns: Any, new: int) -> list[Numbers]:
 
 def _dense(columns: Any, new: int) -> list[Numbers] | None:
     """Distances from the least new value, or None if the new values are too far apart for a bitmap."""
-    found = [(pc.fill_null(column, 0).to_numpy(), _valid(column)) for column in columns]
+    found = [(_integers(column), _valid(column)) for column in columns]
     fresh = [values[valid] if valid is not None else values for values, valid in found[:new]]
     held = [values for values in fresh if len(values)]
     if not held:
@@ -90,9 +89,15 @@ def _distances(values: Any, valid: Any, known: Any, least: int, most: int) -> Nu
     inside = (values >= least) & (values <= most)
     if valid is not None:
         inside &= valid
-    place = np.where(inside, values.astype(np.int64, copy=False) - least, most - least + 1)
+    place = np.where(inside, values - least, most - least + 1)
     numbers: Numbers = np.where(known[place], place, -1)
     return numbers
+
+
+def _integers(column: Any) -> Numbers:
+    """The values in 64 bits: differences of narrower ones would wrap around."""
+    values: Numbers = pc.fill_null(column, 0).to_numpy().astype(np.int64, copy=False)
+    return values
 
 
 def _valid(column: Any) -> Any:

@@ -43,6 +43,7 @@ class JoinVerbs(Derivable[R, D]):
         late: Late | None = None,
         condition: str | None = None,
         suffixes: Suffixes = SUFFIXES,
+        named: str = PAIR_TIME,
     ) -> D:
         """Pair tuples of equal keys: near in time, in one window, or with the last of the other side.
 
@@ -55,13 +56,13 @@ class JoinVerbs(Derivable[R, D]):
         when they can match no more. With semi and anti the result is the left tuples that have a partner, or
         have none.
 
-        A result has its event time ``pair_time``, the keys, and the columns of both sides with their own
-        event times; names that both have get ``suffixes``. ``time`` says which time ``pair_time`` is: that of the
-        earliest (as usual with ``within``) or latest row (as usual with ``keep`` and ``last``), of the left or
-        the right one; a tuple without a partner has its own. Results of semi and anti joins keep the time of
-        the left tuple. With a window the event time is its start; ``late`` says what becomes of a tuple of
-        which some windows are closed, as for ``window``: it counts in the others ("count"), or in none
-        ("drop").
+        A result has its event time, ``named`` pair_time, the keys, and the columns of both sides with their
+        own event times; names that both have get ``suffixes``. ``time`` says which time a pair carries: that
+        of its earliest (as usual with ``within``) or latest row (as usual with ``keep`` and ``last``), of the
+        left or of the right one; a tuple without a partner has its own. Results of semi and anti joins keep
+        the time of the left tuple. With a window the event time is its start; ``late`` says what becomes of a
+        tuple of which some windows are closed, as for ``window``: it counts in the others ("count"), or in
+        none ("drop").
 
         >>> from penstock.query import stream
         >>> calls = stream("calls", "time timestamp, caller string, x double", time="time")
@@ -85,6 +86,7 @@ class JoinVerbs(Derivable[R, D]):
             late=late,
             condition=condition,
             suffixes=suffixes,
+            named=named,
         )
         return self.derive(made, other)
 
@@ -101,6 +103,7 @@ class JoinVerbs(Derivable[R, D]):
         time: str | None = None,
         late: Late | None = None,
         suffixes: Suffixes = SUFFIXES,
+        named: str = PAIR_TIME,
     ) -> D:
         """Pair tuples for which a condition over ``l`` and ``r`` is true; otherwise like ``join``."""
         made = join_of(
@@ -116,6 +119,7 @@ class JoinVerbs(Derivable[R, D]):
             late=late,
             condition=condition,
             suffixes=suffixes,
+            named=named,
         )
         return self.derive(made, other)
 
@@ -254,8 +258,8 @@ def _given(  # noqa: PLR0913 -- both sides, and what the result has of them
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """The columns that each side adds to the keys and ``times``, which carry the event time of the result.
 
-    The event times of both sides are columns like others. What a former join or window made under the names of
-    ``times`` gives way to what this join makes.
+    The event times of both sides are columns like others. What a former join or window made under the names
+    of ``times`` gives way to what this join makes.
     """
     gone = times & {*left.pinned, *((left.time,) if alone else ())}
     ours = [name for name in left.schema.names if name not in {*gone, *(key.left for key in keys)}]

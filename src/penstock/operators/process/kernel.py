@@ -17,6 +17,7 @@ from penstock.expressions.types import arrow_type
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, in_event_order, or_never, released
 from penstock.operators.exchange import HASH, KEY, TIME, Exchange, SqlColumn
 from penstock.operators.kernel import Channel, Describe
+from penstock.operators.names import arrow_types
 from penstock.operators.poison import Refuse
 from penstock.operators.process.events import Events, Horizon
 from penstock.operators.process.node import Process
@@ -186,7 +187,7 @@ def compile_process(operator: Process, time_type: str, describe: Describe) -> Pr
         for name in operator.given.names
         if quoted(name).lower() not in sent_as_keys and name.lower() != operator.time.lower()
     ]
-    found = [arrow_type(type_) for type_, _ in describe([*texts, *map(quoted, names)])]
+    found = arrow_types(operator.keys, names, describe)
     keys = tuple(
         SqlColumn(KEY.format(place), text, type_)
         for place, (text, type_) in enumerate(zip(texts, found, strict=False))

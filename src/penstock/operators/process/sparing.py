@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import BadProcess, PenstockError
-from penstock.operators.poison import Refuse, reason_of, record_of
+from penstock.errors import BadProcess
+from penstock.operators.blame import reason_of, unless_row_fault
+from penstock.operators.poison import Refuse, record_of
 from penstock.operators.process.events import Events, Horizon, Places
 from penstock.operators.process.processor import NO_TIMER
 from penstock.operators.process.touched import KeysAfter, Shapes, Touched
@@ -49,15 +50,14 @@ class Sparing:
         return done[0][1] if len(done) == 1 else _joined(done, self.shapes)
 
     def _attempt(self, touched: Touched, horizon: Horizon) -> KeysAfter | Exception:
-        """What the function leaves, or what it raises; an error of Penstock is no row's fault."""
+        """What the function leaves, or what it raises because of a row."""
         limit = NO_TIMER - 1 if horizon.ended else horizon.frontier
         if not len(touched.events.rows) and not (touched.timers <= limit).any():
             return self._untouched(touched)
         try:
             return self.call(touched, horizon)
-        except PenstockError:
-            raise
         except Exception as error:  # noqa: BLE001 -- whatever a user's function raises
+            unless_row_fault(self.name, error)
             return error
 
     def _key(self, touched: Touched, horizon: Horizon) -> KeysAfter:

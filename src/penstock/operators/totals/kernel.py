@@ -24,7 +24,7 @@ from penstock.operators.windows.revising import INSERT, RETRACT, UPDATE, replace
 from penstock.operators.windows.sliding import Closed, Partials
 from penstock.routing import PaneGrid, SlidingPanes
 from penstock.routing.spark_hash import spark_hash
-from penstock.state.keys import find, normal_keys, number_keys
+from penstock.state.keys import find, number_keys
 from penstock.state.pane_table import PANE
 from penstock.state.segments import Segment
 from penstock.state.table import Table
@@ -93,7 +93,7 @@ class TotalsKernel(PaneKernel):
         """Emit the changes of all groups that have new tuples, and give their new versions."""
         new = tables[0] if raw is None else raw
         _, distinct = number_keys(new.select(self._held_keys).columns, new.num_rows)
-        keys = normal_keys(pa.table(distinct, self._held_keys))
+        keys = pa.table(distinct, self._held_keys)
         old = states.find(self._hashes(keys), keys)
         known = pa.array(np.flatnonzero(old.known))
         held = old.state.take(known)
@@ -161,10 +161,7 @@ class TotalsKernel(PaneKernel):
         return spark_hash([rows[name] for name in self._held_keys], rows.num_rows)
 
     def _at_once(self, rows: Any) -> Any:
-        """The rows in one pane; keys that are equal have equal bits, and without keys all have one."""
-        keys = normal_keys(rows.select(self._names))
-        for name in keys.column_names:
-            rows = rows.set_column(rows.column_names.index(name), name, keys[name])
+        """The rows in one pane; without keys all have one."""
         if not self.keys:
             rows = rows.append_column(_ONE_KEY, pa.array(np.zeros(rows.num_rows, np.int8)))
         zeros = pa.array(np.zeros(rows.num_rows, np.int64))

@@ -15,10 +15,11 @@ import pyarrow as pa
 from penstock.errors import BadApply
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
+from penstock.operators.blame import reason_of, unless_row_fault
 from penstock.operators.exchange import KEY, TIME, SqlColumn
 from penstock.operators.kernel import Describe
-from penstock.operators.names import Named
-from penstock.operators.poison import Refuse, reason_of, record_of
+from penstock.operators.names import Named, arrow_types
+from penstock.operators.poison import Refuse, record_of
 from penstock.operators.whole_windows.function import WindowFunction, WindowInfo
 
 __all__ = ["Call", "Caller", "WholeRows", "whole_rows"]
@@ -92,7 +93,7 @@ def whole_rows(function: WindowFunction, keys: Named, time_type: str, describe: 
     texts = [key.sql for _, key in keys]
     apart = {*texts, quoted(function.time)}
     names = [name for name in function.given.names if quoted(name) not in apart]
-    found = [arrow_type(type_) for type_, _ in describe([*texts, *map(quoted, names)])]
+    found = arrow_types(keys, names, describe)
     sent = [*zip(map(KEY.format, range(len(texts))), texts, strict=False)]
     sent += [(name, quoted(name)) for name in names]
     columns = tuple(SqlColumn(name, text, type_) for (name, text), type_ in zip(sent, found, strict=True))
@@ -176,6 +177,7 @@ class Caller:
         try:
             found = self._function(*given)
         except Exception as error:
+            unless_row_fault(self.text, error)
             reason = f"{reason_of(self.text, error)} for {self._info(call)}"
             if self.refuse is None:
                 raise BadApply(

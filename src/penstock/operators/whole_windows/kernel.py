@@ -32,7 +32,7 @@ from penstock.operators.whole_windows.calling import Call, Caller, WholeRows, wh
 from penstock.operators.whole_windows.node import WholeWindows
 from penstock.routing import WindowChannels, WindowShape
 from penstock.routing.window_ids import window_range
-from penstock.state.keys import Ordered, normal_keys, number_keys
+from penstock.state.keys import Ordered, number_keys
 from penstock.state.segments import Segment
 from penstock.state.time_table import OpenTimeTable, TimeTable
 
@@ -172,9 +172,7 @@ class WholeWindowKernel(Kernel):
         rows = pa.concat_tables([self.rows.schema.empty_table(), *found]).combine_chunks()
         if not rows.num_rows:
             return
-        numbers, keys = number_keys(
-            normal_keys(rows.select(list(self.rows.key_names))).columns, rows.num_rows
-        )
+        numbers, keys = number_keys(rows.select(list(self.rows.key_names)).columns, rows.num_rows)
         times = rows[TIME].to_numpy()
         order = np.lexsort((times, numbers))
         groups = numbers[order]

@@ -36,8 +36,13 @@ _RANGE: Final = re.compile(
     r"\s*range\s+(?P<size>.+?)(\s+slide\s+(?P<slide>.+?))?(\s+offset\s+(?P<offset>.+?))?\s*",
     re.IGNORECASE | re.DOTALL,
 )
-BOUNDS: Final = "WITHIN 1 HOUR (event time apart), KEEP 1 DAY (how long rows wait) or LAST 100 ROWS"
-_BOUND: Final = re.compile(r"(within|keep)\s+(interval\b|['\d])|last\s+\S+\s+rows?\b", re.IGNORECASE)
+BOUNDS: Final = (
+    "WITHIN 1 HOUR (event time apart), KEEP 1 DAY or KEEP FOREVER (how long rows wait) or LAST 100 ROWS"
+)
+_BOUND: Final = re.compile(
+    r"(within|keep)\s+(interval\b|['\d])|keep\s+forever\b|last\s+\S+\s+rows?\b", re.IGNORECASE
+)
+_FOREVER: Final = re.compile(r"keep\s+forever\b", re.IGNORECASE)
 _PART: Final = r"'?[\d.]+'?\s*[a-zµ]+\b"
 _WITHIN: Final = re.compile(
     rf"(?P<kind>within|keep)\s+(?P<within>(interval\s+)?('[^']*[a-zµ][^']*'|{_PART}([\s,]+{_PART})*))",
@@ -93,11 +98,15 @@ def bound_clause(text: str, start: int) -> tuple[BoundClause, int]:
 
     >>> bound_clause("ON a = b WITHIN 1 HOUR 30 MINUTES WHERE c", 9)
     (BoundClause(within='1 HOUR 30 MINUTES', last=None, keep=None, window=None), 33)
+    >>> bound_clause("KEEP FOREVER", 0)
+    (BoundClause(within=None, last=None, keep='forever', window=None), 12)
     >>> bound_clause("LAST 5 ROWS", 0)
     (BoundClause(within=None, last=5, keep=None, window=None), 11)
     """
     if match := _LAST.match(text, start):
         return BoundClause(last=int(match["last"])), match.end()
+    if match := _FOREVER.match(text, start):
+        return BoundClause(keep="forever"), match.end()
     match = _WITHIN.match(text, start)
     if match is None:
         raise BadJoin(f"cannot read the bound of the join; write {BOUNDS}\n{marked(text, start)}")

@@ -13,25 +13,52 @@ from sqlglot import exp
 from penstock.errors import BadExpression
 from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
 from penstock.expressions.schema import quoted
+from penstock.query.sql.windows import window_name
 
-__all__ = ["Grouping", "is_grouping_call", "sets_of"]
+__all__ = ["Grouping", "is_grouping_call", "sets_of", "windows_apart"]
 
 _Set = tuple[Tree, ...]
 _MOST_SETS = 1024
+_SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+def windows_apart(group: exp.Group) -> None:
+    """Write the windows of a GROUP BY beside its sets of keys, and WITH ROLLUP as ROLLUP(…).
+
+    Raises BadExpression if a set leaves the window out: the results of windows are final, and a total over
+    all of them never is.
+    """
+    for name, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        if group.args.get(name):
+            written = render(group).strip()
+            group.set("expressions", [kind(expressions=list(group.expressions))])
+            group.set(name, None)
+            break
+    else:
+        written = render(group).strip()
+    parts = [each for each in group.expressions if isinstance(each, _SEVERAL)]
+    windows = {render(each): each for part in parts for each in part.walk() if window_name(each)}
+    if not windows:
+        return
+    sets = [_flat(each) for each in product(*map(_alternatives, parts))]
+    if any(not windows.keys() <= set(map(render, held)) for held in sets):
+        (window, *_), keys = windows, dict.fromkeys(render(each) for held in sets for each in held)
+        rest = ", ".join(each for each in keys if each not in windows)
+        raise BadExpression(
+            f"{written} has sets of keys without the window; their totals are never final, so they cannot "
+            f"stand beside the results of windows. For totals within each window write GROUP BY {window}"
+            f"{f', ROLLUP({rest})' if rest else ''}; ask for those over all windows in a query of their own"
+        )
+    apart = [exp.Tuple(expressions=[each for each in held if render(each) not in windows]) for held in sets]
+    others = [each for each in group.expressions if not isinstance(each, _SEVERAL)]
+    group.set("expressions", [*windows.values(), *others, exp.GroupingSets(expressions=apart)])
 
 
 def sets_of(group: exp.Group | None) -> list[_Set] | None:
     """The sets of keys that a GROUP BY asks for, None if it has keys only."""
-    if group is None:
+    if group is None or not any(isinstance(each, _SEVERAL) for each in group.expressions):
         return None
-    parts = list(group.expressions)
-    if group.args.get("rollup") or group.args.get("cube"):
-        # GROUP BY a, b WITH ROLLUP
-        kind = exp.Rollup if group.args.get("rollup") else exp.Cube
-        parts = [kind(expressions=parts)]
-    if not any(isinstance(each, (exp.Rollup, exp.Cube, exp.GroupingSets)) for each in parts):
-        return None
-    found = [_flat(each) for each in product(*map(_alternatives, parts))]
+    found = [_flat(each) for each in product(*map(_alternatives, group.expressions))]
     if len(found) > _MOST_SETS:
         raise BadExpression(
             f"{render(group).strip()} has {len(found)} sets of keys; {_MOST_SETS} are the most"

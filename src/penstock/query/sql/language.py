@@ -13,12 +13,21 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.aggregates.sql_calls import UserAggregate, check_definitions
 from penstock.errors import BadExpression, BadName
-from penstock.expressions.parsing import Tree, marked, parse_scalar, parse_statement, render, tokens_of
+from penstock.expressions.parsing import (
+    Tree,
+    check_quotes,
+    marked,
+    parse_scalar,
+    parse_statement,
+    render,
+    tokens_of,
+)
 from penstock.query.relation import Derived, Relation
 from penstock.query.sql.clauses import cut_clauses
+from penstock.query.sql.grouping import windows_apart
 from penstock.query.sql.scope import mark
 from penstock.query.sql.statement import Statement
-from penstock.query.sql.windows import cut_functions
+from penstock.query.sql.windows import cut_functions, restored
 from penstock.query.stream import Stream
 
 __all__ = ["sql"]
@@ -68,7 +77,11 @@ def sql(text: str, /, *streams: Stream, **definitions: UserAggregate | Relation)
     split = split_of(text)
     plain, functions = cut_functions(split.tables if split else text)
     rest, clauses = cut_clauses(plain)
-    tree = parse_statement(rest, text)
+    tree = restored(parse_statement(rest, text), text)
+    aliases = (each.alias for each in tree.find_all(exp.Alias))
+    check_quotes(text, (*aliases, *(name for each in relations.values() for name in each.schema.names)))
+    for group in tree.find_all(exp.Group):
+        windows_apart(group)
     statement = Statement(text, relations, aggregates, iter(clauses), functions)
     found = _branches(split, statement, tree) if split else statement.relation(tree)
     assert next(statement.clauses, None) is None, "every SELECT of the text has been read"

@@ -9,10 +9,12 @@ from sqlglot import exp
 
 from penstock.errors import BadExpression, BadName, BadWindow
 from penstock.expressions.parsing import Tree, call_name, dotted, render
+from penstock.expressions.scalar import scalar
 from penstock.expressions.schema import quoted
+from penstock.operators.names import check_quotients
 from penstock.query.relation import Relation
 from penstock.query.sql.scope import Scope
-from penstock.query.sql.selecting import expanded
+from penstock.query.sql.selecting import described, expanded
 from penstock.query.sql.windows import WINDOW_BOUNDS, WindowClause, conjuncts, is_bound, named_bounds
 
 __all__ = ["first_rows", "is_row_number", "ranked_select", "take_limit"]
@@ -42,10 +44,10 @@ def take_limit(tree: exp.Select, number: Tree, table: str) -> int:
     rest: list[Tree] = []
     for each in conjuncts(where.this) if where else ():
         limit = _limit(each, name, table)
-        if limit is None:
-            rest.append(each)
-        else:
+        if limit is not None:
             found.append(limit)
+        if limit is None or (isinstance(each.unnest(), exp.EQ) and limit > 1):
+            rest.append(each)
     if not name or not found or min(found) < 1:
         raise BadExpression(
             f"{render(number)} needs a condition around it that says how many rows are wanted; write {_FORM}"
@@ -70,8 +72,6 @@ def _limit(condition: Tree, name: str, table: str) -> int | None:
             f"{render(condition)}: compare the number of a row with a whole number; write {_FORM}"
         )
     limit = int(right.name)
-    if isinstance(node, exp.EQ) and limit != 1:
-        raise BadExpression(f"{render(condition)}: one row alone is the first; write {name} <= {limit}")
     return limit - 1 if isinstance(node, exp.LT) else limit
 
 
@@ -97,24 +97,25 @@ def first_rows(
     columns = {name: tree for name, tree in named if not (name.lower() in bounds and is_bound(tree))}
     if number.alias.lower() in {name.lower() for name in columns}:
         raise BadName(
-            f"two columns would have the name {number.alias!r}: the number of {render(call)} and a column of the rows; "
-            "give the number another name with AS"
+            f"two columns would have the name {number.alias!r}: the number of {render(call)} and a column of "
+            "the rows; give the number another name with AS"
         )
     hidden: dict[str, str] = {}
 
-    def column(tree: Tree, wanted: str) -> str:
+    def column(tree: Tree) -> str:
         """The name under which the rows have an expression, which is added if none has it."""
         over = scope.over(tree)
         for name, each in columns.items():
             if render(each).lower().replace("`", "") == render(over).lower().replace("`", ""):
                 return name
-        hidden[f"_{wanted}{len(hidden)}"] = render(over)
-        return f"_{wanted}{len(hidden) - 1}"
+        name = described(tree, (*columns, *hidden, *bounds, number.alias))
+        hidden[name] = render(over)
+        return name
 
-    names = [column(each, "key") for each in keys]
-    order = [
-        (column(each.this, "order"), bool(each.args.get("desc"))) for each in call.args["order"].expressions
-    ]
+    for each in keys:
+        check_quotients(scalar(render(scope.over(each)), scope.relation.schema), scope.relation.schema)
+    names = [column(each) for each in keys]
+    order = [(column(each.this), bool(each.args.get("desc"))) for each in call.args["order"].expressions]
     relation = scope.relation
     star = {name: render(dotted(name)) for name in relation.schema.names}
     texts = {name: render(tree) for name, tree in columns.items()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 from sqlglot import exp
@@ -19,7 +20,7 @@ from penstock.query.sql.joining import JoinClause, equal_reads
 from penstock.query.sql.scope import MERGED, Found, Names, Scope, found_in, mark, note
 from penstock.query.sql.windows import WindowClause
 
-__all__ = ["aggregated", "expanded", "plain_select", "starred"]
+__all__ = ["aggregated", "described", "expanded", "plain_select", "starred"]
 
 _Item = tuple[str, Tree]
 _BOUNDS: Final = (WINDOW_START, WINDOW_END)
@@ -63,10 +64,22 @@ def _item_name(item: Tree, definitions: Mapping[str, UserAggregate]) -> str:
     if isinstance(item, exp.Column):
         return str(item.name)
     if is_aggregate(item, definitions):
-        call = item.this if isinstance(item, (exp.Filter, exp.WithinGroup)) else item
-        read = [each.name for each in item.find_all(exp.Column)]
-        return "_".join([call_name(call) or "", *dict.fromkeys(read)])
+        return described(item)
     raise BadName(f"{render(item)} needs a name; write {render(item)} AS name")
+
+
+def described(item: Tree, taken: Iterable[str] = ()) -> str:
+    """A name for an expression: its function and the columns that it reads; none of those that are taken.
+
+    >>> described(parse_scalar("sum(price * 2)")), described(parse_scalar("price / 2"), ["value_price"])
+    ('sum_price', 'value_price_2')
+    """
+    call = item.this if isinstance(item, (exp.Filter, exp.WithinGroup)) else item
+    read = dict.fromkeys(each.name for each in item.find_all(exp.Column))
+    wanted = "_".join([call_name(call) or "value", *read])
+    known = {each.lower() for each in taken}
+    places = (wanted if place == 1 else f"{wanted}_{place}" for place in count(1))
+    return next(each for each in places if each.lower() not in known)
 
 
 def starred(item: Tree, names: Names, joins: Sequence[JoinClause]) -> Iterable[Tree]:
@@ -131,13 +144,15 @@ def aggregated(
 
     ``after`` are conditions on the bounds of windows.
     """
-    reader = _WindowReader(scope, definitions, tuple(each.unalias() for each in statement.expressions))
+    bounds = frozenset(() if window is None else _BOUNDS)
+    written = tuple(each.unalias() for each in statement.expressions)
+    reader = _WindowReader(scope, definitions, bounds, written)
     items = reader.items(statement.expressions)
     if statement.args.get("distinct"):
         _check_plain(items, definitions)
         statement.set("group", exp.Group(expressions=[tree.copy() for _, tree in items]))
     keys, grouping = reader.keys(statement, items)
-    results = _Results(keys, definitions, grouping)
+    results = _Results(keys, definitions, bounds, tuple(name for name, _ in items), grouping)
     results.name_aggregates(items)
     columns = {name: results.expression(name, tree) for name, tree in items}
     having = statement.args.get("having")
@@ -170,11 +185,13 @@ def _check_plain(items: list[_Item], definitions: Mapping[str, UserAggregate]) -
 class _WindowReader:
     """Reads the parts of the statement over the columns of the joined tables.
 
-    ``written`` is the whole select list, which numbers in GROUP BY count; ``items`` leave out the bounds of windows.
+    ``written`` is the whole select list, which numbers in GROUP BY count; ``items`` leave out the bounds of
+    windows.
     """
 
     scope: Scope
     definitions: Mapping[str, UserAggregate]
+    bounds: frozenset[str]
     written: tuple[Tree, ...]
 
     def items(self, trees: list[Tree]) -> list[_Item]:
@@ -182,8 +199,8 @@ class _WindowReader:
             if each.is_star:
                 raise BadExpression("SELECT * is not supported with a window; name the keys and aggregates")
         named = [(_item_name(each, self.definitions), each.unalias()) for each in trees]
-        kept = [(name, tree) for name, tree in named if not _is_bound(tree, name)]
-        _check_item_names(kept, taken=_BOUNDS)
+        kept = [(name, tree) for name, tree in named if not (name.lower() in self.bounds and _is(tree, name))]
+        _check_item_names(kept, taken=self.bounds)
         return [(name, self.over(tree)) for name, tree in kept]
 
     def over(self, tree: Tree, aliases: Iterable[str] = ()) -> Tree:
@@ -195,7 +212,7 @@ class _WindowReader:
                 return self.scope.over(node)
             if _is_plain_column(node) and node.name.lower() in known:
                 return exp.column(_MARK + node.name.lower(), quoted=True)
-            if _is_plain_column(node) and node.name.lower() in _BOUNDS:
+            if _is_plain_column(node) and node.name.lower() in self.bounds:
                 return node
             return self.scope.over(node) if isinstance(node, exp.Column) else node
 
@@ -220,16 +237,17 @@ class _WindowReader:
 
     def _keys(self, nodes: Iterable[Tree], items: list[_Item]) -> dict[str, Tree]:
         keys: dict[str, Tree] = {}
-        for number, node in enumerate(nodes, start=1):
+        for node in nodes:
             tree = self._key(node, items)
             if any(_same(each, tree) for each in keys.values()):
                 continue
-            if isinstance(node, exp.Literal) and _is_bound(tree, tree.name):
+            if isinstance(node, exp.Literal) and _is_plain_column(tree) and tree.name.lower() in self.bounds:
                 continue
             if any(is_aggregate(each, self.definitions) for each in tree.walk()):
                 raise BadExpression(f"GROUP BY {render(node)}: a key cannot be an aggregate")
             named = [name for name, each in items if _same(each, tree)]
-            own = tree.name if isinstance(tree, exp.Column) else f"_key{number}"
+            taken = (*keys, *(name for name, _ in items))
+            own = tree.name if isinstance(tree, exp.Column) else described(tree, taken)
             name = named[0] if named else own
             if name in keys and not _same(keys[name], tree):
                 raise BadName(f"two keys would have the name {name!r}; select them and rename one with AS")
@@ -256,6 +274,8 @@ class _Results:
 
     keys: dict[str, Tree]
     definitions: Mapping[str, UserAggregate]
+    bounds: frozenset[str]
+    items: tuple[str, ...]
     grouping: Grouping | None = None
     aggregates: dict[str, Aggregate | ArrowAggregate] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
@@ -295,7 +315,7 @@ class _Results:
             return self._grouping_call(node)
         if is_aggregate(node, self.definitions):
             return exp.column(self._hidden(node), quoted=True)
-        if isinstance(node, exp.Column) and node.name.lower() not in _BOUNDS:
+        if isinstance(node, exp.Column) and node.name.lower() not in self.bounds:
             raise BadExpression(
                 f"{render(node)} is neither in GROUP BY nor inside an aggregate; put it into one of them"
             )
@@ -313,7 +333,8 @@ class _Results:
     def _hidden(self, call: Tree) -> str:
         spelling = render(call)
         if spelling not in self._names:
-            self._names[spelling] = f"_agg{1 + sum(name.startswith('_agg') for name in self.aggregates)}"
+            taken = (*self.keys, *self.items, *self.aggregates)
+            self._names[spelling] = described(call, taken)
             self.aggregates[self._names[spelling]] = aggregate_of(call, self.definitions)
         return self._names[spelling]
 
@@ -328,10 +349,6 @@ def _with_tail(results: Derived, conditions: Iterable[str], columns: dict[str, s
 
 def _is_plain_column(node: Tree) -> bool:
     return isinstance(node, exp.Column) and not node.table
-
-
-def _is_bound(tree: Tree, name: str) -> bool:
-    return name.lower() in _BOUNDS and _is_plain_column(tree) and tree.name.lower() == name.lower()
 
 
 def _same(left: Tree, right: Tree) -> bool:

@@ -15,7 +15,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import BadDuration, BadExpression, BadWindow
 from penstock.expressions.durations import microseconds, signed_microseconds
-from penstock.expressions.parsing import Tree, call_name, marked, parse_scalar, render, tokens_of
+from penstock.expressions.parsing import (
+    Tree,
+    call_name,
+    marked,
+    parse_scalar,
+    place_of,
+    render,
+    tokens_of,
+)
 from penstock.expressions.scalar import scalar
 from penstock.operators import WINDOW_END, WINDOW_START
 from penstock.query.relation import Derived, Relation
@@ -31,6 +39,7 @@ __all__ = [
     "is_bound",
     "named_bounds",
     "refuse_unbound",
+    "restored",
     "window_call",
     "window_name",
 ]
@@ -54,6 +63,7 @@ _CALLS: Final = {
 }
 # sqlglot takes these words for clauses where they may be functions; names of the same length keep positions.
 _STAND_INS: Final = {"window": "_windo", "session": "_sessio"}
+_ONLY_WINDOWS: Final = frozenset({"window", "session_window", "session"})
 _NAMES: Final = {
     "tumble": ("size", "offset"),
     "hop": ("slide", "size", "offset"),
@@ -142,6 +152,30 @@ def cut_functions(text: str) -> tuple[str, dict[int, TableFunction]]:
         rest[start:end] = " " * (end - start)
         rest[name.start : name.end + 1] = text[name.start : name.end + 1]
     return "".join(rest), found
+
+
+def restored(tree: Tree, written: str) -> Tree:
+    """The tree with the names that words of the grammar stood in for; only GROUP BY may have windows.
+
+    >>> from penstock.expressions.parsing import parse_statement
+    >>> statement = parse_statement("SELECT 1 FROM t GROUP BY _windo(at, '5 minutes')", "")
+    >>> render(restored(statement, ""))
+    "SELECT 1 FROM t GROUP BY WINDOW(at, '5 minutes')"
+    """
+    words = {stand_in: word for word, stand_in in _STAND_INS.items()}
+    for node in tree.find_all(exp.Anonymous):
+        name = words.get(str(node.this).lower(), str(node.this).lower())
+        if name not in _ONLY_WINDOWS:
+            continue
+        if not isinstance(node.find_ancestor(exp.Group, exp.Select), exp.Group):
+            place = place_of(node)
+            shown = "" if place is None else f"\n{marked(written, place)}"
+            raise BadWindow(
+                f"{name}() stands outside GROUP BY; write GROUP BY {_CALLS[name]}, and select window_start "
+                f"and window_end for its bounds{shown}"
+            )
+        node.set("this", name)
+    return tree
 
 
 def _closing(tokens: Sequence[Token], opening: int, text: str) -> int:
@@ -251,9 +285,8 @@ def _clause(kind: str, lengths: Mapping[str, str]) -> WindowClause:
 
 def window_name(node: Tree) -> str | None:
     """The name of a call in GROUP BY that stands for windows, None for anything else."""
-    name = call_name(node) or ""
-    known = {stand_in: word for word, stand_in in _STAND_INS.items()}.get(name, name)
-    return known if known in _CALLS else None
+    name = call_name(node)
+    return name if name in _CALLS else None
 
 
 def window_call(node: Tree, relation: Relation, written: str, inner: "Inner") -> WindowClause | None:
@@ -328,8 +361,8 @@ class Inner:
 def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()) -> Tree:
     """The tree with the bounds of windows as columns, whichever way they are written.
 
-    ``window.start``, ``session_window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column window_start. ``columns`` of
-    the tables themselves stay what they are.
+    ``window.start``, ``session_window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column
+    window_start. ``columns`` of the tables themselves stay what they are.
     """
     known = {each.lower() for each in tables}
 
@@ -386,5 +419,5 @@ def refuse_unbound(function: TableFunction) -> BadExpression:
     """What to say of a table function whose windows nothing uses."""
     return BadExpression(
         f"{function.name.upper()}() is there, but GROUP BY has no window; write GROUP BY window_start, "
-        "window_end, and the keys after them"
+        "window_end, and the keys after them, with ROLLUP, CUBE or GROUPING SETS of keys at the end"
     )

@@ -22,7 +22,7 @@ from penstock.routing.spark_hash import spark_hash
 from penstock.sketches import SlidingCounting
 from penstock.sketches.distinct import Distinct
 from penstock.sketches.splitmix import splitmix64
-from penstock.state.keys import number_keys
+from penstock.state.keys import normal, number_keys
 
 __all__ = ["MOST_KEYS", "MOST_ROWS", "MOST_TRACKED", "FrequentKeys", "KeyCounts", "count_keys"]
 
@@ -149,13 +149,21 @@ def count_keys(
         total=rows if weights is None else int(weights.sum()),
         keys=number,
         texts=tuple(
-            ", ".join(map(str, row))[:_LONGEST_TEXT]
-            for row in zip(*(each.to_pylist() for each in reported), strict=True)
+            ", ".join(map(str, row))[:_LONGEST_TEXT] for row in zip(*map(_shown, reported), strict=True)
         ),
         sides=tuple(tuple(each[top].tolist()) for each in sides),
         totals=tuple(ports),
         sketch=_sketched(*distinct) if thorough else "",
     )
+
+
+def _shown(column: Any) -> list[Any]:
+    """The values of a column for people; times that Python cannot hold are the numbers behind them."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        found = column.cast(f"int{column.type.bit_width}").to_pylist()
+    return found
 
 
 def _sketched(columns: Sequence[Any], rows: int) -> str:
@@ -207,7 +215,7 @@ def _column_places(column: Any, keys: Any) -> tuple[_Places, _Places]:
     """The places of a column's values, and of the keys' own, among the distinct values of the keys."""
     values = keys.unique()
     none = pa.scalar(len(keys), pa.int32())
-    found = [pc.fill_null(pc.index_in(each, value_set=values), none) for each in (column, keys)]
+    found = [pc.fill_null(pc.index_in(each, value_set=values), none) for each in (normal(column), keys)]
     rows, wanted = (np.asarray(each).astype(np.int64) for each in found)
     return rows, wanted
 

@@ -159,12 +159,13 @@ def describe(empty: DataFrame) -> Describe:
 def _flushed(frame: DataFrame, pending: list[Step]) -> DataFrame:
     if not pending:
         return frame
-    text = f"SELECT * FROM {steps_sql(tuple(pending), _VIEW, TIME)}"
+    steps = tuple(pending)
     pending.clear()
     try:
-        return sql_over(frame, text)
+        return sql_over(frame, f"SELECT * FROM {steps_sql(steps, _VIEW, TIME)}")
     except AnalysisException as error:
-        raise BadExpression(f"Spark cannot evaluate {text}: {one_line(error.getMessage())}") from error
+        shown = steps_sql(steps, "input").removeprefix("(").removesuffix(")")
+        raise BadExpression(f"Spark cannot evaluate {shown}: {one_line(error.getMessage())}") from error
 
 
 def _called(frame: DataFrame, step: Step) -> DataFrame:
