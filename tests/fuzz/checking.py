@@ -32,6 +32,10 @@ class Refused(Exception):  # noqa: N818 -- it is an answer, not a fault
     """The product does not take the program; the message is its reason."""
 
 
+class RefusedLate(Refused):
+    """The product takes the program and refuses it when it runs."""
+
+
 def built(program: Program) -> Any:
     """The relation of a program."""
     names = {"ps": ps, "functions": functions}
@@ -118,9 +122,7 @@ class Judge:
         try:
             result = self.run(program, relation, way)
         except QueryError as error:
-            raise Different(
-                f"builds, and is refused when it runs: {type(error).__name__}: {error}"
-            ) from error
+            raise RefusedLate(f"{type(error).__name__}: {error}") from error
         if any(result.late.values()):
             raise Different(f"{way}: rows are late within the delay: {result.late}")
         columns = columns or program.query.columns
@@ -164,6 +166,8 @@ class Judge:
         """A word for what became of a program, and a reason."""
         try:
             self.check(program)
+        except RefusedLate as reason:
+            return "refused late", str(reason).split("\n")[0][:60]
         except Refused as reason:
             return "refused", str(reason).split("\n")[0][:60]
         except NeedsSpark as reason:

@@ -146,6 +146,11 @@ class Drawer:
             for place, each in enumerate(made)
         )
         speakable = speakable and (group is None or group.by is None or len(made) < 2)
+        # By a method, a row without a partner goes by its own time; in SQL its time of the other table is null.
+        if group is not None and group.by is not None and made:
+            whole = {"inner": {first.id, made[0].item.id}, "left": {first.id}, "right": {made[0].item.id}}
+            speakable = speakable and group.by in whole.get(made[0].how, {first.id} - {made[0].item.id})
+            speakable = speakable and made[0].how != "full"
         if not self.verbatim and speakable and self.chance(0.35):
             form = "python"
         return Block(first, tuple(made), where, tuple(subs), group, select, form)

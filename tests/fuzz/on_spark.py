@@ -33,8 +33,8 @@ _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def fast_session() -> SparkSession:
-    """A session of its own on the one JVM of all runs: it compiles little, and generates no code."""
-    return interpret(quick_session("local[2]").newSession())
+    """A session on a JVM that compiles little; it generates no code."""
+    return interpret(quick_session("local[2]"))
 
 
 def each_on_spark(function: Callable[[T], U], given: Iterable[T], *, threads: int = 3) -> Iterator[U]:
@@ -53,6 +53,7 @@ def run_on_spark(
     resume: bool = False,
     whole: bool = False,
     strategy: str = "subquery",
+    session: SparkSession | None = None,
 ) -> LocalResult:
     """Run a query over rows until its sources end; arguments and result are those of `run_local`.
 
@@ -73,7 +74,8 @@ def run_on_spark(
                 checkpoint=folder,
                 # A run shares its channels out to its stages.
                 channels=max(1, channels * stages),
-                session=fast_session(),
+                # Two runs that start at once in one session would see each other's views.
+                session=interpret((session or fast_session()).newSession()),
                 strategy=strategy,
                 control="off",
                 policy=asks.after,
