@@ -149,8 +149,7 @@ def count_keys(
         total=rows if weights is None else int(weights.sum()),
         keys=number,
         texts=tuple(
-            ", ".join(map(str, row))[:_LONGEST_TEXT]
-            for row in zip(*map(_shown, reported), strict=True)
+            ", ".join(map(str, row))[:_LONGEST_TEXT] for row in zip(*map(_shown, reported), strict=True)
         ),
         sides=tuple(tuple(each[top].tolist()) for each in sides),
         totals=tuple(ports),
