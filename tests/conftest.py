@@ -41,6 +41,8 @@ LONG = (
     "test_sources_contract",
     "test_graphs",
     "test_sinks_contract",
+    "test_key_matrix",
+    "test_keys_on_spark",
     "test_main",
     "test_gates",
     "test_deduplicate",
