@@ -182,6 +182,8 @@ def test_count_of_nothing():
         ("tags = b", "does not take array<string> and int here"),
         ("at + at", "does not take timestamp and timestamp here"),
         ("at + 1", "does not take timestamp and int here"),
+        ("9" * 41, "has 41 digits; a decimal has 38 at most"),
+        ("1e400", "is no double"),
     ],
 )
 def test_what_spark_would_refuse_is_refused_without_it(item, why):
