@@ -164,6 +164,7 @@ def test_count_of_nothing():
         ("tags[a]", "the place in an array is a whole number, got string"),
         ("array()", r"write cast\(array\(\) as array<string>\)"),
         ("struct(b, b)", "has two fields 'b'"),
+        ("array(struct(b, b))", "has two fields 'b'"),
         ("named_struct('x', a, 'x', b)", "has two fields 'x'"),
         ("map('x', a, 'y')", "takes pairs"),
         ("upper(tags)", r"UPPER\(`tags`\): Spark does not take array<string> here"),
@@ -181,6 +182,8 @@ def test_count_of_nothing():
         ("tags = b", "does not take array<string> and int here"),
         ("at + at", "does not take timestamp and timestamp here"),
         ("at + 1", "does not take timestamp and int here"),
+        ("9" * 41, "has 41 digits; a decimal has 38 at most"),
+        ("1e400", "is no double"),
     ],
 )
 def test_what_spark_would_refuse_is_refused_without_it(item, why):
@@ -199,6 +202,7 @@ def test_what_spark_would_refuse_is_refused_without_it(item, why):
         "date_format(at, \"yyyy-MM-dd'T'HH:mm:ss.SSSXXX\")",
         "to_char(b, '999')",
         "coalesce(tags, array())",
+        "to_json(struct(b, b))",
         "concat(a, b)",
         "concat(tags, array(a))",
         "transform(tags, b -> upper(b))",

@@ -20,6 +20,7 @@ from penstock.functions.calls import call_of
 
 __all__ = ["check_arguments", "check_fields", "is_null"]
 
+_HOLDERS: Final = frozenset({"array", "map", "named_struct", "struct"})
 _ALIKE: Final = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
 
 
@@ -107,17 +108,26 @@ def _first_type(node: Tree, schema: Schema) -> str | None:
 
 def _check_struct(node: Tree) -> None:
     name, given = call_name(node), node.expressions
-    if name == "struct":
+    if name == "struct" and _is_given(node):
         names = [each.alias_or_name for each in given if isinstance(each, (exp.Column, exp.Alias))]
     elif name in {"named_struct", "map"}:
         if len(given) % 2:
             raise BadExpression(f"{render(node)}: {name}() takes pairs, a name or key and its value in turn")
-        names = [each.name for each in given[::2] if name == "named_struct" and isinstance(each, exp.Literal)]
+        named = name == "named_struct" and _is_given(node)
+        names = [each.name for each in given[::2] if named and isinstance(each, exp.Literal)]
     else:
         return
     twice = next((each for place, each in enumerate(names) if each in names[:place]), None)
     if twice is not None:
         raise BadExpression(f"{render(node)} has two fields {twice!r}; rename one with AS")
+
+
+def _is_given(node: Tree) -> bool:
+    """Whether a value is a column of the result, or a part of one; Arrow has no two fields of one name."""
+    around = node.parent
+    while isinstance(around, (exp.Paren, exp.Alias)) or (around and call_name(around) in _HOLDERS):
+        around = around.parent
+    return around is None
 
 
 def check_fields(name: str, kind: str | None, fields: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """Scalar expressions over a schema: checked, macros expanded, written as Spark SQL."""
 
 from dataclasses import dataclass
-from typing import Any
+from math import isinf
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -32,6 +33,9 @@ __all__ = [
     "refuse",
     "scalar",
 ]
+
+
+_MOST_DIGITS: Final = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,19 @@ def refuse(node: Tree) -> None:
         )
     if isinstance(node, exp.Tuple) and not isinstance(node.parent, exp.In):
         raise BadExpression(f"{render(node)} is more than one value; write struct(..) for a struct")
+    _check_number(node)
     _refuse_unknown(node, name)
+
+
+def _check_number(node: Tree) -> None:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return
+    text = node.name.lower()
+    digits = sum(map(str.isdigit, text.lstrip("0")))
+    if "e" in text and isinf(float(text)):
+        raise BadExpression(f"{text} is no double; the largest is about 1.8e308")
+    if "e" not in text and digits > _MOST_DIGITS:
+        raise BadExpression(f"{text} has {digits} digits; a decimal has {_MOST_DIGITS} at most")
 
 
 def _refuse_unknown(node: Tree, name: str) -> None:

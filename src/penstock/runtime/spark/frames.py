@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from penstock.columns import TIME
@@ -147,7 +147,7 @@ def describe(empty: DataFrame) -> Describe:
     def types(expressions: list[str]) -> list[tuple[str, bool]]:
         try:
             fields = empty.selectExpr(*expressions).schema.fields if expressions else []
-        except AnalysisException as error:
+        except PySparkException as error:
             raise BadExpression(
                 f"Spark cannot evaluate {'; '.join(expressions)}: {one_line(error.getMessage())}"
             ) from error
@@ -163,7 +163,7 @@ def _flushed(frame: DataFrame, pending: list[Step]) -> DataFrame:
     pending.clear()
     try:
         return sql_over(frame, f"SELECT * FROM {steps_sql(steps, _VIEW, TIME)}")
-    except AnalysisException as error:
+    except PySparkException as error:
         shown = steps_sql(steps, "input").removeprefix("(").removesuffix(")")
         raise BadExpression(f"Spark cannot evaluate {shown}: {one_line(error.getMessage())}") from error
 
