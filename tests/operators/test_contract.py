@@ -162,7 +162,7 @@ def test_a_join_in_the_channels_of_another_stage_gives_what_it_gives_in_its_own(
 
 
 def test_ports_in_place_come_as_a_shuffle_would_bring_them():
-    relation = LEFT.join(RIGHT, "k", within="15 us")
+    relation = LEFT.select("k", "v").join(RIGHT.select("k", "w"), "k", within="15 us")
     kernel = relation.operator.compile("timestamp", [described(each.schema) for each in relation.inputs])
     kernel = kernel.hosted(("k",))
     given = [
