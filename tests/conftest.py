@@ -40,6 +40,7 @@ LONG = (
     "test_places",
     "test_sources_contract",
     "test_graphs",
+    "test_fuzz",
     "test_sinks_contract",
     "test_main",
     "test_gates",

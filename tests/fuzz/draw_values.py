@@ -146,7 +146,7 @@ def draw_pools(rng: Random) -> dict[str, list]:
 
 
 def draw_tables(rng: Random, count: int) -> list[Table]:
-    """Tables that share names and types of columns, so that they can be joined and mistaken for each other."""
+    """Tables that share names and types of columns, so that they can be joined and confused."""
     pools = draw_pools(rng)
     kinds = [draw_type(rng) for _ in range(rng.choice([1, 2, 2, 3]))]
     shared = [Column(name, kind) for name, kind in zip(rng.sample(NAMES, len(kinds)), kinds, strict=True)]
