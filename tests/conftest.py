@@ -42,6 +42,8 @@ LONG = (
     "test_graphs",
     "test_fuzz",
     "test_sinks_contract",
+    "test_key_matrix",
+    "test_keys_on_spark",
     "test_main",
     "test_gates",
     "test_deduplicate",

@@ -26,6 +26,8 @@ class KeyedOperator:
     - `columns`: those of the result that the oracle tells, in its order; "k" stands for the key.
     - `delay`: how far the frontier is behind; without delay rows are up to 20 late.
     - `changes`: results are changes, which add up to what the oracle says.
+    - `spread`: a key may be in several channels at once, and one with a null matches nothing.
+    - `in_python`: user code gets keys as values of Python.
     - `takes`: whether the operator takes a type that others refuse.
     """
 
@@ -37,6 +39,7 @@ class KeyedOperator:
     changes: bool = False
     takes: Callable = field(default=lambda _sql: False)
     spread: bool = False
+    in_python: bool = False
 
 
 AGGREGATES = {"rows": ps.count(), "total": ps.sum("v"), "top": ps.max("n")}
@@ -122,13 +125,13 @@ TOTALS = {
 # Operators that look at the rows of a key one by one.
 
 
-def sessions(function, gap=5):
+def sessions(function, gap=5, **options):
     """A row exactly `gap` after the last one begins the next session."""
 
     def build(streams, keys):
         return streams[0].group_by(*keys).process(function, timeout=f"{gap} us", **cases.SESSION)
 
-    return KeyedOperator(build, cases.sessions(function, gap).oracle, ("time", "k", "n", "total"))
+    return KeyedOperator(build, cases.sessions(function, gap).oracle, ("time", "k", "n", "total"), **options)
 
 
 def running(order="event"):
@@ -203,7 +206,7 @@ def top(n=2):
 
 BY_ROWS = {
     "process": sessions(Sessions()),
-    "process by visits": sessions(visit_session),
+    "process by visits": sessions(visit_session, in_python=True),
     "process rows": running(),
     "process with timers": timers(),
     "deduplicate": deduplicate(),

@@ -60,6 +60,11 @@ class KeyType:
         return canonical(self.values)
 
     @property
+    def in_python(self):
+        """The rows of values that Python can hold: its dates end with the year 9999."""
+        return np.flatnonzero([all(map(_held, row)) for row in zip(*self.values, strict=True)])
+
+    @property
     def names(self):
         return tuple(f"k{place}" for place in range(len(self.sql)))
 
@@ -67,6 +72,14 @@ class KeyType:
 def canonical(columns):
     """A tuple for each row: equal where Spark takes the keys for equal, whatever their bits."""
     return list(zip(*map(_plain, columns), strict=True))
+
+
+def _held(value):
+    try:
+        value.as_py()
+    except (OverflowError, ValueError):
+        return False
+    return True
 
 
 def _plain(column):

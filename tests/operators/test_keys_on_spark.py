@@ -115,7 +115,8 @@ def test_every_type_gives_what_a_batch_gives(spark, tmp_path):
     batch = {
         "windows": f"SELECT window.start AS window_start, {keys}, {values} FROM batch_a "
         f"GROUP BY window(time, '30 seconds'), {keys}",
-        "sessions": f"SELECT {keys}, {values} FROM batch_a GROUP BY session_window(time, '10 seconds'), {keys}",
+        "sessions": f"SELECT {keys}, {values} FROM batch_a "
+        f"GROUP BY session_window(time, '10 seconds'), {keys}",
         "deduplicate": f"SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY {keys} ORDER BY time) AS n "
         "FROM batch_a) WHERE n = 1",
         "join": f"SELECT {either}, l.v AS lv, r.v AS rv FROM batch_l AS l FULL JOIN batch_r AS r ON {paired} "

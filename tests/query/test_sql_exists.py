@@ -68,6 +68,13 @@ def test_a_join_by_window():
     assert sql(text) == pairs.select("time", "y")
 
 
+def test_windows_are_the_same_however_their_lengths_are_written():
+    built = BUILT.replace("'5' SECOND", "5000 MILLISECONDS")
+    text = f"SELECT time, y FROM {CALLED} c JOIN {built} t ON caller = number AND {SAME}"
+    found = CALLS.join(TOWERS, {"caller": "number"}, window=window("5 seconds")).select("time", "y")
+    assert sql(text).schema == found.schema
+
+
 def test_a_sub_query_in_the_same_window():
     inner = f"SELECT * FROM {BUILT} t WHERE caller = number AND {SAME}"
     found = CALLS.join(TOWERS, {"caller": "number"}, window=window("5 seconds"), how="semi")

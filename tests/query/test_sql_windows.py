@@ -224,7 +224,8 @@ def test_row_number_by_expressions_that_are_not_selected():
 def test_the_number_of_a_row_needs_a_name_of_its_own():
     text = f"""
         SELECT speed FROM (
-            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY speed) AS Kind FROM {TUMBLE}
+            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY speed) AS Kind
+            FROM {TUMBLE}
         ) WHERE Kind <= 2
     """
     with pytest.raises(BadName, match="two columns would have the name 'Kind'"):

@@ -93,7 +93,7 @@ def _check_text(node: Tree, text: Tree, families: set[str | None], kinds: list[s
         if literal is None and family == "time":
             continue
         wanted = next(kind for kind in kinds if _family(kind) == family)
-        cast = f"cast({render(text)} as {wanted})" if literal is None else f"a {wanted}"
+        cast = f"cast({render(text)} as {wanted})" if literal is None else f"a value of type {wanted}"
         raise WrongType(f"{render(node)} puts together string and {wanted}; write {cast}")
 
 

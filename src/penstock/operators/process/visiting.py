@@ -29,7 +29,7 @@ def visited(
     times = events.times.tolist()
     shown = _shown(events.times, shapes.time)
     bounds = np.searchsorted(events.groups, np.arange(len(touched.known) + 1)).tolist()
-    keys, states = _keys(touched.keys), touched.state.to_pylist()
+    keys, states = _keys(visiting.name, touched.keys), touched.state.to_pylist()
     after: list[Mapping[str, Any] | None] = []
     timers: list[int] = []
     for number, key in enumerate(keys):
@@ -111,8 +111,14 @@ class _Visiting:
         return visit.state, NO_TIMER if visit.timer is None else _micros(visit.timer)
 
 
-def _keys(table: Any) -> list[Any]:
-    columns = [column.to_pylist() for column in table.columns]
+def _keys(name: str, table: Any) -> list[Any]:
+    try:
+        columns = [column.to_pylist() for column in table.columns]
+    except (OverflowError, ValueError) as error:
+        raise BadProcess(
+            f"{name}: a key is outside of the years 1 to 9999, beyond which Python has no dates; write a "
+            "ps.Processor, which gets Arrow columns, leave such rows out with where(), or cast the key"
+        ) from error
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 

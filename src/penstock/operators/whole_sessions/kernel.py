@@ -104,7 +104,7 @@ class WholeSessionKernel(SessionKernel):
                 strict=True,
             )
         ]
-        values = [each.to_pylist() for each in settled.held.keys.columns] if self.rows.keys else []
+        values = settled.held.keys.columns if self.rows.keys else []
         batch = shown.take(pa.array(order)).combine_chunks()
         Caller(self.rows, self.schema, str(self.operator), batch, values, channel.refuse).run(
             calls, channel.emit

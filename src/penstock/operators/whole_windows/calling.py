@@ -117,7 +117,7 @@ class Caller:
     schema: Any
     text: str
     rows: Any
-    keys: Sequence[Sequence[Any]]
+    keys: Sequence[Any]
     refuse: Refuse | None
 
     # Asked for each window, and the same for all.
@@ -164,8 +164,7 @@ class Caller:
         }
         bounds = [pa.array(times[name]).cast(self.sent.time) for name in self.schema.names[:2]]
         number = pa.array(np.repeat(np.array([each.key for each in calls], np.int64), counts))
-        keys = zip(self.keys, self.sent.keys, strict=True)
-        own = [pa.array(values, key.type).take(number) for values, key in keys]
+        own = [values.take(number) for values in self.keys]
         table = pa.concat_tables(made).combine_chunks()
         time = pa.array(times[self.schema.names[0]])
         return pa.table([*bounds, *own, *table.columns, time], schema=self.schema)
@@ -217,8 +216,19 @@ class Caller:
         bounds = [
             pa.scalar(each, pa.int64()).cast(self.sent.time).as_py() for each in (call.begins, call.ends)
         ]
-        named = zip(self.sent.names, self.keys, strict=True)
+        named = zip(self.sent.names, self._values, strict=True)
         return WindowInfo(bounds[0], bounds[1], {name: values[call.key] for name, values in named})
+
+    @cached_property
+    def _values(self) -> list[list[Any]]:
+        """The keys as Python has them."""
+        try:
+            return [each.to_pylist() for each in self.keys]
+        except (OverflowError, ValueError) as error:
+            raise BadApply(
+                f"{self.text}: a key is outside of the years 1 to 9999, beyond which Python has no dates; "
+                "leave such rows out with where(), or cast the key to text or a number"
+            ) from error
 
 
 def _table_of(columns: Mapping[str, Any], schema: Any, text: str) -> Any:

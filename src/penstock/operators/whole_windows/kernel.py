@@ -182,8 +182,7 @@ class WholeWindowKernel(Kernel):
         order = in_event_order(Ordered(order, dense, first), times, shown).order
         calls = calls_for(shape, times[order], groups, opened, opens, channel.windows, channel.number)
         batch = shown.take(pa.array(order)).combine_chunks()
-        values = [each.to_pylist() for each in keys]
-        caller = Caller(self.rows, self.schema, str(self.operator), batch, values, channel.refuse)
+        caller = Caller(self.rows, self.schema, str(self.operator), batch, keys, channel.refuse)
         if channel.meter is None:
             caller.run(calls, channel.emit)
             return

@@ -144,7 +144,7 @@ class _Step:
             alike = types[0] == types[1] and types[0] not in _FLOATS
             if outer_left or types[0] != types[1]:
                 gone.add(one)
-            if outer_right or not alike:
+            if not self.clause.one_sided and (outer_right or not alike):
                 found.add((self.right.number, other.lower()))
         return found | {read for read, name in self.left.places.items() if name in gone}
 

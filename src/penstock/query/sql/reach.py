@@ -67,13 +67,14 @@ def by_window(
     shared = {name for _, pair in equal for name in WINDOW_BOUNDS if pair == (name, name)}
     if shared != set(WINDOW_BOUNDS):
         return None
-    if first.function.clause != right.function.clause or right.function.clause.kind != "window":
+    ours, theirs = first.function.clause, right.function.clause
+    if not (ours.kind == theirs.kind == "window" and ours.lengths == theirs.lengths):
         raise BadJoin(
             f"{first.name} and {right.name} are joined by the bounds of their windows, which differ or "
             "are neither tumbling nor sliding; give both the same TUMBLE or HOP"
         )
     rest = [each for each, pair in equal if pair is None or pair[0] not in WINDOW_BOUNDS]
-    return BoundClause(window=right.function.clause), exp.and_(*rest) if rest else None
+    return BoundClause(window=theirs), exp.and_(*rest) if rest else None
 
 
 def reach_of(left: Scope, right: FromTable, on: Tree | None) -> Reach | None:

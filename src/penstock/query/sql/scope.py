@@ -148,7 +148,7 @@ class Scope:
 
     def _placed(self, node: Tree) -> Tree:
         found = found_in(node)
-        if found is None:
+        if found is None or not isinstance(node, exp.Column):
             return node
         name = self.places[found.read]
         if name.lower() != found.read[1]:

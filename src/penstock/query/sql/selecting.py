@@ -89,7 +89,7 @@ def starred(item: Tree, names: Names, joins: Sequence[JoinClause]) -> Iterable[T
     column whose name is taken gets that of its table behind it.
     """
     qualified = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-    if qualified:
+    if isinstance(item, exp.Column) and qualified:
         table = item.parts[0].name
         tables = [each for each in names.tables if each.is_called(table)]
         if not tables:

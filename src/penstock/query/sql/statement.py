@@ -100,7 +100,6 @@ class Statement:
         scope = joined(Scope.of(sources[0], self.written), [*_by_time(joins, timed), *queries], read)
         if timed is not None:
             scope = _with_time(tree, scope, joins)
-        _check_bounds(parts, scope)
         where = tree.args.get("where")
         if where is not None:
             scope = replace(scope, relation=scope.relation.where(render(scope.over(where.this))))
@@ -475,19 +474,6 @@ def _with_time(tree: exp.Select, scope: Scope, joins: Sequence[JoinClause]) -> S
     if any(each.how in {"left", "right", "full"} for each in joins):
         return replace(scope, relation=scope.relation.where(f"{render(time)} IS NOT NULL"))
     return scope
-
-
-def _check_bounds(parts: Sequence[Tree], scope: Scope) -> None:
-    """Refuse the bounds of windows where several tables have some, and the join makes none."""
-    owners = {
-        name: [each.name for each in scope.tables if name in each.relation.schema] for name in WINDOW_BOUNDS
-    }
-    for node in (node for part in parts for node in part.find_all(exp.Column)):
-        several = owners.get(node.name.lower(), [])
-        made = node.name.lower() in scope.relation.pinned
-        if found_in(node) is None and not node.table and len(several) > 1 and not made:
-            ways = " or ".join(f"{each}.{node.name}" for each in several)
-            raise BadExpression(f"{node.name!r} is a column of {' and '.join(several)}; write {ways}")
 
 
 def _sharing(name: str, left: Names, right: FromTable) -> frozenset[int]:
