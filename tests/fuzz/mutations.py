@@ -209,7 +209,8 @@ def _within(function: ast.FunctionDef) -> Iterator[ast.AST]:
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr)):
+        checks = isinstance(node, ast.keyword) and node.arg == "strict"
+        if checks or isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr)):
             continue
         yield node
         if isinstance(node, ast.AnnAssign):
