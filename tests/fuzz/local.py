@@ -93,7 +93,7 @@ class LocalResult:
     - `judged`: rows that a stage found to be late by its state, such as session windows do, as the stage got
       them.
     - `partly_late`: how many tuples came too late for some of their windows and counted in others.
-    - `epochs`: how many epochs ran with the drain; `rescaled`: how often a stage got another layout of its
+    - `epochs`: how many epochs ran, the drain too; `rescaled`: how often a stage got another layout of its
       state; `moved`: how many rows of state moved.
     """
 
