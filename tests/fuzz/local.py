@@ -304,9 +304,7 @@ class _TablePort(EvaluatedPort):
     def over(cls, exchange: Any, schema: pa.Schema) -> "_TablePort":
         types = {each.name: from_arrow(each.type) for each in schema}
         columns = tuple(replace(each, sql=_uncast(each.sql, types)) for each in exchange.columns)
-        stream = SimpleNamespace(
-            schema=SimpleNamespace(arrow=lambda: [each for each in schema if each.name != TIME])
-        )
+        stream = SimpleNamespace(schema=Schema.from_arrow(_visible(types)))
         for each in columns:
             for names in re.findall(r"xxhash64\(([^()]*)\)", each.sql):
                 _check_hashed([name.strip(" `") for name in names.split(",")], schema)
