@@ -40,6 +40,7 @@ LONG = (
     "test_places",
     "test_sources_contract",
     "test_graphs",
+    "test_fuzz",
     "test_sinks_contract",
     "test_key_matrix",
     "test_keys_on_spark",

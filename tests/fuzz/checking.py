@@ -1,6 +1,7 @@
 """A program held against its oracles and against itself: whole, cut into epochs, resumed, and changed."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -40,7 +41,7 @@ def built(program: Program) -> Any:
     """The relation of a program."""
     names = {"ps": ps, "functions": functions}
     try:
-        exec(program_text(program), names)  # noqa: S102 -- the text is our own
+        exec(program_text(program), names)
     except QueryError as error:
         raise Refused(f"{type(error).__name__}: {error}") from error
     return names["query"]
@@ -56,7 +57,7 @@ def cut(rng: Random, table: Table, count: int) -> list[list[dict]]:
     rows = [dict(zip(table.names, row, strict=True)) for row in table.rows]
     first = rng.randrange(count) if rng.random() < 0.2 else 0
     edges = [0, *sorted(rng.randint(0, len(rows)) for _ in range(count - first - 1)), len(rows)]
-    parts = [rows[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [rows[a:b] for a, b in pairwise(edges)]
     return [[] for _ in range(first)] + parts
 
 
@@ -110,7 +111,7 @@ class Judge:
         if self.change and rng_of(program).random() < CHANGED:
             self._check_changed(program)
 
-    def _compare(  # noqa: PLR0913 -- what is run, how, and what is expected of it
+    def _compare(
         self,
         program: Program,
         relation: Any,
@@ -162,7 +163,7 @@ class Judge:
             raise OracleFailed(f"Spark: {error}") from error
         assert_same(plain_rows(found, program.query.columns), expected, program.query.columns, "Spark")
 
-    def outcome(self, program: Program) -> tuple[str, str]:
+    def outcome(self, program: Program) -> tuple[str, str]:  # noqa: PLR0911 -- a line for each
         """A word for what became of a program, and a reason."""
         try:
             self.check(program)

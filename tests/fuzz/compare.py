@@ -10,7 +10,7 @@ from fuzz.program import Column
 from penstock.expressions.types import arrow_type, from_arrow
 
 
-class Different(AssertionError):
+class Different(AssertionError):  # noqa: N818 -- what was found, as a word
     """The product and an oracle, or two runs of the product, do not agree."""
 
 

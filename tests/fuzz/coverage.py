@@ -41,7 +41,7 @@ def _features(node: object, depth: int) -> Iterator[str]:  # noqa: C901, PLR0912
             depth += 1
         case Join():
             yield f"join {node.how} {node.bound.kind}"
-            yield "join by expression" if any("«" != one.spark[0] for one, _ in node.keys) else "join"
+            yield "join by expression" if any(one.spark[0] != "«" for one, _ in node.keys) else "join"
             yield from (f"join key {one.type}" for one, _ in node.keys)
             yield from ["join condition"] if node.conditions else []
             yield from ["join using"] if node.using else []

@@ -1,8 +1,9 @@
-"""Random programs: blocks of SELECT with joins, sub-queries, windows and groups, nested, from one whole number."""
+"""Random programs from one whole number: SELECTs with joins, sub-queries, windows and groups, nested."""
 
+from itertools import pairwise
 from random import Random
 
-from fuzz.draw_expressions import PLAIN, aggregate, certified, condition, value
+from fuzz.draw_expressions import PLAIN, aggregate, condition, value
 from fuzz.draw_values import INTEGERS, NAMES, SECOND, draw_tables
 from fuzz.draw_verbs import draw_verb
 from fuzz.program import (
@@ -29,13 +30,13 @@ BOUNDS = ("window_start", "window_end")
 TIME = Column("window_start", "timestamp")
 
 
-def draw(seed: int, verbatim: bool | None = None) -> Program:
+def draw(seed: int, *, verbatim: bool | None = None) -> Program:
     """The program of a seed."""
     rng = Random(seed)
     if verbatim is None:
         verbatim = rng.random() < 0.5
     while True:
-        query = Drawer(rng, verbatim).top()
+        query = Drawer(rng, verbatim=verbatim).top()
         epochs, channels = rng.choice([1, 2, 3, 5, 8]), rng.choice([1, 2, 3, 5, 8])
         for _ in range(5):
             found = Program(query, seed, epochs, channels, rng.randrange(1 << 30), verbatim)
@@ -49,7 +50,7 @@ def draw(seed: int, verbatim: bool | None = None) -> Program:
 class Drawer:
     """Draws relations over the tables of one program."""
 
-    def __init__(self, rng: Random, verbatim: bool) -> None:
+    def __init__(self, rng: Random, *, verbatim: bool) -> None:
         self.rng, self.verbatim = rng, verbatim
         self.tables = draw_tables(rng, rng.choice([1, 1, 2, 2, 3, 4]))
         times = sorted(
@@ -60,7 +61,7 @@ class Drawer:
                 if row[each.names.index(each.time)] is not None
             }
         )
-        gaps = [(b - a).total_seconds() for a, b in zip(times, times[1:], strict=False)]
+        gaps = [(b - a).total_seconds() for a, b in pairwise(times)]
         grid = min(gaps, default=1.0)
         self.unit = max(int(grid * SECOND), SECOND // 4) if grid < 60 else 60 * SECOND
         self.ids = 0
@@ -71,14 +72,14 @@ class Drawer:
     def top(self) -> Relation:
         kind = self.rng.random()
         if kind < 0.08:
-            return self.union(1)
+            return self.union()
         if kind < 0.16:
             return self.ranked(1)
         if kind < 0.3 and not self.verbatim:
             return draw_verb(self, 1)
         return self.block(2, top=True)
 
-    def item(self, depth: int, timed: bool = False) -> Item:
+    def item(self, depth: int, *, timed: bool = False) -> Item:
         """An item of FROM: a table, mostly; `timed` ones have their event time in sight."""
         self.ids += 1
         name = f"f{self.ids}"
@@ -90,7 +91,7 @@ class Drawer:
             if not (timed and found.time is None):
                 return Item(name, found)
         if kind < 0.3:
-            return Item(name, self.union(depth - 1, timed=True))
+            return Item(name, self.union())
         found = self.block(depth - 1, timed=timed or self.verbatim)
         if (timed or self.verbatim) and found.time is None:
             return Item(name, self.rng.choice(self.tables))
@@ -98,7 +99,9 @@ class Drawer:
 
     # -- blocks --------------------------------------------------------------------------------------------
 
-    def block(self, depth: int, *, top: bool = False, timed: bool = False) -> Block:
+    def block(  # noqa: C901 -- a line for each clause
+        self, depth: int, *, top: bool = False, timed: bool = False
+    ) -> Block:
         """`timed` ones select their event time; only one at the top may be updating."""
         rng = self.rng
         grouped = self.chance(0.5)
@@ -129,7 +132,7 @@ class Drawer:
         where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 1, 1, 2])))
         subs = []
         if self.chance(0.25) and (function is None):
-            found = self.sub(visible, made)
+            found = self.sub(visible)
             subs = [found] if found is not None else []
         group = self.group(visible, made, given, function, top) if grouped else None
         if timed and group is not None and group.window is None:
@@ -142,11 +145,11 @@ class Drawer:
         speakable = function is None and (group is None or group.sets is None)
         speakable = speakable and all(each.kind != "not in" for each in subs)
         speakable = speakable and all(
-            each.bound.kind != "interval" or each.bound.by == first.id and not place
+            each.bound.kind != "interval" or (each.bound.by == first.id and not place)
             for place, each in enumerate(made)
         )
         speakable = speakable and (group is None or group.by is None or len(made) < 2)
-        # By a method, a row without a partner goes by its own time; in SQL its time of the other table is null.
+        # By a method, a row without a partner goes by its own time; in SQL the other table's time is null.
         if group is not None and group.by is not None and made:
             whole = {"inner": {first.id, made[0].item.id}, "left": {first.id}, "right": {made[0].item.id}}
             speakable = speakable and group.by in whole.get(made[0].how, {first.id} - {made[0].item.id})
@@ -224,7 +227,9 @@ class Drawer:
             slide = size + unit
         return Window(kind, size, slide, offset % slide)
 
-    def group(self, visible, made, given, function, top) -> Grouping | None:
+    def group(  # noqa: C901 -- a line for each part
+        self, visible, made, given, function, top
+    ) -> Grouping | None:
         rng = self.rng
         paired = any(each.how not in {"semi", "anti"} for each in made)
         window, by = None, None
@@ -291,12 +296,12 @@ class Drawer:
     def grouped_select(self, group: Grouping, *, timed: bool) -> tuple[tuple[str, Expr], ...]:
         found: list[tuple[str, Expr]] = []
 
-        def mark(name: str, kind: str, exact: bool = True) -> Expr:
+        def mark(name: str, kind: str, *, exact: bool = True) -> Expr:
             return Expr(f"«g.{name}»", f"«g.{name}»", kind, exact)
 
         bounds = group.window is not None and (timed or self.chance(0.6))
         keys = [(name, mark(name, each.type)) for name, each in group.keys if self.chance(0.9) or timed]
-        results = [(name, mark(name, each.type, each.exact)) for name, each in group.aggregates]
+        results = [(name, mark(name, each.type, exact=each.exact)) for name, each in group.aggregates]
         if bounds:
             found += [(name, mark(name, "timestamp")) for name in BOUNDS]
         rest = keys + results
@@ -424,7 +429,7 @@ class Drawer:
                 return False
         return True
 
-    def sub(self, visible: list[Item], made: list[Join]) -> Sub | None:
+    def sub(self, visible: list[Item]) -> Sub | None:
         rng = self.rng
         self.ids += 1
         relation = rng.choice(self.tables)
@@ -440,14 +445,13 @@ class Drawer:
             (condition(rng, [column_of(item, each) for each in item.columns], 0),) if self.chance(0.4) else ()
         )
         kind = rng.choice(["exists", "exists", "not exists", "in", "not in"])
-        if kind.endswith("in"):
-            if not keys or keys[0][0].type not in PLAIN:
-                kind = "exists"
+        if kind.endswith("in") and (not keys or keys[0][0].type not in PLAIN):
+            kind = "exists"
         return Sub(kind, item, keys, bound, conditions, inner)
 
     # -- unions and first rows -----------------------------------------------------------------------------
 
-    def union(self, depth: int, *, timed: bool = False) -> Relation:
+    def union(self) -> Relation:
         rng = self.rng
         first = rng.choice(self.tables)
         alike = [

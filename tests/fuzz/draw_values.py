@@ -146,12 +146,14 @@ def draw_pools(rng: Random) -> dict[str, list]:
 
 
 def draw_tables(rng: Random, count: int) -> list[Table]:
-    """Tables that share names and types of columns, so that they can be joined and mistaken for each other."""
+    """Tables that share names and types of columns, so that they can be joined and confused."""
     pools = draw_pools(rng)
     kinds = [draw_type(rng) for _ in range(rng.choice([1, 2, 2, 3]))]
     shared = [Column(name, kind) for name, kind in zip(rng.sample(NAMES, len(kinds)), kinds, strict=True)]
     same_time = rng.choice(TIMES) if rng.random() < 0.5 else None
     grid = rng.choice([SECOND // 4, SECOND, SECOND, 60 * SECOND])
+    # Without ties it is certain which the last rows are.
+    distinct = rng.random() < 0.35
     found: list[Table] = []
     for name in rng.sample(TABLES, count):
         columns = list(shared)
@@ -169,21 +171,22 @@ def draw_tables(rng: Random, count: int) -> list[Table]:
         unique[time.lower()] = Column(time, "timestamp")
         columns = tuple(unique.values())
         delay = rng.choice([0, 1, 2, 6, 20]) * grid
-        rows = draw_rows(rng, columns, time, delay, grid, pools)
+        rows = draw_rows(rng, columns, time, delay, grid, pools, distinct=distinct)
         found.append(Table(name, columns, time, delay, rows))
     return found
 
 
-def draw_rows(rng, columns, time, delay, grid, pools) -> tuple[tuple, ...]:
+def draw_rows(rng, columns, time, delay, grid, pools, *, distinct=False) -> tuple[tuple, ...]:
     """Rows in the order of arrival, at most `delay` out of order; some repeated, a few without a time."""
     count = rng.choice([0, 1, 3, 6, 10, 16, 25])
     span = rng.choice([6, 20, 20, 40])
     drawn = []
-    for _ in range(count):
-        if drawn and rng.random() < 0.1:
+    slots = rng.sample(range(max(span, count)), count)
+    for place in range(count):
+        if not distinct and drawn and rng.random() < 0.1:
             drawn.append(rng.choice(drawn))
             continue
-        slot = rng.randrange(span) * grid
+        slot = (slots[place] if distinct else rng.randrange(span)) * grid
         row = tuple(
             START + slot * MICRO if each.name == time else rng.choice(pools[each.type]) for each in columns
         )

@@ -1,4 +1,4 @@
-"""Functions of users for map, apply and process; what each means over whole tables is said in `operators.py`."""
+"""Functions of users for map, apply and process; `operators.py` says what they mean over whole tables."""
 
 import datetime as dt
 from dataclasses import dataclass

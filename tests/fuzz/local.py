@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
@@ -61,7 +61,9 @@ from penstock.runtime.rescale.learnt_costs import LearntCosts
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
 from penstock.runtime.spark.exchange import NOTHING, MapSide
+from penstock.runtime.spark.offsets import SourceNote
 from penstock.runtime.stage import hosted_by
+from penstock.runtime.stage_outputs import StageOutput
 from penstock.state import Location, StateLayout
 
 __all__ = ["LocalResult", "NeedsSpark", "run_local"]
@@ -70,6 +72,8 @@ Given = Mapping[str, Sequence[Sequence[Mapping[str, object]]]]
 """For each stream by name: its epochs, each a list of rows with a value per column; times are datetimes."""
 
 MOST_CHANNELS = 5
+_NEVER_MORE = 2**60
+"""An event time after every row."""
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
@@ -89,7 +93,7 @@ class LocalResult:
     - `judged`: rows that a stage found to be late by its state, such as session windows do, as the stage got
       them.
     - `partly_late`: how many tuples came too late for some of their windows and counted in others.
-    - `epochs`: how many epochs ran with the drain; `rescaled`: how often a stage got another layout of its
+    - `epochs`: how many epochs ran, the drain too; `rescaled`: how often a stage got another layout of its
       state; `moved`: how many rows of state moved.
     """
 
@@ -141,7 +145,7 @@ def run_local(
             run.epoch(number, tables)
         if resume:
             run.reopen(int(run.rng.integers(1, MOST_CHANNELS + 1)))
-        run.drain()
+        run.end()
         return run.result(epochs, whole=whole)
     finally:
         shutil.rmtree(compiled.root.path, ignore_errors=True)
@@ -300,9 +304,7 @@ class _TablePort(EvaluatedPort):
     def over(cls, exchange: Any, schema: pa.Schema) -> "_TablePort":
         types = {each.name: from_arrow(each.type) for each in schema}
         columns = tuple(replace(each, sql=_uncast(each.sql, types)) for each in exchange.columns)
-        stream = SimpleNamespace(
-            schema=SimpleNamespace(arrow=lambda: [each for each in schema if each.name != TIME])
-        )
+        stream = SimpleNamespace(schema=Schema.from_arrow(_visible(types)))
         for each in columns:
             for names in re.findall(r"xxhash64\(([^()]*)\)", each.sql):
                 _check_hashed([name.strip(" `") for name in names.split(",")], schema)
@@ -578,6 +580,24 @@ def _place(output: int) -> int:
     return -1 - output
 
 
+class _Probe(StageOutput):
+    """Looks at every result of a stage: none may be earlier than the stage has promised before the epoch."""
+
+    promise: ClassVar[int | None] = None
+
+    def rows(self, table: pa.Table, refusing: Any = None) -> pa.Table:
+        """None; results pass by the other outputs."""
+        del refusing
+        if self.promise is not None and table.num_rows:
+            earliest = pc.min(table[TIME]).as_py()
+            assert earliest >= self.promise, f"a result of {earliest} after a promise of {self.promise}"
+        return self.schema.empty_table()
+
+    def expect(self, promise: int | None) -> None:
+        """What was promised before the next epoch."""
+        object.__setattr__(self, "promise", promise)
+
+
 # -- a query -------------------------------------------------------------------------------------------
 
 
@@ -603,6 +623,7 @@ class _Compiled:
         ]
         self.exchanges: dict[int, _LocalExchange] = {}
         self.written: dict[int, list[_Way]] = {}
+        self.probes: dict[int, _Probe] = {}
         self.graph = self._graph()
         self.notes = [_note(each).to_json() for each in self.graph.stages]
 
@@ -619,7 +640,11 @@ class _Compiled:
             building.add(stage)
             runner = building.runners[-1]
             shipped = cloudpickle.loads(cloudpickle.dumps(runner.kernel))
-            runner = building.runners[-1] = replace(runner, kernel=shipped)
+            exits = runner.exits
+            if stage.operator.why_last() is None:
+                self.probes[stage.number] = _Probe(None, shipped.schema, None)
+                exits = (*exits, self.probes[stage.number])
+            runner = building.runners[-1] = replace(runner, kernel=shipped, exits=exits)
             if stage.host is None:
                 ways = [
                     [way(*each) for each in zip(port.port, port.exits, strict=True)] for port in runner.inputs
@@ -738,20 +763,33 @@ class _LocalRun:
             self._wish()
         self._happen(EpochId(number), tables)
 
-    def drain(self) -> None:
-        """Everything has ended."""
+    def end(self) -> None:
+        """Everything has ended; at times sources promise so before, and then nothing is left to deliver."""
         last = self.last
         if last is None or all(each.newest is None for each in last.frontiers.values()):
             return
-        self._happen(EpochId(last.epoch_id.epoch, drain=True), {})
+        # A row may have a partner among the last rows of the other side for as long as there may be others.
+        waits = any(getattr(each.stage.operator, "last", None) is not None for each in self.graph.stages)
+        promised = self.restless and not waits and self.rng.random() < 0.5
+        if promised:
+            self._happen(EpochId(last.epoch_id.epoch + 1), {}, least=_NEVER_MORE)
+        held = [each.table().num_rows for each in self.sinks]
+        assert self.last is not None
+        self._happen(EpochId(self.last.epoch_id.epoch, drain=True), {})
+        if promised:
+            left = [each.table().num_rows for each in self.sinks]
+            assert left == held, (
+                f"after a promise of no more rows {held} rows were delivered, and then {left}"
+            )
 
-    def _happen(self, epoch_id: EpochId, tables: Mapping[str, pa.Table]) -> None:
+    def _happen(self, epoch_id: EpochId, tables: Mapping[str, pa.Table], *, least: int | None = None) -> None:
         plan = self.planner.plan(epoch_id, self.last, "")
         plan = replace(plan, stages=tuple(map(self._any_form, range(len(plan.stages)), plan.stages)))
         before = self.last or Manifest(epoch_id, plan)
-        epoch, manifest = self._attempt(epoch_id, plan, before, tables)
+        epoch, manifest = self._attempt(epoch_id, plan, before, tables, least)
         if self.restless and self.rng.random() < 0.2:
-            epoch, manifest = self._attempt(epoch_id, plan, before, tables)
+            epoch, manifest = self._attempt(epoch_id, plan, before, tables, least)
+        self._check_frontiers(manifest, epoch.intake.arrivals, least)
         self.checkpoint.commit(manifest)
         self.last = Manifest.from_json(json.loads(json.dumps(manifest.to_json())))
         assert self.last == manifest, "a manifest is not what its file says"
@@ -768,8 +806,26 @@ class _LocalRun:
         self.moved += sum(each.rows for each in manifest.moved)
         self.partly_late += manifest.counts.partly_late
 
+    def _check_frontiers(
+        self, manifest: Manifest, arrivals: Mapping[str, _Arrived], least: int | None
+    ) -> None:
+        """A stream without a key promises nothing below its latest tuple minus the delay."""
+        for stream in self.query.streams:
+            if stream.key is None and least is None and stream.name in arrivals:
+                every = [*self.arrived[stream.name], arrivals[stream.name]]
+                latest = max(
+                    (each.seen.latest for each in every if each.seen.latest is not None), default=None
+                )
+                promised = manifest.frontiers[stream.name].value
+                assert promised == (None if latest is None else latest - stream.delay), stream
+
     def _attempt(
-        self, epoch_id: EpochId, plan: Any, before: Manifest, tables: Mapping[str, pa.Table]
+        self,
+        epoch_id: EpochId,
+        plan: Any,
+        before: Manifest,
+        tables: Mapping[str, pa.Table],
+        least: int | None,
     ) -> tuple[_LocalEpoch, Manifest]:
         bounds = self._bounds(before)
         streams = {each.name: each for each in self.query.streams}
@@ -778,9 +834,13 @@ class _LocalRun:
             for name, table in tables.items()
         }
         intake = _LocalInput(_Session(), arrivals, bounds, self.rescaling.routers)
+        if least is not None:
+            intake.notes = {name: SourceNote(least=least) for name in streams}
         intake.seen.update({name: each.seen for name, each in arrivals.items()})
         epoch = _LocalEpoch(self.works, epoch_id, plan, before, intake, Phases())
         epoch.written = self.compiled.written
+        for number, each in self.compiled.probes.items():
+            each.expect(before.stages[number].position.promise if before.stages else None)
         return epoch, epoch.run()
 
     # Any plan.

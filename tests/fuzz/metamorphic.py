@@ -22,7 +22,7 @@ from fuzz.shrink import changed
 
 
 def respelled(program: Program, rng: Random) -> Program:
-    """Other aliases, qualifiers, letter case and quotes, WITH instead of sub-queries or the other way round."""
+    """Other aliases, qualifiers, letter case and quotes, sub-queries in WITH instead of FROM."""
     return dataclasses.replace(program, style=rng.randrange(1 << 30))
 
 

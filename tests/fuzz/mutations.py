@@ -65,45 +65,38 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 # They speak to people, or decide on time and place alone: no row depends on them.
 _WITHOUT_ROWS = frozenset(
-    [
-        "__repr__",
-        "__str__",
-        "__len__",
-        "words",
-        "route_words",
-        "texts",
-        "source",
-        "explain",
-        "meaning",
-        "resources",
-        "kind",
-        "label",
-        "refused",
-        "why_last",
-        "why_single",
-        "ends",
-        "partly_late",
-        "measured_error",
-        "error_bound",
-        "detail",
-        "channel_work",
-        "folded",
-        "living_bytes",
-        "to_json",
-        "from_json",
-        "_counted",
-        "_counts",
-        "_weights",
-        "_tuples",
-        "_measured",
-        "_ends",
-        "clean_up",
-        "forget",
-        "release",
-        "fingerprint",
-    ]
+    {
+        *(
+            "__repr__",
+            "__str__",
+            "__len__",
+            "words",
+            "route_words",
+            "texts",
+            "source",
+            "explain",
+            "kind",
+            "label",
+        ),
+        *(
+            "meaning",
+            "fingerprint",
+            "refused",
+            "why_last",
+            "why_single",
+            "detail",
+            "error_bound",
+            "measured_error",
+        ),
+        *("resources", "channel_work", "folded", "living_bytes", "partly_late", "ends", "_ends", "_measured"),
+        *("_counted", "_counts", "_weights", "_tuples", "clean_up", "forget", "release"),
+        *("SteadyTime.read", "StageRunner.deals", "StageRunner.may_split", "StageRunner.may_rebatch"),
+    }
 )
-_SPEAKING = ("explain", "cost_meter.py", "names.py", "poison.py", "compaction.py", "view.py", "segments.py")
+_SPEAKING = (
+    *("cost_meter.py", "names.py", "poison.py"),
+    *("compaction.py", "view.py", "segments.py", "storage.py"),
+)
 _COMPARED: Mapping[type, type] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -205,7 +198,9 @@ def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[Any, str]]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ClassDef):
             yield from _functions(node, f"{prefix}{node.name}.")
-        elif isinstance(node, ast.FunctionDef) and node.name not in _WITHOUT_ROWS:
+        elif isinstance(node, ast.FunctionDef) and _WITHOUT_ROWS.isdisjoint(
+            {node.name, f"{prefix}{node.name}"}
+        ):
             yield node, f"{prefix}{node.name}"
 
 
@@ -214,7 +209,8 @@ def _within(function: ast.FunctionDef) -> Iterator[ast.AST]:
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr)):
+        checks = isinstance(node, ast.keyword) and node.arg == "strict"
+        if checks or isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr)):
             continue
         yield node
         if isinstance(node, ast.AnnAssign):
@@ -249,7 +245,9 @@ def _changes(node: Any) -> Iterator[tuple[str, Callable[[], None]]]:  # noqa: C9
         yield "another word", lambda: setattr(node, "value", _WORDS[node.value])
     elif isinstance(node, ast.If):
         yield "branch always taken", lambda: setattr(node, "test", ast.Constant(value=True))
-        yield "branch removed", lambda: setattr(node, "test", ast.Constant(value=False))
+        if not isinstance(node.body[-1], ast.Raise):
+            # Programs that are refused are not drawn.
+            yield "branch removed", lambda: setattr(node, "test", ast.Constant(value=False))
     elif isinstance(node, ast.IfExp):
         yield "other branch", lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test))
     elif isinstance(node, ast.comprehension) and node.ifs:

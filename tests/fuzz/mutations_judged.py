@@ -3,4 +3,23 @@
 The key is file, function, kind and the text before the change, so that a moved line stays judged.
 """
 
-EQUIVALENT: dict[tuple[str, str, str, str], str] = {}
+EQUIVALENT: dict[tuple[str, str, str, str], str] = {
+    (
+        "compile/rewrite.py",
+        "_Sinking._through_costly",
+        "statement removed",
+        "moved[place].append(Where(condition))",
+    ): "no condition moves then, and all stay after the operator: only work is lost",
+    (
+        "state/moving.py",
+        "MovingStage.move",
+        "off by one",
+        "0",
+    ): "the number of keys of a stage without tables, which is only reported",
+    (
+        "state/keys.py",
+        "ordered",
+        "not dropped",
+        "not same_keys(*_neighbours(keys, order, ~changes)).all()",
+    ): "rows are ordered by the keys themselves, as for hashes that collide, which is right and slower",
+}

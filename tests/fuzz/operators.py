@@ -147,7 +147,10 @@ def _write_counts(verb: Verb, given: str) -> str:
 
 
 def _write_process(verb: Verb, given: str) -> str:
-    return f"{given}.group_by({verb.option('key')!r}).process(functions.numbered, state='n bigint', result='n bigint')"
+    return (
+        f"{given}.group_by({verb.option('key')!r})"
+        ".process(functions.numbered, state='n bigint', result='n bigint')"
+    )
 
 
 def _write_silent(verb: Verb, given: str) -> str:

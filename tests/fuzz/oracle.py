@@ -1,6 +1,7 @@
 """What a program gives over whole tables, evaluated by DuckDB relation by relation.
 
-Written apart from Penstock. Every relation is a table with its columns and `_t`, its event time in microseconds.
+Written apart from Penstock. Every relation is a table with its columns and `_t`, its event time in
+microseconds.
 """
 
 import atexit
@@ -40,7 +41,8 @@ CREATE MACRO hops(t, size, slide, off) AS
 CREATE MACRO steps(t, size, step, off) AS
     list_transform(
         range(floor_div(t - off - floor_div(t - off, size) * size, step) + 1, size // step + 1),
-        lambda i: bounds(floor_div(t - off, size) * size + off, floor_div(t - off, size) * size + off + i * step));
+        lambda i: bounds(floor_div(t - off, size) * size + off,
+                         floor_div(t - off, size) * size + off + i * step));
 CREATE MACRO mode_of(l) AS
     (list_sort(list_transform(list_distinct(l),
         lambda v: {'n': -len(list_filter(l, lambda w: w = v)), 'v': v}))[1].v);
@@ -100,8 +102,7 @@ class Oracle:
             case Ranked():
                 return self._ranked(relation)
             case Verb():
-                found = MEANINGS[relation.kind](relation, *(self.table(each) for each in relation.inputs))
-                return found
+                return MEANINGS[relation.kind](relation, *(self.table(each) for each in relation.inputs))
         raise TypeError(relation)
 
     def _source(self, table: Table) -> pa.Table:
@@ -140,9 +141,7 @@ class Oracle:
     def _block(self, block: Block) -> pa.Table:
         tables = self._items(block)
         flow, time = self._from(block)
-        where = [marks(each.duck) for each in block.where] + [
-            self._sub(each, time, block) for each in block.subs
-        ]
+        where = [marks(each.duck) for each in block.where] + [self._sub(each, time) for each in block.subs]
         if where:
             flow += " WHERE " + " AND ".join(f"({each})" for each in where)
         schema = schema_of(block)
@@ -157,9 +156,9 @@ class Oracle:
         flow, time = source(block.first), f"{block.first.id}._t"
         if block.first.window:
             time = f"{block.first.id}._w"
-        for place, each in enumerate(block.joins):
+        for each in block.joins:
             if each.bound.kind == "last":
-                flow = self._last(flow, each, time, block.items[: place + 1])
+                flow = self._last(each, block.first)
             else:
                 on = " AND ".join(f"({text})" for text in self._on(each, time)) or "TRUE"
                 words = {"semi": "SEMI", "anti": "ANTI"}.get(each.how, each.how.upper())
@@ -172,9 +171,8 @@ class Oracle:
         found += [marks(each.duck) for each in join.conditions]
         return [*found, *bound_of(join.bound, time, join.item)]
 
-    def _last(self, flow: str, join: Join, time: str, _items: tuple[Item, ...]) -> str:
+    def _last(self, join: Join, first: Item) -> str:
         """Each row with the last ones of the other side before it; at equal times left goes before right."""
-        (first,) = _items
         left, right = first.id, join.item.id
         on = " AND ".join(same(one, other) for one, other in join.keys) or "TRUE"
         most = join.bound.ahead
@@ -192,7 +190,7 @@ class Oracle:
             f"ON EXISTS (SELECT 1 FROM ({pairs}) WHERE _a = {left}._i AND _b = {right}._i){conditions}"
         )
 
-    def _sub(self, sub: Sub, time: str, _block: Block) -> str:
+    def _sub(self, sub: Sub, time: str) -> str:
         inner = [marks(each.duck) for each in (*sub.conditions, *sub.inner)]
         inner += bound_of(sub.bound, time, sub.item)
         keys = list(sub.keys)
@@ -218,7 +216,8 @@ class Oracle:
         function = "rank()" if ranked.ties else "row_number()"
         chosen = ", ".join(map(quoted, names))
         sql = f"""
-            SELECT {chosen}, CAST({function} OVER (PARTITION BY {partition} ORDER BY {order}) AS INTEGER) AS _r,
+            SELECT {chosen},
+                   CAST({function} OVER (PARTITION BY {partition} ORDER BY {order}) AS INTEGER) AS _r,
                    epoch_us(window_start) AS _t
             FROM {source(item)} QUALIFY _r <= {ranked.most}"""
         table = self.table(item.relation)
@@ -229,7 +228,7 @@ class Oracle:
         )
 
 
-class OracleFailed(Exception):
+class OracleFailed(Exception):  # noqa: N818 -- it is an answer, not a fault of the product
     """DuckDB did not take what this module wrote, or raised for a row."""
 
 
@@ -256,8 +255,9 @@ def source(item: Item) -> str:
             f"make_timestamptz(_e) AS window_end, _e AS _w FROM ({inner})) AS {item.id}"
         )
     return (
-        f"(SELECT * EXCLUDE _b, make_timestamptz(_b.s) AS window_start, make_timestamptz(_b.e) AS window_end, "
-        f"_b.s AS _w FROM (SELECT *, unnest({windows_of(item.window, '_t')}) AS _b FROM _{item.id})) AS {item.id}"
+        "(SELECT * EXCLUDE _b, make_timestamptz(_b.s) AS window_start, make_timestamptz(_b.e) AS window_end, "
+        f"_b.s AS _w FROM (SELECT *, unnest({windows_of(item.window, '_t')}) AS _b FROM _{item.id})) "
+        f"AS {item.id}"
     )
 
 
@@ -270,9 +270,11 @@ def sessions(table: str, keys: str, gap: int) -> str:
     by = f"PARTITION BY {keys}" if keys else ""
     comma = f", {keys}" if keys else ""
     return f"""
-        SELECT *, min(_t) OVER (PARTITION BY _n{comma}) AS _s, max(_t) OVER (PARTITION BY _n{comma}) + {gap} AS _e
+        SELECT *, min(_t) OVER (PARTITION BY _n{comma}) AS _s,
+               max(_t) OVER (PARTITION BY _n{comma}) + {gap} AS _e
         FROM (SELECT *, sum(_fresh) OVER ({by} ORDER BY _t ROWS UNBOUNDED PRECEDING) AS _n
-              FROM (SELECT *, CASE WHEN _t - lag(_t) OVER ({by} ORDER BY _t) <= {gap} THEN 0 ELSE 1 END AS _fresh
+              FROM (SELECT *,
+                           CASE WHEN _t - lag(_t) OVER ({by} ORDER BY _t) <= {gap} THEN 0 ELSE 1 END AS _fresh
                     FROM {table}))"""
 
 
@@ -315,16 +317,20 @@ def grouped(block: Block, flow: str, time: str) -> str:
             for each, name in zip(BOUNDS, ("_s", "_e"), strict=True)
         ]
     rows = f"SELECT {', '.join(flat)} FROM {flow}"
+    if group.window is not None:
+        # A row without a time is in no window.
+        rows = f"SELECT * FROM ({rows}) WHERE _t IS NOT NULL"
     every = tuple(range(len(group.keys)))
-    parts = []
-    for chosen in group.sets if group.sets is not None else (every,):
-        parts.append(_set(block, rows, chosen, bool(bounds)))
-    for end in range(len(every), -1, -1) if group.rolled else ():
-        parts.append(_set(block, rows, every[:end], bool(bounds), rolled=True))
+    assigned = bool(bounds)
+    sets = group.sets if group.sets is not None else (every,)
+    parts = [_set(block, rows, chosen, assigned=assigned) for chosen in sets]
+    if group.rolled:
+        ends = range(len(every), -1, -1)
+        parts += [_set(block, rows, every[:end], assigned=assigned, rolled=True) for end in ends]
     return " UNION ALL ".join(parts)
 
 
-def _set(block: Block, rows: str, chosen: tuple[int, ...], assigned: bool, *, rolled: bool = False) -> str:
+def _set(block: Block, rows: str, chosen: tuple[int, ...], *, assigned: bool, rolled: bool = False) -> str:
     group = block.group
     window = group.window
     keys = [f"k{place}" for place in chosen]
@@ -335,7 +341,8 @@ def _set(block: Block, rows: str, chosen: tuple[int, ...], assigned: bool, *, ro
             rows = sessions(f"({rows})", ", ".join(keys), window.size)
         elif not assigned:
             # A row in no window is in no group, rolled up or not.
-            rows = f"SELECT * EXCLUDE _b, _b.s AS _s, _b.e AS _e FROM (SELECT *, unnest({windows_of(window, '_t')}) AS _b FROM ({rows}))"
+            placed = f"SELECT *, unnest({windows_of(window, '_t')}) AS _b FROM ({rows})"
+            rows = f"SELECT * EXCLUDE _b, _b.s AS _s, _b.e AS _e FROM ({placed})"
         keys += [] if rolled else ["_s", "_e"]
         ends = ("NULL::TIMESTAMPTZ",) * 2 if rolled else ("make_timestamptz(_s)", "make_timestamptz(_e)")
         named |= dict(zip(BOUNDS, ends, strict=True))

@@ -1,8 +1,8 @@
 """A random program: tables with their rows, and a query over them as a tree that no product code knows.
 
-The tree says what is meant; `text.py` writes it as SQL and Python for the product and for Spark in one of many
-spellings, `oracle.py` evaluates it with DuckDB. Columns are named by the item of FROM that they belong to, so a
-spelling may leave out, add or change aliases without a change of meaning.
+The tree says what is meant; `text.py` writes it as SQL and Python for the product and for Spark in one of
+many spellings, `oracle.py` evaluates it with DuckDB. Columns are named by the item of FROM that they belong
+to, so a spelling may leave out, add or change aliases without a change of meaning.
 
 An expression is a text with marks: `«f1.k»` is the column `k` of the item `f1`. Durations and times are
 microseconds.
@@ -30,7 +30,7 @@ class Column:
 class Expr:
     """An expression in Spark SQL and in DuckDB's, its type in Spark, and whether it is exact.
 
-    `raising` ones may raise for a row; `call` names what it is for the count of coverage.
+    `tags` name functions for the count of what is covered.
     """
 
     spark: str
@@ -111,7 +111,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Bound:
-    """Right minus left event time is from `-back` to `ahead`; `by` is the item on the left whose time counts.
+    """Right minus left event time is from `-back` to `ahead`; `by` is the left item whose time counts.
 
     `kind`: interval (a condition over two columns), within, keep, last (so many rows: `ahead`) or window.
     """
@@ -134,7 +134,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Sub:
-    """A sub-query in WHERE: exists, not exists, in or not in; of the latter two the first pair is compared."""
+    """A sub-query in WHERE: exists, not exists, in or not in, which compare the first pair of keys."""
 
     kind: str
     item: Item
@@ -163,8 +163,8 @@ class Aggregate:
 class Grouping:
     """GROUP BY: keys under names, aggregates under names, sets of keys by their places, a window.
 
-    `by` is the item by whose time windows go, None for the event time of what FROM gives. `rolled`: WITH ROLLUP over
-    the keys and then the window.
+    `by` is the item by whose time windows go, None for the event time of what FROM gives. `rolled`: WITH
+    ROLLUP over the keys and then the window.
     """
 
     keys: tuple[tuple[str, Expr], ...]

@@ -1,4 +1,4 @@
-"""A failure as a text that can be run: the smallest program found, its rows, its seed, and what went wrong."""
+"""A failure as a text that can be run: the smallest program found, its rows, and what went wrong."""
 
 import re
 from typing import TYPE_CHECKING

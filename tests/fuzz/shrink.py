@@ -1,7 +1,7 @@
 """A failing program made small: parts are left out as long as it fails in the same way.
 
-It knows nothing of queries: what can be left out of a tuple is, what can be None is, a relation becomes one of its
-inputs, a number becomes smaller. A candidate that cannot be written or evaluated is no failure and is dropped.
+It knows nothing of queries: what can be left out of a tuple is, what can be None is, a relation becomes one
+of its inputs, a number becomes smaller. A candidate that cannot be written or evaluated is no failure.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ def candidates(program: Program) -> Iterator[Program]:
             yield dataclasses.replace(program, style=style)
 
 
-def variants(node: object, root: bool = True) -> Iterator[object]:
+def variants(node: object) -> Iterator[object]:
     """The same tree with one thing less, the largest things first."""
     if isinstance(node, (Block, Union)):
         yield from inputs_of(node)
@@ -83,9 +83,10 @@ def _values(name: str, value: object) -> Iterator[object]:
             if isinstance(each, tuple):
                 for at, inner in enumerate(each):
                     for smaller in variants(inner):
-                        yield value[:place] + (each[:at] + (smaller,) + each[at + 1 :],) + value[place + 1 :]
+                        pair = (*each[:at], smaller, *each[at + 1 :])
+                        yield (*value[:place], pair, *value[place + 1 :])
             for smaller in variants(each):
-                yield value[:place] + (smaller,) + value[place + 1 :]
+                yield (*value[:place], smaller, *value[place + 1 :])
         return
     if dataclasses.is_dataclass(value):
         if name in {"group", "window", "sets", "where", "having"}:

@@ -1,4 +1,4 @@
-"""Random programs: what the product gives is what DuckDB and Spark give, however rows are cut and queries are spelled."""
+"""Random programs give what DuckDB and Spark give, however rows are cut and queries are spelled."""
 
 import dataclasses
 import os
@@ -17,11 +17,11 @@ from fuzz.program import Block, Program, relations_of, tables_of
 from fuzz.reporting import report
 from fuzz.shrink import shrunk
 from fuzz.soak import soak
-from fuzz.text import Unspeakable, program_text
+from fuzz.text import program_text
 
 FRESH = random.SystemRandom().randrange(10**6, 10**9)
-SECONDS = 25
-MOST_REFUSED = 0.3
+SECONDS = 15
+MOST_REFUSED = 0.25
 
 
 def judged(judge: Judge, seeds, seconds: float) -> Counter:
@@ -59,51 +59,56 @@ def test_the_same_seed_draws_the_same_program():
 
 def test_most_programs_are_taken():
     outcomes = Counter()
-    for seed in range(200):
+    for seed in range(60):
         try:
             built(draw(seed))
             outcomes["taken"] += 1
-        except (Refused, Unspeakable):
+        except Refused:
             outcomes["refused"] += 1
-    assert outcomes["refused"] < MOST_REFUSED * 200, outcomes
+    assert outcomes["refused"] < MOST_REFUSED * 60, outcomes
 
 
 KINDS = """
-    block sql, block python, nested block, where, having, filter, aggregate distinct, totals, group by window, no key,
-    grouping sets, no aggregate, window tumble, window hop, window session, window cumulate, join inner interval,
-    join left interval, join right interval, join full interval, join semi interval, join anti interval, join inner within,
-    join inner keep, join inner last, join cross, join condition, joins 2, joins 3, self join, union, row_number, rank,
-    exists interval, not exists interval, in interval, not in interval, exists within, verb deduplicate, verb counts,
-    verb process, verb silent, verb alarm, verb explode, verbatim, own syntax, aggregate first, aggregate last,
-    aggregate mode, aggregate median, aggregate max_by, aggregate array_agg, aggregate sum, aggregate avg
+    block sql, block python, nested block, where, having, filter, aggregate distinct, totals, group by
+    window, no key, grouping sets, no aggregate, window tumble, window hop, window session, window
+    cumulate, join inner interval, join left interval, join right interval, join full interval, join
+    semi interval, join anti interval, join inner within, join inner keep, join inner last, join cross,
+    join condition, joins 2, joins 3, self join, union, row_number, rank, exists interval, not exists
+    interval, in interval, not in interval, exists within, verb deduplicate, verb counts, verb process,
+    verb silent, verb alarm, verb explode, verbatim, own syntax, aggregate first, aggregate last,
+    aggregate mode, aggregate median, aggregate max_by, aggregate array_agg, aggregate sum, aggregate
+    avg
 """
 TYPES = """
-    tinyint, smallint, int, bigint, float, double, decimal(9,2), string, binary, boolean, date, timestamp, timestamp_ntz
+    tinyint, smallint, int, bigint, float, double, decimal(9;2), string, binary, boolean, date, timestamp,
+    timestamp_ntz
 """
 
 
 def listed(text: str) -> list[str]:
-    return [each.strip() for each in text.replace("\n", " ").replace("(9,2)", "(9;2)").split(",")]
+    return [" ".join(each.split()) for each in text.split(",")]
 
 
 def test_everything_is_drawn():
-    seen = Counter(each for seed in range(1500) for each in features(draw(seed)))
+    seen = Counter(each for seed in range(800) for each in features(draw(seed)))
     wanted = listed(KINDS)
     for kind in listed(TYPES):
         name = kind.replace(";", ",")
         wanted += [f"column {name}", f"group key {name}", f"join key {name}"]
     wanted += ["column array<int>", "column struct<a:int,b:string>"]
-    assert not [each for each in wanted if seen[each] < 3], seen
+    rare = {each: seen[each] for each in wanted if seen[each] < 2}
+    assert not rare
 
 
 def test_the_oracles_agree(spark):
     """Spark's answer to the very text is DuckDB's to the tree."""
-    from fuzz.oracle import OracleFailed
-    from fuzz.oracle_spark import evaluate_on_spark
     from pyspark.errors import PySparkException
 
+    from fuzz.oracle import OracleFailed
+    from fuzz.oracle_spark import evaluate_on_spark
+
     agreed = 0
-    for seed in range(40, 52):
+    for seed in range(40, 48):
         program = draw(seed, verbatim=True)
         block = program.query
         expected = oracle_rows(program)
@@ -115,7 +120,7 @@ def test_the_oracles_agree(spark):
             continue
         assert_same(plain_rows(found, block.columns), expected, block.columns, f"seed {seed}")
         agreed += 1
-    assert agreed > 6
+    assert agreed > 4
 
 
 def test_a_failure_is_made_small():
@@ -133,7 +138,7 @@ def test_a_failure_is_made_small():
     program = next(each for each in map(draw, range(200)) if fails(each))
     small = shrunk(program, fails)
     (row,) = [row for table in tables_of(small.query).values() for row in table.rows]
-    assert len(row) <= 2
+    assert len(row) <= 3
     assert small.epochs == small.channels == 1
     (block,) = [each for each in relations_of(small.query) if isinstance(each, Block)]
     assert len(block.joins) == 1
@@ -155,7 +160,7 @@ def test_a_wrong_result_is_found():
     text = report(draw(seed), judge, most=60)
     assert f"seed {seed}" in text
     names: dict = {}
-    exec(text, names)  # noqa: S102 -- it is our own
+    exec(text, names)
     assert "query" in names
 
 
@@ -164,7 +169,7 @@ def test_a_wrong_result_is_found():
 def test_soak(spark_too, tmp_path):
     """Seeds from FUZZ_FIRST on, FUZZ_COUNT of them; with FUZZ_RECORD a soak goes on where it stopped."""
     first = int(os.environ.get("FUZZ_FIRST", FRESH))
-    count = int(os.environ.get("FUZZ_COUNT", 1500 if spark_too else 20_000))
+    count = int(os.environ.get("FUZZ_COUNT", "1500" if spark_too else "20000"))
     folder = Path(os.environ.get("FUZZ_RECORD", tmp_path))
     judge = Judge.on_spark() if spark_too else Judge()
     found = soak(first, count, judge, folder / f"{'spark' if spark_too else 'local'}-{first}.jsonl")

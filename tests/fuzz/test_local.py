@@ -51,7 +51,8 @@ def test_windows_count_what_was_accepted(options):
         found = run_local(windows, {"readings": given}, seed=seed, channels=3, **options)
         assert counted(found.tables[0]) == plain(found.accepted["readings"])
         assert sum(map(len, given)) == len(found.accepted["readings"]) + len(found.late["readings"])
-        assert found.epochs == (2 if "whole" in options else 5)
+        # With the drain, and at times with a promise before it.
+        assert found.epochs - (1 if "whole" in options else 4) in {1, 2}
 
 
 def test_state_moves():

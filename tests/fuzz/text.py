@@ -1,8 +1,8 @@
 """A program as text: SQL for the product and for Spark, and Python; one of many spellings by a seed.
 
-A spelling decides what SQL leaves open: aliases (none, one that is another table's or column's name, one that hides an
-outer table that is not needed), qualified or bare names, letter case, quotes, sub-queries in FROM or in WITH,
-ordinals and aliases in GROUP BY, and how windows, bounds and intervals are written.
+A spelling decides what SQL leaves open: aliases (none, one that is another table's or column's name, one that
+hides an outer table that is not needed), qualified or bare names, letter case, quotes, sub-queries in FROM or
+in WITH, ordinals and aliases in GROUP BY, and how windows, bounds and intervals are written.
 """
 
 import re
@@ -262,7 +262,8 @@ class Statement:
         r = ranked.rank
         most = self.rng.choice([f"{r} <= {ranked.most}", f"{r} < {ranked.most + 1}", f"{ranked.most} >= {r}"])
         return (
-            f"SELECT {names} FROM (SELECT *, {function} OVER (PARTITION BY {partition} ORDER BY {order}) AS {r} "
+            f"SELECT {names} FROM (SELECT *, {function} OVER (PARTITION BY {partition} ORDER BY {order}) "
+            f"AS {r} "
             f"FROM {text}) WHERE {most}"
         )
 
@@ -674,7 +675,7 @@ def split_text(speller: Speller, block: Block) -> str:
     return f'ps.sql("""SPLIT {table.name} CASE {cases}""", {variable(table)})["mine"]{chosen(columns)}'
 
 
-class Unspeakable(Exception):
+class Unspeakable(Exception):  # noqa: N818 -- it is an answer, not a fault
     """This spelling cannot say it."""
 
 
@@ -687,7 +688,9 @@ NAMES_IN_PYTHON = {
 }
 
 
-def python_block(speller: Speller, block: Block) -> str:
+def python_block(  # noqa: C901, PLR0912 -- a line for each clause
+    speller: Speller, block: Block
+) -> str:
     """A block by methods. Before a join every column gets a name of its own, so that no suffix is needed."""
     if block.group is not None and block.group.sets is not None:
         raise Unspeakable("sets of keys in Python")
@@ -702,7 +705,9 @@ def python_block(speller: Speller, block: Block) -> str:
     if not block.joins and not block.subs:
         names |= {(block.first.id, each.name): each.name for each in block.first.columns}
     else:
-        text = renamed(text, block.first, names)
+        # The event time of rows that are only chosen stays a column of theirs.
+        paired = any(each.how not in {"semi", "anti"} for each in block.joins)
+        text = renamed(text, block.first, names, kept=None if paired else block.first.time)
     for number, join in enumerate(block.joins):
         text = python_join(speller, text, join, number, names, block)
     for number, sub in enumerate(block.subs, len(block.joins)):
@@ -777,15 +782,19 @@ def chosen(columns: dict[str, str]) -> str:
     return f".select({', '.join(parts)})"
 
 
-def renamed(text: str, item: Item, names: dict[tuple[str, str], str]) -> str:
+def renamed(text: str, item: Item, names: dict[tuple[str, str], str], kept: str | None = None) -> str:
     made = {}
     for place, each in enumerate(item.columns):
+        if each.name == kept:
+            names[item.id, kept] = kept
+            continue
         names[item.id, each.name] = f"{item.id}_{place}"
         made[f"{item.id}_{place}"] = f"`{each.name}`"
-    return f"{text}.select(**{made!r})"
+    alone = f"{kept!r}, " if (item.id, kept) in names else ""
+    return f"{text}.select({alone}**{made!r})"
 
 
-def python_join(
+def python_join(  # noqa: C901, PLR0912 -- a line for each kind of bound
     speller: Speller, left: str, join: Join, number: int, names: dict[tuple[str, str], str], block: Block
 ) -> str:
     item, bound = join.item, join.bound
@@ -842,6 +851,7 @@ def python_join(
         arguments.append(f"how={join.how!r}")
     if join.how not in {"semi", "anti"}:
         names |= theirs
+        arguments.append(f"suffixes=('', '_j{number}')")
     return f"{left}.{'join' if keys else 'cross'}({right}, {', '.join(arguments)})"
 
 
