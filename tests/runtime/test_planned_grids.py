@@ -48,7 +48,7 @@ class PlannedRun(KernelRun):
         name = self.rescaling.routers.store(self.layout.router)
         self.plan = StagePlan(self.layout.channels, router=name, target=name)
 
-    def _any_layout(self):
+    def _any_layout(self, _channels=None):
         rng = self.rng
         if len(self.hashes):
             counts = tuple(rng.integers(1, 50, len(self.hashes)).tolist())
