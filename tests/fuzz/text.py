@@ -586,11 +586,19 @@ class BlockWriter:
         return self.speller.chance(0.4)
 
     def window_call(self, window: Window, by: str | None) -> tuple[str, str]:
-        by = by or self.block.first.id
-        item = next(each for each in self.block.items if each.id == by)
-        if item.time is None:
-            raise Unspeakable("the event time is no column")
-        time = self.column(by, item.time, [*self.outer, self.scope])
+        paired = any(each.how not in {"semi", "anti"} for each in self.block.joins)
+        if by is None and paired and self.block.first.window is None:
+            if self.speller.verbatim or not all(
+                isinstance(each.relation, Table) for each in self.block.items
+            ):
+                raise Unspeakable("Spark has no pair_time, and a sub-query may have a column of that name")
+            time = self.speller.rng.choice(["pair_time", "`pair_time`", "PAIR_TIME"])
+        else:
+            by = by or self.block.first.id
+            item = next(each for each in self.block.items if each.id == by)
+            if item.time is None:
+                raise Unspeakable("the event time is no column")
+            time = self.column(by, item.time, [*self.outer, self.scope])
         if window.kind == "session":
             return f"session_window({time}, '{self.speller.duration(window.size)}')", "session_window"
         if window.kind == "cumulate":
