@@ -91,6 +91,7 @@ _WITHOUT_ROWS = frozenset(
         *("resources", "channel_work", "folded", "living_bytes", "partly_late", "ends", "_ends", "_measured"),
         *("_counted", "_counts", "_weights", "_tuples", "clean_up", "forget", "release"),
         *("SteadyTime.read", "StageRunner.deals", "StageRunner.may_split", "StageRunner.may_rebatch"),
+        *("_note", "_shared_notes"),
     }
 )
 _SPEAKING = (

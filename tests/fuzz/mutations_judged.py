@@ -22,4 +22,16 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "not dropped",
         "not same_keys(*_neighbours(keys, order, ~changes)).all()",
     ): "rows are ordered by the keys themselves, as for hashes that collide, which is right and slower",
+    (
+        "functions/translation.py",
+        "_applied",
+        "comparison",
+        "len(sql) > _LONGEST",
+    ): "a text of exactly the longest length goes to Spark, which gives the same",
+    (
+        "runtime/epoch.py",
+        "Epoch._record",
+        "last condition dropped",
+        "schema is not None and exit_.target is not None",
+    ): "only exits with a target have a schema there; the second condition is for type checkers",
 }
