@@ -8,6 +8,7 @@ without reading the source twice.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +43,7 @@ REJECT = "_ps_reject"
 RECORD = "_ps_record"
 FILE = "_ps_file"
 _VIEW = "_ps_rows"
+_ONE_VIEW = Lock()
 
 
 def marked(frame: DataFrame, stream: Stream, now: int | None = None) -> DataFrame:
@@ -135,10 +137,12 @@ def steps_sql(steps: tuple[Step, ...], source: str, *carried: str) -> str:
 def sql_over(frame: DataFrame, text: str) -> DataFrame:
     """A query over `_ps_rows`, which is the frame.
 
-    A text costs one call to the JVM; a list of columns costs one for each of its nodes.
+    A text costs one call to the JVM; a list of columns costs one for each of its nodes. Spark reads the view
+    while it analyses the text; a run that starts at the same time in the same session would replace it.
     """
-    frame.createOrReplaceTempView(_VIEW)
-    return frame.sparkSession.sql(text)
+    with _ONE_VIEW:
+        frame.createOrReplaceTempView(_VIEW)
+        return frame.sparkSession.sql(text)
 
 
 def describe(empty: DataFrame) -> Describe:
