@@ -4,7 +4,7 @@ import pytest
 
 import penstock.query as ps
 from penstock import window
-from penstock.errors import BadExpression, BadJoin
+from penstock.errors import BadExpression, BadJoin, UnknownColumn
 
 CALLS = ps.stream("calls", "time timestamp, caller string, x double", time="time")
 TOWERS = ps.stream("towers", "at timestamp, number string, y double", time="at")
@@ -73,6 +73,12 @@ def test_windows_are_the_same_however_their_lengths_are_written():
     text = f"SELECT time, y FROM {CALLED} c JOIN {built} t ON caller = number AND {SAME}"
     found = CALLS.join(TOWERS, {"caller": "number"}, window=window("5 seconds")).select("time", "y")
     assert sql(text).schema == found.schema
+
+
+def test_another_condition_on_the_bounds_of_windows_is_not_lost():
+    text = f"SELECT y FROM {CALLED} c JOIN {BUILT} t ON {SAME} AND t.window_end = c.time"
+    with pytest.raises(UnknownColumn, match="t.window_end"):
+        sql(text)
 
 
 def test_a_sub_query_in_the_same_window():

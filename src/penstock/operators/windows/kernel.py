@@ -272,7 +272,8 @@ class WindowKernel(PaneKernel):
                 apart = len(self.windows) > 1 and max(lengths, default=0) > 1
                 chosen = _chosen(block.rows, block.marked(0, lengths), own) if apart else block.rows
                 chosen = chosen.by_pane() if self.ordered else chosen
-                for part in _own(numbers, channel):
+                held_to = int(chosen.pane.max()) + max(lengths, default=0) if len(chosen.pane) else None
+                for part in _own(numbers, channel, windows, held_to):
                     for each in close_windows(windows, part.start, part.stop, chosen, block.merges):
                         channel.emit(self._finished(block, windows, each))
             if raw is not None:
@@ -316,11 +317,16 @@ class WindowKernel(PaneKernel):
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
 
-def _own(numbers: range, channel: Channel) -> list[range]:
-    """The windows of a range that the channel computes, in runs of neighbours."""
+def _own(numbers: range, channel: Channel, windows: PaneWindows, held_to: int | None) -> list[range]:
+    """The windows of a range that the channel computes, in runs of neighbours.
+
+    Those behind the last pane are empty and left out: the frontier may be any time ahead of all rows.
+    """
     if channel.windows is None or not numbers:
         return [numbers]
-    every = np.arange(numbers.start, numbers.stop)
+    if held_to is None:
+        return []
+    every = np.arange(numbers.start, min(numbers.stop, windows.last_with(held_to) + 1))
     own = every[channel.windows.of(every) == channel.number]
     pieces = np.split(own, np.flatnonzero(np.diff(own) > 1) + 1) if len(own) else []
     return [range(int(each[0]), int(each[-1]) + 1) for each in pieces]

@@ -73,7 +73,7 @@ def by_window(
             f"{first.name} and {right.name} are joined by the bounds of their windows, which differ or "
             "are neither tumbling nor sliding; give both the same TUMBLE or HOP"
         )
-    rest = [each for each, pair in equal if pair is None or pair[0] not in WINDOW_BOUNDS]
+    rest = [each for each, pair in equal if pair not in {(name, name) for name in WINDOW_BOUNDS}]
     return BoundClause(window=theirs), exp.and_(*rest) if rest else None
 
 
