@@ -272,7 +272,7 @@ def sessions(table: str, keys: str, gap: int) -> str:
     return f"""
         SELECT *, min(_t) OVER (PARTITION BY _n{comma}) AS _s,
                max(_t) OVER (PARTITION BY _n{comma}) + {gap} AS _e
-        FROM (SELECT *, sum(_fresh) OVER ({by} ORDER BY _t ROWS UNBOUNDED PRECEDING) AS _n
+        FROM (SELECT *, sum(_fresh) OVER ({by} ORDER BY _t RANGE UNBOUNDED PRECEDING) AS _n
               FROM (SELECT *,
                            CASE WHEN _t - lag(_t) OVER ({by} ORDER BY _t) <= {gap} THEN 0 ELSE 1 END AS _fresh
                     FROM {table}))"""

@@ -4,7 +4,7 @@ import pytest
 
 import penstock.query as ps
 from penstock import window
-from penstock.errors import BadExpression, BadJoin, UnknownColumn
+from penstock.errors import BadExpression, BadJoin, BadWindow, UnknownColumn
 
 CALLS = ps.stream("calls", "time timestamp, caller string, x double", time="time")
 TOWERS = ps.stream("towers", "at timestamp, number string, y double", time="at")
@@ -77,8 +77,38 @@ def test_windows_are_the_same_however_their_lengths_are_written():
 
 def test_another_condition_on_the_bounds_of_windows_is_not_lost():
     text = f"SELECT y FROM {CALLED} c JOIN {BUILT} t ON {SAME} AND t.window_end = c.time"
-    with pytest.raises(UnknownColumn, match="t.window_end"):
+    with pytest.raises(UnknownColumn, match=r"t\.window_end"):
         sql(text)
+
+
+def test_a_column_keeps_its_type_where_it_is_compared_with_a_wider_one():
+    few, many = (
+        ps.stream("few", "t timestamp, k tinyint", time="t"),
+        ps.stream("many", "t timestamp, k bigint", time="t"),
+    )
+    for text in ("EXISTS (SELECT 1 FROM many WHERE many.k = few.k)", "k NOT IN (SELECT k FROM many)"):
+        found = ps.sql(f"SELECT k FROM few WHERE {text} WITHIN 1 HOUR", few, many)
+        assert found.schema.column("k").type == "tinyint"
+    joined = ps.sql(
+        "SELECT few.k AS a, many.k AS b FROM few JOIN many ON few.k = many.k WITHIN 1 HOUR", few, many
+    )
+    assert [joined.schema.column(name).type for name in "ab"] == ["tinyint", "bigint"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT n FROM TABLE(HOP(TABLE load, DESCRIPTOR(window_start), INTERVAL '1' HOUR, INTERVAL '2' HOURS))",
+        ("SELECT sum(n) AS n FROM TABLE(TUMBLE(TABLE load, DESCRIPTOR(window_start), INTERVAL '1' HOUR)) "
+        "GROUP BY window_start, window_end"),
+        (f"SELECT n FROM TABLE(TUMBLE(TABLE load, DESCRIPTOR(window_start), INTERVAL '5' SECOND)) c "
+        f"JOIN {BUILT} t ON {SAME}"),
+    ],
+)
+def test_a_table_function_over_rows_that_have_windows_is_refused(text):
+    load = ps.sql("SELECT count(*) AS n FROM calls [RANGE 1 MINUTE]", CALLS)
+    with pytest.raises(BadWindow, match="which has window_start and window_end already"):
+        ps.sql(text, CALLS, TOWERS, load=load)
 
 
 def test_a_sub_query_in_the_same_window():

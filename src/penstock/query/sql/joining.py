@@ -88,9 +88,8 @@ class _Step:
         hidden = self.left.hidden.union(*self.added.values())
         if self.clause.one_sided:
             # The other side only says which rows stay; nothing of it can be named afterwards.
-            return Scope(
-                self.left.tables, relation, self.left.places, self.left.written, hidden, self.left.spans
-            )
+            places = {**self.left.places, **copies}
+            return Scope(self.left.tables, relation, places, self.left.written, hidden, self.left.spans)
         places = {**self._places(keys, join), **copies}
         tables = (*self.left.tables, self.right)
         spans = {} if reach is None else reach.spans(self.left.spans, self.right.number, join.how, join.times)

@@ -115,7 +115,13 @@ class TableFunction:
     partition: tuple[str, ...]
 
     def check(self, relation: Relation, written: str) -> None:
-        """Raise BadWindow unless the windows go by the event time of the relation."""
+        """Raise BadWindow unless the windows go by the event time of rows that have no windows yet."""
+        if {*WINDOW_BOUNDS} & {each.lower() for each in relation.schema.names}:
+            raise BadWindow(
+                f"{self.name.upper()} of {written}, which has window_start and window_end already; aggregate "
+                f"it by GROUP BY window({relation.time}, …), or by the windows that it has: GROUP BY "
+                "window_start, window_end"
+            )
         if self.time is not None and self.time.lower() != relation.time.lower():
             raise BadWindow(
                 f"{self.name.upper()} goes by DESCRIPTOR({self.time}), but the event time of {written} is "
