@@ -1,5 +1,6 @@
 """A program held against its oracles and against itself: whole, cut into epochs, resumed, and changed."""
 
+import dataclasses
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
@@ -13,7 +14,8 @@ from fuzz.compare import Different, assert_same, check_types, folded, plain_rows
 from fuzz.local import NeedsSpark, run_local
 from fuzz.metamorphic import CHANGES
 from fuzz.oracle import OracleFailed
-from fuzz.program import Block, Column, Program, Table, tables_of
+from fuzz.program import Block, Column, Program, Table, relations_of, tables_of
+from fuzz.shrink import changed
 from fuzz.text import Unspeakable, program_text
 from penstock.errors import QueryError
 
@@ -23,6 +25,8 @@ WAYS = {"whole": {"whole": True}, "cut": {}, "resumed": {"resume": True}}
 
 CHANGED = 0.6
 """The share of programs of which a changed one is run too."""
+LATE = 0.3
+"""The share of programs that are run with late rows too."""
 
 
 def rng_of(program: Program) -> Random:
@@ -110,6 +114,8 @@ class Judge:
             self._check_spark(program, expected)
         if self.change and rng_of(program).random() < CHANGED:
             self._check_changed(program)
+        if self.change and Random(program.seed + 2).random() < LATE:
+            self._check_late(program)
 
     def _compare(
         self,
@@ -146,6 +152,30 @@ class Judge:
             self._compare(changed, relation, "cut", expected, name, meant.query.columns)
         except NeedsSpark:
             return
+
+    def _check_late(self, program: Program) -> None:
+        """Streams without a delay: the same rows are late in any channels, and the others give the result."""
+        query = program.query
+        for table in tables_of(query).values():
+            query = changed(query, table.name, {"delay": 0})
+        hasty = dataclasses.replace(program, query=query)
+        relation, epochs = built(hasty), epochs_of(hasty)
+        found = run_local(relation, epochs, seed=program.seed, channels=program.channels)
+        plain = run_local(relation, epochs, seed=program.seed, channels=1, rescale=False)
+        columns = program.query.columns
+        if _ids(found.late) != _ids(plain.late):
+            raise Different("late: other rows are late in other channels")
+        assert_same(rows_of(columns, found.tables[0]), rows_of(columns, plain.tables[0]), columns, "late")
+        tables = [each for each in relations_of(query) if isinstance(each, Table)]
+        nested = len(list(relations_of(query))) > 1 + len(tables)
+        if nested or len(tables) > len(tables_of(query)) or not found.clean or not any(found.late.values()):
+            # A row that feeds two ports may be late in one of them alone.
+            return
+        for name, table in tables_of(query).items():
+            rows = tuple(tuple(row[each] for each in table.names) for row in found.accepted[name])
+            query = changed(query, name, {"rows": rows})
+        expected = oracle_rows(dataclasses.replace(program, query=query))
+        assert_same(rows_of(columns, found.tables[0]), expected, columns, "accepted")
 
     def _check_spark(self, program: Program, expected: list[tuple]) -> None:
         """The DuckDB oracle against Spark's own answer to the same text."""
@@ -194,3 +224,8 @@ class Judge:
 
 def check(program: Program) -> None:
     Judge().check(program)
+
+
+def _ids(rows: dict[str, list[Any]]) -> dict[str, list[int]]:
+    """Rows by identity: equal ones may be late for different reasons."""
+    return {name: sorted(map(id, each)) for name, each in rows.items() if each}

@@ -98,11 +98,15 @@ def test_a_column_keeps_its_type_where_it_is_compared_with_a_wider_one():
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT n FROM TABLE(HOP(TABLE load, DESCRIPTOR(window_start), INTERVAL '1' HOUR, INTERVAL '2' HOURS))",
-        ("SELECT sum(n) AS n FROM TABLE(TUMBLE(TABLE load, DESCRIPTOR(window_start), INTERVAL '1' HOUR)) "
-        "GROUP BY window_start, window_end"),
-        (f"SELECT n FROM TABLE(TUMBLE(TABLE load, DESCRIPTOR(window_start), INTERVAL '5' SECOND)) c "
-        f"JOIN {BUILT} t ON {SAME}"),
+        "SELECT n FROM TABLE(HOP(TABLE load, DESCRIPTOR(window_start), '1 hour', '2 hours'))",
+        (
+            "SELECT sum(n) AS n FROM TABLE(TUMBLE(TABLE load, DESCRIPTOR(window_start), INTERVAL '1' HOUR)) "
+            "GROUP BY window_start, window_end"
+        ),
+        (
+            f"SELECT n FROM TABLE(TUMBLE(TABLE load, DESCRIPTOR(window_start), INTERVAL '5' SECOND)) c "
+            f"JOIN {BUILT} t ON {SAME}"
+        ),
     ],
 )
 def test_a_table_function_over_rows_that_have_windows_is_refused(text):
