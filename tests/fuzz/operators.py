@@ -88,7 +88,8 @@ def silent(verb: Verb, given: pa.Table) -> pa.Table:
         for row, after in zip(rows, [*rows[1:], None], strict=True):
             count += 1
             due = row["_t"] + timeout
-            if after is None or after["_t"] > due:
+            # A timer fires before a row of its time.
+            if after is None or after["_t"] >= due:
                 found.append({verb.time: due, key: row[key], "n": count, "_t": due})
                 count = 0
     return _table(verb, found)
@@ -100,7 +101,7 @@ def alarmed(verb: Verb, given: pa.Table) -> pa.Table:
     for rows in _keyed(given, (key,)).values():
         due, count = None, 0
         for row in rows:
-            if due is not None and row["_t"] > due:
+            if due is not None and row["_t"] >= due:
                 found.append({verb.time: due, key: row[key], "n": count, "_t": due})
                 due, count = None, 0
             due = row["_t"] + after if due is None else due

@@ -154,7 +154,9 @@ class Oracle:
     def _from(self, block: Block) -> tuple[str, str]:
         """FROM with its joins, and the event time of what it gives."""
         flow, time = source(block.first), f"{block.first.id}._t"
-        if block.first.window:
+        by_window = any(each.bound.kind == "window" for each in (*block.joins, *block.subs))
+        if block.first.window and (by_window or block.group is not None):
+            # Rows of windows that nothing groups or joins keep their own time.
             time = f"{block.first.id}._w"
         for each in block.joins:
             if each.bound.kind == "last":
