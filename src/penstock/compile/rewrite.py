@@ -214,7 +214,7 @@ def columns_down(query: Query) -> tuple[Query, tuple[str, ...]]:
     >>> pairs = calls.join(known, "phone", within="1 hour")
     >>> narrow, _ = columns_down(Query((pairs.group_by("seconds").window("1 hour").agg(n=count()),)))
     >>> narrow.outputs[0].inputs[0].schema.names
-    ('time', 'phone', 'seconds')
+    ('pair_time', 'phone', 'seconds')
     """
     narrowing = _Narrowing(columns_read(query))
     for relation in query.relations:

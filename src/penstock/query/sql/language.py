@@ -63,7 +63,7 @@ def sql(text: str, /, *streams: Stream, **definitions: UserAggregate | Relation)
     >>> alerts = stream("alerts", "at timestamp, car string, code int", time="at")
     >>> sql("SELECT r.speed, a.code FROM reports AS r JOIN alerts AS a ON r.vehicle = a.car WITHIN 1 MINUTE",
     ...     reports, alerts)
-    reports.join(alerts; vehicle = car; within 1 minute).select(time, speed, code)
+    reports.join(alerts; vehicle = car; within 1 minute).select(pair_time, speed, code)
     >>> sql("SPLIT reports CASE WHEN speed > 100 THEN fast ELSE rest END", reports)["fast"]
     reports.split(`speed` > 100)[0]
     """
