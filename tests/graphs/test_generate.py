@@ -84,7 +84,7 @@ def test_all_kinds_are_drawn():
 
 
 def test_expressions_of_both_engines_are_drawn_in_every_place():
-    seen = Counter(place for seed in range(400) for place in set(places(sketched(seed))))
+    seen = Counter(place for seed in range(600) for place in set(places(sketched(seed))))
     wanted = [
         f"{operator} {engine} {side} a stage"
         for operator in ("Where", "Branch", "Select", "Windowed")
