@@ -213,3 +213,13 @@ def test_windows_after_a_join_go_by_the_time_that_they_name(duck, time, of, how)
     result = run_local(ps.sql(text, *streams()), given(), seed=3, channels=2).tables[0]
     found = zip(result["window_start"].to_pylist(), result["n"].to_pylist(), strict=True)
     assert sorted(found) == sorted(wanted.fetchall())
+
+
+def test_windows_go_by_an_event_time_that_a_select_has_left_out():
+    given = streams()[0].select("page")
+    found = ps.sql(
+        "SELECT page, count(*) AS n FROM given GROUP BY page, window(t, '10 seconds')", given=given
+    )
+    assert found == given.group_by("page").window("10 seconds").agg(n=ps.count())
+    with pytest.raises(UnknownColumn, match="no column 't'"):
+        ps.sql("SELECT page, t FROM given", given=given)

@@ -117,11 +117,13 @@ class Statement:
         that no table needs to have.
         """
         made = {PAIR_TIME, *WINDOW_BOUNDS}
+        # Windows may go by an event time that a select has left out.
+        times = {each.relation.time.lower() for each in names.tables}
         aliases = {str(each.alias).lower() for each in tree.expressions if each.alias}
         names.resolve(tree.expressions, made)
         for part in ("where", "group"):
             if tree.args.get(part):
-                names.resolve([tree.args[part]], made | aliases if part == "group" else made)
+                names.resolve([tree.args[part]], made | aliases | times if part == "group" else made)
         having = tree.args.get("having")
         if having is not None:
             nodes = [each for each in having.find_all(exp.Column) if not self._is_aliased(each, aliases)]
