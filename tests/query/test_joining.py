@@ -96,3 +96,27 @@ def test_what_is_no_array_or_has_no_name_of_its_own_is_refused(arrays, error):
 def test_an_aggregate_of_what_no_partial_holds_is_refused(argument):
     with pytest.raises(WrongType, match="one plain value"):
         A.window("1 s").agg(top=ps.max(argument))
+
+
+def test_the_time_of_pairs_has_the_name_that_one_gives_it():
+    joined = A.join(B, "k", within="1 minute", named="met")
+    assert (joined.time, joined.schema.names[0]) == ("met", "met")
+    assert joined.join(B, "k", within="1 minute", suffixes=("", "_2")).schema.names[:3] == (
+        "pair_time",
+        "k",
+        "met",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"within": "1 minute", "how": "semi", "named": "met"}, BadJoin),
+        ({"window": MINUTE, "named": "met"}, BadJoin),
+        ({"within": "1 minute", "named": "k"}, BadName),
+        ({"within": "1 minute", "named": ""}, BadName),
+    ],
+)
+def test_a_name_that_no_time_of_pairs_can_have_is_refused(options, error):
+    with pytest.raises(error, match="name"):
+        A.join(B, "k", **options)

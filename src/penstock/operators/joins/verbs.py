@@ -1,16 +1,17 @@
 """The verbs join and cross, which check the arguments against both sides."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, get_args
 
 from penstock.errors import BadJoin, BadName, QueryError, WrongType
-from penstock.expressions import types
 from penstock.expressions.durations import microseconds
 from penstock.expressions.pairs import pair_condition
 from penstock.expressions.schema import Schema
 from penstock.functions import DEFAULT
 from penstock.operators.aggregated import WINDOW_END, WINDOW_START
 from penstock.operators.joins.node import FOREVER, PAIR_TIME, How, Join, JoinKey, PairTime, common_type
+from penstock.operators.names import check_key, check_names
 from penstock.operators.operator import D, Derivable, Duration, InputRelation, R
 from penstock.operators.windows import Window
 from penstock.operators.windows.node import Late
@@ -161,6 +162,12 @@ def join_of(  # noqa: PLR0913 -- each is one documented option
         )
     keys = tuple(_key(one, other, left.schema, right.schema) for one, other in _pairs(on))
     alone = how in _ONE_SIDED
+    check_names([named])
+    if named != PAIR_TIME and (alone or window is not None):
+        raise BadJoin(
+            f"named={named!r} in a {'join by window' if window is not None else f'{how} join'}; only pairs "
+            "have a time of their own to name, leave it out"
+        )
     moment = WINDOW_START if window is not None else left.time if alone else named
     times = _BOUNDS if window is not None else frozenset({moment})
     given = _given(left, right, keys, suffixes, times, alone=alone)
@@ -242,8 +249,8 @@ def _key(one: str, other: str, left: Schema, right: Schema) -> JoinKey:
         raise WrongType(
             f"the keys {ours.name} {ours.type} and {theirs.name} {theirs.type} cannot be compared; cast one"
         )
-    if type_ and not types.is_atomic(type_):
-        raise WrongType(f"key {ours.name!r} is {type_}; a key has to be one plain value, take a field of it")
+    if type_:
+        check_key(ours.name, type_)
     return JoinKey(ours.name, theirs.name, type_)
 
 
@@ -267,16 +274,16 @@ def _given(  # noqa: PLR0913 -- both sides, and what the result has of them
     theirs = [name for name in right.schema.names if name not in {*gone, *(key.right for key in keys)}]
     if alone:
         theirs = []
-    taken = {*(name.lower() for name in times), *(key.left.lower() for key in keys)}
+    taken = [name.lower() for name in (*times, *(key.left for key in keys))]
     shared = {name.lower() for name in ours} & {name.lower() for name in theirs}
-    shared |= {name.lower() for name in (*ours, *theirs)} & taken
+    shared |= {name.lower() for name in (*ours, *theirs)}.intersection(taken)
     one, other = suffixes
     found = (
         tuple((name, name + (one if name.lower() in shared else "")) for name in ours),
         tuple((name, name + (other if name.lower() in shared else "")) for name in theirs),
     )
-    named = [*taken, *(name.lower() for side in found for _, name in side)]
-    twice = sorted({name for name in named if named.count(name) > 1})
+    counts = Counter([*taken, *(name.lower() for side in found for _, name in side)])
+    twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
         raise BadName(
             f"two columns of the join would have the name {', '.join(twice)}; give other suffixes than "

@@ -174,7 +174,7 @@ class _Step:
             time=self.clause.time,
             condition=None if on.condition is None else render(on.condition),
             suffixes=("", self._suffix()),
-            named=self._time,
+            named=PAIR_TIME if self.clause.one_sided or window is not None else self._time,
         )
         return join, left.derive(join, right)
 
