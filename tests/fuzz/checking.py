@@ -1,10 +1,11 @@
 """A program held against its oracles and against itself: whole, cut into epochs, resumed, and changed."""
 
 import dataclasses
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from fuzz.shrink import changed
 from fuzz.text import Unspeakable, program_text
 from penstock.errors import QueryError
 
+T = TypeVar("T")
 Epochs = dict[str, list[list[dict]]]
 WAYS = {"whole": {"whole": True}, "cut": {}, "resumed": {"resume": True}}
 
@@ -93,6 +95,14 @@ class Judge:
     def verbatim(self, seed: int) -> bool | None:
         """Half of the programs; on Spark the text of more of them is Spark's own oracle."""
         return None if self.session is None else seed % 3 > 0
+
+    def each(self, function: Callable[[int], T], seeds: Iterable[int]) -> Iterator[T]:
+        """The function of each seed in order; on Spark several at once."""
+        if self.session is None:
+            return map(function, seeds)
+        from fuzz.on_spark import each_on_spark
+
+        return each_on_spark(function, seeds)
 
     def run(self, program: Program, relation: Any, way: str) -> Any:
         channels = 1 if way == "whole" else program.channels

@@ -6,6 +6,7 @@ microseconds.
 
 import atexit
 import functools
+import threading
 
 import duckdb
 import pyarrow as pa
@@ -51,10 +52,17 @@ BOUNDS = ("window_start", "window_end")
 
 
 @functools.cache
-def connection() -> duckdb.DuckDBPyConnection:
-    # An open connection at the end of the process is reported as a leak.
-    atexit.register(connection.cache_clear)
+def _connection(thread: int) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1}).execute(MACROS)
+
+
+# An open connection at the end of the process is reported as a leak.
+atexit.register(_connection.cache_clear)
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """The connection of this thread."""
+    return _connection(threading.get_ident())
 
 
 def evaluate(relation: Relation, rows: dict[str, list[tuple]] | None = None) -> pa.Table:

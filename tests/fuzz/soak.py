@@ -47,18 +47,23 @@ def soak(first: int, count: int, judge: Judge, record: Path | None = None, *, sh
     found, known = Soak(), {}
     if record is not None and record.exists():
         known = {line["seed"]: line for line in map(json.loads, record.read_text().splitlines())}
-    for seed in range(first, first + count):
+
+    def judged(seed: int) -> tuple[Program, str, str]:
         program = draw(seed, verbatim=judge.verbatim(seed))
         if seed in known:
-            found.add(program, known[seed]["outcome"], known[seed]["reason"])
-            continue
-        outcome, reason = judge.outcome(program)
+            return program, known[seed]["outcome"], known[seed]["reason"]
+        return program, *judge.outcome(program)
+
+    for program, outcome, reason in judge.each(judged, range(first, first + count)):
         found.add(program, outcome, reason)
+        if program.seed in known:
+            continue
         if outcome == "failed":
             print(report(program, judge, shrink=shrink), flush=True)  # noqa: T201 -- what a soak is for
         if record is not None:
             with record.open("a") as file:
-                file.write(json.dumps({"seed": seed, "outcome": outcome, "reason": reason}) + "\n")
+                line = {"seed": program.seed, "outcome": outcome, "reason": reason}
+                file.write(json.dumps(line) + "\n")
     return found
 
 
