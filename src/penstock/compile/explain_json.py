@@ -59,6 +59,6 @@ def _feed(feed: Feed) -> dict[str, Any]:
         "origin": feed.origin.name if isinstance(feed.origin, Stream) else feed.origin,
         "inside": [str(step) for step in feed.inside],
         "outside": [str(step) for step in feed.outside],
+        "beyond": [str(step) for step in feed.beyond],
         **({"why_outside": feed.why_outside} if feed.why_outside else {}),
-        "exchanged": feed.exchanged,
     }

@@ -46,17 +46,16 @@ class _Chart:
         origin = feed.origin
         at = _id(origin) if isinstance(origin, Stream) else f"stage{origin}_op"
         for step in feed.inside:
-            assert isinstance(origin, int)
-            at = self._step(step, at, self.inner[origin], "")
-        for step in feed.outside:
-            at = self._step(step, at, self.nodes, "|round robin|" if feed.exchanged else "")
+            at = self._step(step, at, self.inner[origin] if isinstance(origin, int) else self.nodes)
+        for step in feed.outside + feed.beyond:
+            at = self._step(step, at, self.nodes)
         self.arrows.append(f"{at} -->{f'|{label}|' if label else ''} {target}")
 
-    def _step(self, step: Step, at: str, nodes: list[str], label: str) -> str:
+    def _step(self, step: Step, at: str, nodes: list[str]) -> str:
         name = f"step{self.steps}"
         self.steps += 1
         nodes.append(f'{name}["{_safe(step)}"]')
-        self.arrows.append(f"{at} -->{label} {name}")
+        self.arrows.append(f"{at} --> {name}")
         return name
 
 

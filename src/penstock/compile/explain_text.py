@@ -103,12 +103,18 @@ def _port(port: Port) -> str:
 
 
 def _feed(feed: Feed) -> str:
-    shown = origin_of(feed)
+    shown = (
+        [f"{_steps(feed.inside)} (DuckDB on Arrow, as it is read)"] if _is_read(feed) and feed.inside else []
+    )
     if feed.outside:
-        dealt = ", each step dealt round robin" if feed.exchanged else ""
-        why = f", because {feed.why_outside}" if feed.why_outside else ""
-        shown += f": {_steps(feed.outside)} (Spark SQL{dealt}{why})"
-    return shown
+        shown.append(f"{_steps(feed.outside)} (Spark SQL, because {feed.why_outside})")
+    if feed.beyond:
+        shown.append(f"{_steps(feed.beyond)} (DuckDB on Arrow)")
+    return f"{origin_of(feed)}: {' → '.join(shown)}" if shown else origin_of(feed)
+
+
+def _is_read(feed: Feed) -> bool:
+    return isinstance(feed.origin, Stream)
 
 
 def _steps(steps: tuple[Step, ...]) -> str:

@@ -1,10 +1,10 @@
 """Cuts a query into stages: each stateful operator, with the stateless ones around it ([002] §III.B).
 
-A stage is one stateful operator with its own channels. Stateless operators have no channels: they run
-on the way, either inside the channels of the stage before them (`inside`, by DuckDB on Arrow) or in front
-of the stage after them (`outside`, by Spark SQL). A step runs inside only if every function in it is
-certified to give there what Spark gives; otherwise it and all behind it run outside. Unions are not operators
-here: a port has several feeds, and the input merger takes them as one.
+A stage is one stateful operator with its own channels. Stateless operators have no channels: they run on the
+way, by DuckDB on Arrow where their tuples come about (`inside`): in the task that reads a stream, or in the
+channels of the stage before them. A step that has a function which is not certified to give there what Spark
+gives runs in Spark SQL (`outside`), with all that stand between two of them; what follows runs on Arrow again
+(`beyond`). Unions are not operators here: a port has several feeds, and the input merger takes them as one.
 
 Neighbours that partition tuples alike are merged: the second runs where its tuples are ([002] §III.F). Each
 merge saves one exchange, that is, one shuffle between stages. A join is merged if both of its inputs come
@@ -13,12 +13,15 @@ join has channels of its own, which hot keys may then use as grids.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import starmap
 
 from penstock.errors import UnknownStrategy
+from penstock.expressions.schema import Column, Schema
 from penstock.functions import DEFAULT, SqlSetting, Types, Uncertified, passed_or_translated
 from penstock.operators import Filter, Operator, Step
-from penstock.query import STRATEGIES, Derived, Query, Relation, Strategy, Stream
+from penstock.operators.channelled_step import ChannelledStep
+from penstock.query import STRATEGIES, Derived, Query, Relation, Strategy, Stream, derived
 
 __all__ = [
     "STRATEGIES",
@@ -37,9 +40,8 @@ __all__ = [
 class Feed:
     """Tuples on their way from a stream, or from the stage with that number, to a port or a sink.
 
-    `start` is the relation at the origin and `end` the one that arrives. With `exchanged`, every step
-    outside has its own channels, filled round robin, as the operator strategy requires. `why_outside` tells
-    what keeps the first step outside from running inside the channels of its origin.
+    `start` is the relation at the origin and `end` the one that arrives. `given` are the types of the columns
+    that each step gets. `why_outside` tells what keeps the first step outside from running on Arrow.
     """
 
     origin: Stream | int
@@ -47,8 +49,27 @@ class Feed:
     end: Relation
     inside: tuple[Step, ...] = ()
     outside: tuple[Step, ...] = ()
-    exchanged: bool = False
+    beyond: tuple[Step, ...] = ()
     why_outside: str | None = None
+    given: tuple[Types, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps on the way."""
+        return self.inside + self.outside + self.beyond
+
+    def reads(self, wanted: frozenset[str]) -> frozenset[str]:
+        """The columns at the origin, in lower case, that are read for these at the end."""
+        for step, given in zip(reversed(self.steps), reversed(self.given), strict=True):
+            wanted = step.reads(0, wanted, (_Given(Schema(tuple(starmap(Column, given.items())))),))
+        return wanted
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The columns that a step gets, as far as it asks for them."""
+
+    schema: Schema
 
 
 Port = tuple[Feed, ...]
@@ -102,6 +123,8 @@ def cut(query: Query, strategy: str = "subquery", setting: SqlSetting = DEFAULT)
     known = {each: each for each in STRATEGIES}
     if strategy not in known:
         raise UnknownStrategy(strategy, STRATEGIES)
+    if strategy == "operator":
+        query = _channelled(query, setting)
     subqueries = _cut(query, known[strategy], setting)
     return _folded(_merged(subqueries) if strategy == "subquery" else subqueries)
 
@@ -118,18 +141,39 @@ def _cut(query: Query, strategy: Strategy, setting: SqlSetting) -> Subqueries:
     stateful = [each for each in query.relations if isinstance(each, Derived) and each.stateful]
     numbers: dict[Relation, int] = {relation: number for number, relation in enumerate(stateful)}
     stages = tuple(
-        Stage(number, relation, tuple(_feeds(each, numbers, strategy, setting) for each in relation.inputs))
+        Stage(number, relation, tuple(_feeds(each, numbers, setting) for each in relation.inputs))
         for number, relation in enumerate(stateful)
     )
     for relation in stateful:
         relation.operator.check_setting(relation.inputs, setting)
-    outputs = tuple(_feeds(each, numbers, strategy, setting) for each in query.outputs)
+    outputs = tuple(_feeds(each, numbers, setting) for each in query.outputs)
     return Subqueries(query, strategy, stages, outputs, setting=setting)
 
 
-def _feeds(end: Relation, numbers: dict[Relation, int], strategy: Strategy, setting: SqlSetting) -> Port:
+def _channelled(query: Query, setting: SqlSetting) -> Query:
+    """The same query with a stage of its own for every step that can run on Arrow."""
+    made: dict[Relation, Relation] = {}
+    for relation in query.relations:
+        made[relation] = relation
+        if isinstance(relation, Derived):
+            inputs = [made[each] for each in relation.inputs]
+            step = relation.operator.as_step()
+            alone = (
+                step is not None
+                and _certified(_Way(inputs[0], (step,), (_types(inputs[0]),)), setting)[2] is None
+            )
+            operator = (
+                ChannelledStep(step, inputs[0].schema.names, setting)
+                if step is not None and alone
+                else relation.operator
+            )
+            made[relation] = derived(operator, inputs)
+    return Query(tuple(made[each] for each in query.outputs))
+
+
+def _feeds(end: Relation, numbers: dict[Relation, int], setting: SqlSetting) -> Port:
     """The input of a relation from streams and stages, one feed for each path through unions."""
-    return tuple(_feed(way, end, numbers, strategy, setting) for way in _ways(end, numbers))
+    return tuple(_feed(way, end, numbers, setting) for way in _ways(end, numbers))
 
 
 @dataclass(frozen=True)
@@ -158,29 +202,25 @@ def _types(relation: Relation) -> Types:
     return {each.name: each.type for each in relation.schema.columns}
 
 
-def _feed(
-    way: _Way, end: Relation, numbers: dict[Relation, int], strategy: Strategy, setting: SqlSetting
-) -> Feed:
-    start, steps = way.start, way.steps
-    if isinstance(start, Stream):
-        return Feed(start, start, end, outside=steps, exchanged=strategy == "operator")
-    if strategy == "operator":
-        return Feed(numbers[start], start, end, outside=steps, exchanged=True)
-    certified, why = _certified(way, setting)
-    return Feed(
-        numbers[start], start, end, inside=steps[:certified], outside=steps[certified:], why_outside=why
-    )
+def _feed(way: _Way, end: Relation, numbers: dict[Relation, int], setting: SqlSetting) -> Feed:
+    origin = way.start if isinstance(way.start, Stream) else numbers[way.start]
+    first, last, why = _certified(way, setting)
+    steps = way.steps
+    return Feed(origin, way.start, end, steps[:first], steps[first:last], steps[last:], why, way.given)
 
 
-def _certified(way: _Way, setting: SqlSetting) -> tuple[int, str | None]:
-    """How many of the steps a channel can evaluate, and why it cannot evaluate the next one."""
+def _certified(way: _Way, setting: SqlSetting) -> tuple[int, int, str | None]:
+    """The steps from the first to the last that only Spark can evaluate, and what is wrong with the first."""
+    missing: dict[int, str] = {}
     for place, (step, given) in enumerate(zip(way.steps, way.given, strict=True)):
         try:
             if not step.calls:
                 step.in_channel("input", given, setting)
-        except Uncertified as missing:
-            return place, str(missing)
-    return len(way.steps), None
+        except Uncertified as lacking:
+            missing[place] = str(lacking)
+    if not missing:
+        return len(way.steps), len(way.steps), None
+    return min(missing), max(missing) + 1, missing[min(missing)]
 
 
 # -- merge ---------------------------------------------------------------------------------------------
@@ -299,9 +339,9 @@ def _folded(subqueries: Subqueries) -> Subqueries:
 
 
 def _trailing_filters(feed: Feed) -> tuple[Filter, ...]:
-    """The filters after the last other step; none if every step has its own channels."""
+    """The filters after the last other step."""
     found: list[Filter] = []
-    for step in () if feed.exchanged else reversed(feed.inside + feed.outside):
+    for step in reversed(feed.steps):
         last = step.as_filter()
         if last is None:
             break

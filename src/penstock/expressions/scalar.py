@@ -1,5 +1,6 @@
 """Scalar expressions over a schema: checked, macros expanded, written as Spark SQL."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isinf
 from typing import Any, Final
@@ -21,6 +22,7 @@ from penstock.expressions.mismatches import check_decimals, check_operands, is_b
 from penstock.expressions.parsing import Tree, call_name, check_quotes, dotted, parse_scalar, render
 from penstock.expressions.schema import Schema, quoted
 from penstock.expressions.spark_functions import check_call
+from penstock.expressions.types import of_node
 
 __all__ = [
     "Expression",
@@ -61,6 +63,15 @@ class SqlColumn:
     name: str
     sql: str
     type: Any
+
+    def bare(self, types: Mapping[str, str]) -> str | None:
+        """The column that it is, if it is no more than one of these, cast to the type that it has at most."""
+        node = parse_scalar(self.sql)
+        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):
+            kind = types.get(node.this.name)
+            node = node.this if kind is not None and kind == of_node(node.to) else node
+        single = isinstance(node, exp.Column) and len(node.parts) == 1
+        return node.name if single and node.name in types else None
 
 
 def scalar(text: str, schema: Schema) -> Expression:

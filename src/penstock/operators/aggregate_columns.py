@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.aggregates.aggregate import ResolvedAggregate
-from penstock.aggregates.partials import Finish, PaneColumns
+from penstock.aggregates.partials import ROWS, Finish, PaneColumns, Partial
 from penstock.expressions.scalar import Expression
 from penstock.expressions.types import arrow_type
-from penstock.operators.exchange import TIME, SqlColumn
+from penstock.operators.exchange import TIME, Combine, Form, SqlColumn
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named, check_key
 
-__all__ = ["WindowResult", "aggregate_columns", "panes_of"]
+__all__ = ["WindowResult", "aggregate_columns", "combine_of", "panes_of", "received"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,30 @@ class WindowResult:
     name: str
     finish: Finish
     type: Any
+
+
+def combine_of(
+    forms: Sequence[Form], partials: Sequence[Partial], *, rowwise: bool = False
+) -> Combine | None:
+    """How partials are formed on the way to channels, if they are."""
+    if "combined" not in forms:
+        return None
+    if "rows" in forms:
+        return Combine(ROWS)
+    sql = (pair for each in partials for pair in zip(each.wire, each.combine, strict=True))
+    return Combine(ROWS, tuple(sql), rowwise)
+
+
+def received(partials: Sequence[Partial], rows: Any, schema: Any) -> Any:
+    """What Spark combined, as partials: lists of rows that it collected are accumulated."""
+    for each in partials:
+        if each.wire != each.columns:
+            made = each.received(rows)
+            rows = rows.drop_columns(list(each.wire))
+            for name, column in zip(each.columns, made, strict=True):
+                rows = rows.append_column(name, column)
+    # Spark names the members of a list, and says that none is null, other than segments do.
+    return rows.select(schema.names).cast(schema)
 
 
 def panes_of(describe: Describe | None) -> PaneColumns:

@@ -1,9 +1,10 @@
 """What a port of a stage sends to its channels, and where: a value that any executor can run.
 
-Spark SQL runs an exchange as a projection, an optional combine and a shuffle; where a stage runs in the
-channels of another one, DuckDB evaluates the same columns on Arrow in place. A row goes to the channel of its
-key. Where an operator keeps nothing and has no key, any channel will do, and the plan of an epoch says how
-rows find theirs. Two exceptions keep one key from filling one channel:
+The map side runs an exchange on Arrow as a projection, an optional combine and a placement; where a stage runs
+in the channels of another one, rows stay where they are. What DuckDB cannot evaluate as Spark does, Spark SQL
+evaluates. A row goes to the channel of its key. Where an operator keeps nothing and has no key, any channel
+will do, and the plan of an epoch says how rows find theirs. Two exceptions keep one key from filling one
+channel:
 
 - *Pairs.* An operator that looks at pairs of rows may have copies of a row in several channels, as long as
   each pair meets in exactly one of them: a grid of channels, for all rows where there is no key, for the
@@ -19,7 +20,9 @@ channel that computes one of its windows ([004] §2.2, §2.3).
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.columns import HASH, KEY, TIME
 from penstock.expressions.scalar import SqlColumn
@@ -33,14 +36,15 @@ __all__ = [
     "ByWindow",
     "Combine",
     "Copied",
+    "Digest",
     "Exchange",
     "Form",
     "Nulls",
     "SqlColumn",
 ]
 
-Form = Literal["rows", "combined", "partials"]
-"""How new rows reach a channel: as they are, combined by the map side, or formed by other channels."""
+Form = Literal["rows", "combined"]
+"""How new rows reach a channel: as they are, or combined into partials on the way."""
 
 Nulls = Literal["equal", "never", "anywhere"]
 """Rows with a null in their key: null is a key like any other, they are not sent, they may go anywhere."""
@@ -53,8 +57,7 @@ Copied = Literal["both", "left", "right", "neither"]
 class Bucket:
     """A column that numbers slices of event time: floor((time - offset) / width).
 
-    All rows of a bucket are late or none is. So where a stream feeds nothing else, nothing has to be observed
-    of single tuples: rejects get a bucket of their own, and late buckets are left out after the combine.
+    All rows of a bucket are late or none is.
     """
 
     name: str
@@ -74,15 +77,35 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Combine:
-    """Rows aggregated within each partition before they are sent, by their keys and bucket.
+    """Rows may be sent as partials, one for each key and bucket of what a task combines.
 
-    `columns` are names and Spark SQL aggregates; `weight` names the one that says how many tuples a row
-    stands for. With `rowwise` every row stays apart: Spark only forms the partial of each.
+    `weight` names the partial that says how many tuples a row stands for. The kernel forms partials, unless
+    only Spark can: then `sql` has names and Spark SQL aggregates. With `rowwise` every row stays apart, and
+    Spark only forms the partial of each.
     """
 
-    columns: tuple[tuple[str, str], ...]
     weight: str
+    sql: tuple[tuple[str, str], ...] = ()
     rowwise: bool = False
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A hash of other columns that are sent, computed from their values.
+
+    As a `tie` it orders rows of equal time: those "before" are negative, those "after" are not.
+    """
+
+    name: str
+    of: tuple[str, ...]
+    tie: Literal["", "before", "after"] = ""
+
+    def value(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The values of the column."""
+        if not self.tie:
+            return hashes.view(np.int64)
+        half = (hashes >> np.uint64(1)).view(np.int64)
+        return -1 - half if self.tie == "before" else half
 
 
 @dataclass(frozen=True)
@@ -101,11 +124,9 @@ class ByWindow:
 class Exchange:
     """What one port sends to the channels of its stage.
 
-    `columns` are sent as rows; with a `combine`, the keys, the bucket and its columns may be sent instead.
-    `forms` are the ways that the operator can take them, the better guess first. `keys` name the columns
-    that the router hashes, in its order; with `hashed` the hash is sent as well. `copied` says which ports
-    of an operator over pairs may have copies of a row; `parts` that rows of a hot key may be formed in
-    several channels; `everywhere` that every channel gets every row, and divides the work by itself.
+    `columns` and `digests` are sent as rows; with a `combine`, partials may be sent instead. `keys` name the
+    columns that the router hashes, in its order. `copied` says which ports of an operator over pairs may have
+    copies of a row; `parts` that rows of a hot key may be formed in several channels; `everywhere` that every channel gets every row, and divides the work by itself.
     `groupings` are the ways in which rows may find a channel where any will do, that of the first epoch
     first; `value` names the column that holds the hash of what the cost of a row depends on. With `windows`
     a row goes to every channel that computes one of its windows; the plan says which channel that is.
@@ -115,9 +136,8 @@ class Exchange:
     keys: tuple[str, ...] = ()
     bucket: Bucket | None = None
     combine: Combine | None = None
-    forms: tuple[Form, ...] = ("rows",)
     nulls: Nulls = "equal"
-    hashed: bool = False
+    digests: tuple[Digest, ...] = ()
     copied: Copied = "neither"
     parts: bool = False
     everywhere: bool = False
@@ -125,15 +145,8 @@ class Exchange:
     value: str = ""
     windows: ByWindow | None = None
 
-    @property
-    def event_time(self) -> str:
-        """SQL over the rows for a time that lies in the same windows as they do."""
-        if self.bucket is None:
-            return f"`{TIME}`"
-        return f"(`{self.bucket.name}` * {self.bucket.width}L + {self.bucket.offset}L)"
-
     def times(self, rows: Any) -> Any:
-        """The same of an Arrow table, as an array."""
+        """For each row a time that lies in the same windows as it does."""
         if self.bucket is None:
             return rows[TIME].to_numpy()
         return rows[self.bucket.name].to_numpy() * self.bucket.width + self.bucket.offset
@@ -141,4 +154,5 @@ class Exchange:
     @property
     def schema(self) -> Any:
         """The Arrow schema of the rows."""
-        return pa.schema([(each.name, each.type) for each in self.columns])
+        columns = [(each.name, each.type) for each in self.columns]
+        return pa.schema([*columns, *((each.name, pa.int64()) for each in self.digests)])

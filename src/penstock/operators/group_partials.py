@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from penstock.aggregates.aggregate import ResolvedAggregate
 from penstock.aggregates.kinds import Fold
 from penstock.aggregates.merges import Lanes
-from penstock.aggregates.partials import ROWS, Inputs, PaneColumns, Partial
+from penstock.aggregates.partials import Inputs, PaneColumns, Partial
 from penstock.expressions.types import arrow_type
-from penstock.operators.aggregate_columns import WindowResult, aggregate_columns, panes_of
+from penstock.operators.aggregate_columns import WindowResult, aggregate_columns, panes_of, received
 from penstock.operators.exchange import HASH, KEY, TIME, Bucket, Combine, Exchange, Form, SqlColumn
 from penstock.operators.kernel import Describe
 from penstock.operators.names import Named
@@ -62,29 +62,28 @@ class GroupPartials:
         """Where partials may be formed, the better guess first: on the map side, or in the channel."""
         if any(each.lift is None for each in self.partial_columns):
             return ("combined",)
-        return ("rows",) if any(each.accumulated for each in self.partial_columns) else ("combined", "rows")
+        return ("combined", "rows") if self.split else ("rows",)
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether code of users forms partials."""
+        return any(each.accumulated for each in self.partial_columns)
 
     @property
     def split(self) -> bool:
         """Whether all code of users allows that rows of a group are formed apart and merged in any order."""
         return all(each.accumulated.aggregate.split for each in self.partial_columns if each.accumulated)
 
-    def exchange(
-        self, bucket: Bucket, forms: tuple[Form, ...], *, rowwise: bool = False, parts: bool = False
-    ) -> Exchange:
+    def exchange(self, bucket: Bucket, combine: Combine | None, *, parts: bool = False) -> Exchange:
         """Rows or partials by their keys."""
         keys = tuple(
             SqlColumn(name, key.sql, key.type) for name, key in zip(self.sent_keys, self.keys, strict=True)
-        )
-        combined = tuple(
-            pair for each in self.partial_columns for pair in zip(each.wire, each.combine, strict=True)
         )
         return Exchange(
             columns=(*keys, *self.inputs),
             keys=self.sent_keys,
             bucket=bucket,
-            combine=Combine(combined, weight=ROWS, rowwise=rowwise),
-            forms=forms,
+            combine=combine,
             parts=parts,
         )
 
@@ -107,14 +106,7 @@ class GroupPartials:
 
     def received(self, rows: Any) -> Any:
         """What Spark combined, as partials: lists of rows that it collected are accumulated."""
-        for each in self.partial_columns:
-            if each.wire != each.columns:
-                made = each.received(rows)
-                rows = rows.drop_columns(list(each.wire))
-                for name, column in zip(each.columns, made, strict=True):
-                    rows = rows.append_column(name, column)
-        # Spark names the members of a list, and says that none is null, other than segments do.
-        return rows.select(self.schema.names).cast(self.schema)
+        return received(self.partial_columns, rows, self.schema)
 
     def formed(self, rows: Any) -> Any:
         """The partials of raw rows, one for each pane and key."""

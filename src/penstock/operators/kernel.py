@@ -171,11 +171,15 @@ class Kernel(ABC):
 
     @property
     def partials(self) -> Any:
-        """The Arrow schema of partials, where an exchange has `parts`."""
+        """The Arrow schema of partials, where an exchange has a `combine`."""
         raise NotImplementedError
 
     def form(self, rows: Any) -> Any:
-        """Partials of raw rows, where an exchange has `parts`: what another channel merges."""
+        """Partials of raw rows, where an exchange has a `combine`."""
+        raise NotImplementedError
+
+    def received(self, combined: Any) -> Any:
+        """Partials of what Spark SQL has combined, where only Spark can."""
         raise NotImplementedError
 
     def merge(self, partials: Any) -> Any:

@@ -1,25 +1,18 @@
 """A sink in a run: the code between an epoch and the `Delivery` of any sink."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from penstock.compile import Feed
 from penstock.connect import Begins, Delivery, EpochId, Output, ResultFormat, Results, Sink, SinkContext
-from penstock.connect.results import ResultFile
 from penstock.durable import Purpose
 from penstock.errors import BadSink
-from penstock.query import quoted
-from penstock.runtime.epoch_input import EpochInput
-from penstock.runtime.spark.plans import observed_by
-from penstock.runtime.spark.worker_heap import freeze_worker
 from penstock.state.storage import Location
 
-__all__ = ["OpenSink", "QueryOutput", "Written", "written"]
+__all__ = ["OpenSink", "QueryOutput"]
 
 
 @dataclass
@@ -108,62 +101,18 @@ class OpenSink:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A feed of an output that Spark writes: it passes no stage, or takes its steps outside the channels."""
-
-    feed: Feed
-    exit: int | None
-
-
-@dataclass(frozen=True)
 class QueryOutput:
-    """An output of the query: its delivery, its columns, and the paths by which tuples reach it.
+    """An output of the query: its delivery, its columns, and where its tuples come from.
 
-    `exits` are pairs of a stage and one of its exits; there the channels write for the sink themselves.
+    `origins` are streams and stages; `exits` are pairs of a stage and one of its ways, where all of them are.
     """
 
     delivery: OpenSink
     schema: Any
     exits: tuple[tuple[int, int], ...]
-    written: tuple[Written, ...]
+    origins: tuple[str | int, ...]
 
-
-def written(
-    outlet: QueryOutput, way: Written, intake: EpochInput, exchanges: int
-) -> list[tuple[int, Output]]:
-    """Write the tuples of a feed in the format of the outlet's sink and return the receipts of the files."""
-    rows = intake.rows(way.feed, way.exit, exchanges=exchanges)
-    if rows is None:
-        return []
-    names = ", ".join(quoted(name) for name in outlet.schema.names)
-    writer = _Writer(outlet.delivery.target, outlet.schema)
-    chosen = intake.session.sql(f"SELECT {names} FROM {rows}")
-    job = chosen.mapInArrow(writer, "part int, name string, rows bigint, bytes bigint")
-    found = job.collect()
-    intake.settle(observed_by(job, intake.watched()))
-    return [(row["part"], Output(row["name"], row["rows"], row["bytes"])) for row in sorted(found)]
-
-
-@dataclass(frozen=True)
-class _Writer:
-    target: ResultFormat
-    schema: Any
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        freeze_worker()
-        context = TaskContext.get()
-        assert context is not None
-        file = ResultFile(self.target, self.schema)
-        for batch in batches:
-            file.write(pa.Table.from_batches([batch]).cast(self.schema))
-        file.close()
-        receipt = file.receipt()
-        if receipt is not None:
-            yield pa.RecordBatch.from_pydict(
-                {
-                    "part": pa.array([context.partitionId()], pa.int32()),
-                    "name": [receipt.name],
-                    "rows": [receipt.rows],
-                    "bytes": [receipt.bytes],
-                }
-            )
+    @property
+    def by_channels(self) -> bool:
+        """Whether channels of stages write all of it."""
+        return len(self.exits) == len(self.origins)

@@ -2,17 +2,16 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
 from penstock.compile import Stage, Subqueries, channels_of, cut, explain, is_single, optimise
-from penstock.connect import Begins, ParquetSink, ResultFormat, Sink
+from penstock.connect import Begins, ParquetSink, Reader, ResultFormat, Sink
 from penstock.connect.sinks.parquet import COMPRESSION, ParquetFiles
 from penstock.connect.sinks.unkept import UnkeptSink
 from penstock.control.function_policy import FunctionPolicy
@@ -42,18 +41,14 @@ from penstock.runtime.rescale.learnt_costs import LearntCosts
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
 from penstock.runtime.run import Run
-from penstock.runtime.set_aside import SetAside
 from penstock.runtime.sources import bounded, open_source
-from penstock.runtime.spark.arrivals import together
-from penstock.runtime.spark.channels import FinishedChannels
-from penstock.runtime.spark.clock import clock_frame, period, steady_time
 from penstock.runtime.spark.executors import Executors
 from penstock.runtime.spark.failures import hushed
-from penstock.runtime.spark.frames import FILE, RECORD, REJECT
-from penstock.runtime.spark.offsets import SparkOffsets
+from penstock.runtime.spark.jobs import SparkJobs
 from penstock.runtime.spark.plans import check_filesystem
-from penstock.runtime.spark.session import spark_session, sql_setting
+from penstock.runtime.spark.session import prepare, spark_session, sql_setting
 from penstock.runtime.stage import StageRunner
+from penstock.runtime.time_steps import period, steady_time
 from penstock.state.storage import Location
 from penstock.state.view import StageNote
 
@@ -92,7 +87,8 @@ class SparkEngine:
             )
             for place, sink in enumerate(sinks)
         ]
-        graph = build(spark, subqueries, deliveries, ResultFormat(folder.between, "parquet"))
+        between = ResultFormat(folder.between, "parquet")
+        graph = build(spark, subqueries, deliveries, between, folder.routers)
         if options.from_epoch is not None:
             _check_takes_back(sinks)
         notes = [_note(runner).to_json() for runner in graph.stages]
@@ -130,27 +126,21 @@ class SparkEngine:
         aside = _Aside(root, folder.id, begins, options, streams)
         ends = all(map(bounded, streams))
         nodes = _nodes(options, spark, live=not ends)
+        # A separate session: the settings of epochs must not change the user's.
+        own = spark.newSession()
+        prepare(own, graph.setting)
+        readers: dict[str, Reader] = {}
         run = Run(
             bounded=ends,
             name=options.name,
-            close=lambda: _close(deliveries, folder),
+            close=lambda: _close(deliveries, folder, readers.values()),
             outputs=len(deliveries),
             unkept=any(isinstance(each.sink, UnkeptSink) for each in deliveries),
             disorder=options.disorder,
         )
-        arrivals, frame = together(
-            [
-                open_source(
-                    spark,
-                    each,
-                    _own(root / "rows", each.name, streams),
-                    partial(run.warn, stream=each.name),
-                    nodes.slots,
-                )
-                for each in streams
-            ],
-            clock=None if ends else clock_frame(spark, streams),
-        )
+        for each in streams:
+            place = _own(root / "rows", each.name, streams)
+            readers[each.name] = open_source(own, each, place, partial(run.warn, stream=each.name))
         rescaling = Rescaling(
             runners=graph.stages,
             routers=Routers(folder.routers),
@@ -161,19 +151,28 @@ class SparkEngine:
             most_bytes=options.most_moved,
             sigma=options.sigma,
         )
+        late = {each.name: aside.late(each) for each in streams}
         rejects = aside.all_rejects(len(graph.stages))
+        missed = aside.missed(len(graph.stages)) if options.merging == "best effort" else {}
+        compiled = replace(
+            graph.compiled,
+            late={name: files.format() for name, files in late.items()},
+            rejects={each.name: rejects[each.name].format() for each in streams},
+            missed={number: files.format() for number, files in missed.items()},
+        )
         works = RunSetup(
-            arrivals=arrivals,
-            graph=graph,
+            streams=streams,
+            readers=readers,
+            graph=replace(graph, compiled=compiled),
             checkpoint=folder,
             rescaling=rescaling,
-            late={each.name: aside.late(each) for each in streams},
+            late=late,
             rejects=rejects,
-            missed=aside.missed(len(graph.stages)) if options.merging == "best effort" else {},
+            missed=missed,
             judged=aside.judged([each.number for each in graph.stages if each.kernel.judges]),
             merging=options.merging,
-            finished=FinishedChannels(),
-            refusals=_refusals(options, rejects, folder),
+            jobs=SparkJobs(own, compiled),
+            refusals=_refusals(options, rejects),
         )
         planner = Planner(
             graph,
@@ -186,15 +185,15 @@ class SparkEngine:
         )
         control = _control(options, subqueries, rescaling, folder, nodes)
         meter = None if ends else LatencyMeter(result_ways(graph), streams, options.latency_seconds)
-        epochs = Epochs(spark, works, planner, report=run.report, control=control, meter=meter)
+        epochs = Epochs(own, works, planner, report=run.report, control=control, meter=meter)
         epochs.readers = run.readers
-        if nodes.executors is not None:
-            epochs.most_slots = nodes.slots
+        epochs.slots = nodes.slots
         if not ends:
+            epochs.tick = period(streams)
             epochs.pacer = pacer(options.latency_seconds, options.trigger_seconds, period(streams))
         if options.channels is not None:
             epochs.planner.match(epochs.last)
-        run.begin(epochs, _starter(frame, folder, run_once=ends, name=options.name))
+        run.begin(epochs)
         return run
 
 
@@ -207,7 +206,6 @@ def _begins(folder: Checkpoint, from_epoch: int | None) -> Begins:
     # Before anything is deleted: if the newest epoch is damaged, an older one may be needed.
     latest = folder.latest()
     folder.collect(orphans=True)
-    SparkOffsets(folder.spark).restore_metadata()
     last = None if latest is None else latest.epoch_id
     return Begins(last, back=went_back(folder, last), owner=folder.ownership.number, hold=folder.hold)
 
@@ -221,9 +219,6 @@ def _check_takes_back(sinks: tuple[Sink, ...]) -> None:
             )
 
 
-_REJECTED = (f"{REJECT} AS reason", f"{RECORD} AS record", f"{FILE} AS file")
-
-
 @dataclass(frozen=True)
 class _Aside:
     """Where late tuples and rejects go: to a folder of the checkpoint, or to the one that was given."""
@@ -234,12 +229,11 @@ class _Aside:
     options: RunOptions
     streams: tuple[Stream, ...]
 
-    def late(self, stream: Stream) -> SetAside:
+    def late(self, stream: Stream) -> ParquetFiles:
         """Late tuples of a stream."""
-        folder = _own(self._folder("late", self.options.late), stream.name, self.streams)
-        return SetAside(self._open(folder, "late"), tuple(f"`{name}`" for name in stream.schema.names))
+        return self._open(_own(self._folder("late", self.options.late), stream.name, self.streams), "late")
 
-    def all_rejects(self, stages: int) -> dict[str | int, SetAside]:
+    def all_rejects(self, stages: int) -> dict[str | int, ParquetFiles]:
         """Tuples of each stream that do not fit, and rows of each stage that a function cannot take."""
         rejects = self._folder("rejects", self.options.rejects)
         folders: dict[str | int, Location] = {
@@ -250,9 +244,7 @@ class _Aside:
             # An earlier run may have refused rows of an epoch that it did not commit.
             if self.options.on_error == "set aside" or folder.names():
                 folders[number] = folder
-        return {
-            origin: SetAside(self._open(folder, "rejects"), _REJECTED) for origin, folder in folders.items()
-        }
+        return {origin: self._open(folder, "rejects") for origin, folder in folders.items()}
 
     def missed(self, stages: int) -> dict[int, ParquetFiles]:
         """Tuples of each stage that a slower input brought too late."""
@@ -281,13 +273,11 @@ class _Aside:
         )
 
 
-def _refusals(
-    options: RunOptions, rejects: dict[str | int, SetAside], folder: Checkpoint
-) -> RefusalSetup | None:
+def _refusals(options: RunOptions, rejects: dict[str | int, ParquetFiles]) -> RefusalSetup | None:
     """Where rows go for which a function raises; None if the run fails instead."""
     if options.on_error == "fail":
         return None
-    return RefusalSetup(rejects, options.most_errors, ResultFormat(folder.between, "parquet"))
+    return RefusalSetup(rejects, options.most_errors)
 
 
 def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
@@ -379,18 +369,6 @@ def _note(runner: StageRunner) -> StageNote:
     return StageNote(str(runner.stage.operator), runner.stage.operator.key_names, runner.kernel.tables)
 
 
-def _starter(
-    frame: DataFrame, folder: Checkpoint, *, run_once: bool, name: str | None
-) -> Callable[[Callable[[DataFrame, int], None]], StreamingQuery]:
-    def start(epoch: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        writer = frame.writeStream.foreachBatch(epoch).option("checkpointLocation", folder.spark.for_spark)
-        if name:
-            writer = writer.queryName(name)
-        return (writer.trigger(availableNow=True) if run_once else writer).start()
-
-    return start
-
-
 def _own(folder: Location, name: str | int, among: tuple[Any, ...]) -> Location:
     """A folder for each where there are several."""
     return folder / str(name) if len(among) > 1 else folder
@@ -412,9 +390,11 @@ def _channels(options: RunOptions, slots: int, subqueries: Subqueries) -> tuple[
     return channels_of(subqueries, max(options.channels, hosts), options.costs)
 
 
-def _close(sinks: Iterable[OpenSink], checkpoint: Checkpoint) -> None:
-    """Close every sink and give the checkpoint back, then raise the first failure."""
+def _close(sinks: Iterable[OpenSink], checkpoint: Checkpoint, readers: Iterable[Reader] = ()) -> None:
+    """Close every sink and reader and give the checkpoint back, then raise the first failure."""
     with ExitStack() as stack:
         stack.callback(checkpoint.release)
+        for reader in readers:
+            stack.callback(reader.close)
         for each in sinks:
             stack.callback(each.close)

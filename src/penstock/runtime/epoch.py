@@ -1,50 +1,54 @@
-"""One epoch, in order: its stages one after another, delivery, and the records it leaves.
+"""One epoch, in order: its tasks level by level, delivery, and the records it leaves.
 
-The plan, the tuples and the manifest before it decide everything that an epoch does, so a replay
-does the same again. Nothing that it leaves behind counts before its manifest is written.
+The plan, the tuples and the manifest before it decide everything that an epoch does, so a replay does the same
+again. Nothing that it leaves behind counts before its manifest is written. The driver stands between levels: it
+reads what the map side told, advances every stage once, and then lets the channels run.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from penstock.connect import EpochId, EpochTaken
+from penstock.connect import EpochId, Reader, SourceNote
 from penstock.connect.results import Output
 from penstock.connect.sinks.parquet import ParquetFiles
 from penstock.control.observation import Moved
 from penstock.durable import Purpose
-from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Advance, Ends, Seen, WindowEnds
 from penstock.query import Stream
 from penstock.routing import Spread
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.delivering import QueryOutput, written
-from penstock.runtime.epoch_input import EpochInput, StageFiles, StreamSeen
+from penstock.runtime.dataflow.channels import ChannelTask, Formed, Receipt, folded, window_channels
+from penstock.runtime.dataflow.receipts import SentSeen, StreamSeen, TaskFile, TaskReceipt, summed
+from penstock.runtime.dataflow.tasks import EpochWork
+from penstock.runtime.dataflow.ways import ToFile
+from penstock.runtime.delivering import QueryOutput
 from penstock.runtime.frontier import Frontier, Merging, merged
 from penstock.runtime.graph import Graph
+from penstock.runtime.hot_keys import first_grids
+from penstock.runtime.levels import level_of_stages, levels_of
 from penstock.runtime.merger import EpochMergers
 from penstock.runtime.progress import Phases
 from penstock.runtime.records import Counts, EpochPlan, Manifest, StageRecord
-from penstock.runtime.refusals import RefusalSetup
+from penstock.runtime.refusals import EpochRefusals, RefusalSetup
 from penstock.runtime.rescale.moving import Moving, relocated
 from penstock.runtime.rescale.requests import Rescaling
-from penstock.runtime.set_aside import SetAside
-from penstock.runtime.spark.arrivals import Arrivals
-from penstock.runtime.spark.channels import FinishedChannels, run_channels, run_staying
-from penstock.runtime.spark.exchange import MapSide
+from penstock.runtime.set_aside import first_reason
+from penstock.runtime.spark.entries import Entries, Judging, Reads
 from penstock.runtime.spark.failures import Failing, translated
-from penstock.runtime.spark.frames import REJECT
-from penstock.runtime.spark.offsets import SourceNote
-from penstock.runtime.spark.session import settings
-from penstock.runtime.stage import ChannelTask, Receipt, StageRunner, folded, hosted_by, window_channels
+from penstock.runtime.spark.jobs import Exchanged, SparkJobs
+from penstock.runtime.stage import StageRunner, hosted_by, members_of
 from penstock.state.segments import Segment
 
-__all__ = ["Epoch", "RunSetup"]
+__all__ = ["Differs", "Epoch", "RunSetup"]
+
+
+class Differs(Exception):  # noqa: N818 -- the epoch is run again
+    """Channels took rows from another attempt of a task than the one that the epoch went by."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +58,17 @@ class RunSetup:
     Rejects are kept by the name of their stream; those of functions after a stage by the stage's number.
     """
 
-    arrivals: Arrivals
+    streams: tuple[Stream, ...]
+    readers: Mapping[str, Reader]
     graph: Graph
     checkpoint: Checkpoint
     rescaling: Rescaling
-    late: Mapping[str, SetAside]
-    rejects: Mapping[str | int, SetAside]
+    late: Mapping[str, ParquetFiles]
+    rejects: Mapping[str | int, ParquetFiles]
     missed: Mapping[int, ParquetFiles]
     judged: Mapping[int, ParquetFiles]
     merging: Merging
-    finished: FinishedChannels
+    jobs: SparkJobs
     refusals: RefusalSetup | None = None
 
 
@@ -71,166 +76,330 @@ class RunSetup:
 class Epoch:
     """An epoch in progress: what its stages have done so far.
 
-    `receipts` are those of channels; those of `tasks` differ where rows stay where they are. `walls` is how
-    long each stage took, its map side included.
+    Tuples of a stream below its entry in `bounds` are late; a port takes nothing from another stage below its
+    entry in `floors`, which only best effort has. `receipts` are those of channels; those of `tasks` differ
+    where rows stay where they are. `walls` is how long each stage took.
     """
 
     works: RunSetup
     epoch_id: EpochId
     plan: EpochPlan
     before: Manifest
-    intake: EpochInput
+    reads: Reads
+    bounds: Mapping[str, int | None]
+    floors: Mapping[tuple[int, int], int]
+    notes: Mapping[str, SourceNote]
     phases: Phases
-    taken: Mapping[str, EpochTaken] = field(default_factory=dict)
+    mergers: EpochMergers = field(default_factory=EpochMergers)
+    seen: dict[str, StreamSeen] = field(default_factory=dict)
+    sent: dict[int, SentSeen] = field(default_factory=dict)
     frontiers: dict[str, Frontier] = field(default_factory=dict)
     moved: dict[int, StageRecord] = field(default_factory=dict)
+    spreads: dict[int, Spread] = field(default_factory=dict)
+    advances: dict[int, Advance] = field(default_factory=dict)
     records: dict[int, StageRecord] = field(default_factory=dict)
     moves: list[Moved] = field(default_factory=list)
     outputs: dict[tuple[int, int], list[tuple[int, Output]]] = field(default_factory=dict)
-    sides: list[MapSide] = field(default_factory=list)
     delivered: list[tuple[Any, list[Output]]] = field(default_factory=list)
     receipts: dict[int, list[Receipt]] = field(default_factory=dict)
     tasks: dict[int, list[Receipt]] = field(default_factory=dict)
     walls: dict[int, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    aside: dict[str, int] = field(default_factory=dict)
-    mergers: EpochMergers = field(default_factory=EpochMergers)
+    _told: dict[tuple[int, int], TaskReceipt] = field(default_factory=dict)
+    _exchanges: list[Exchanged] = field(default_factory=list)
+    _files: list[TaskFile] = field(default_factory=list)
+    _formed: dict[int, list[Formed]] = field(default_factory=dict)
+    _work: EpochWork | None = None
+    _waiting: bool = False
 
     def run(self) -> Manifest:
-        """Run every stage, deliver, and return what is left behind."""
-        for runner in self.works.graph.stages:
-            if runner.stage.host is None:
-                with translated(Failing(self.epoch_id.epoch, _stages(runner, self.works.graph))):
-                    self._run_group(runner)
+        """Run every level, deliver, and return what is left behind."""
+        graph = self.works.graph
+        for runner in graph.stages:
+            if not runner.hosted:
+                with translated(Failing(self.epoch_id.epoch, _words(graph, [runner.number]))):
+                    self._move(members_of(graph.stages, runner.number))
+        self._run_levels()
         results = self._deliver()
         with translated(Failing(self.epoch_id.epoch, "late tuples and rejects")):
-            aside = self._set_aside()
+            counts = replace(self._set_aside(), results=results)
         self.phases.ends("deliver")
-        refused = 0 if self.intake.refused is None else self.intake.refused.rows
-        rows = {each.name: self._rows(each) for each in self.works.arrivals.streams}
-        counts = replace(
-            aside,
-            rows=sum(rows.values()),
-            results=results,
-            rejected=aside.rejected + refused,
-            partly_late=sum(each.partly_late for every in self.tasks.values() for each in every),
-        )
         return Manifest(
             epoch_id=self.epoch_id,
             plan=self.plan,
             frontiers={
-                each.name: replace(self._frontier(each), whole=self._whole(each, rows[each.name]))
-                for each in self.works.arrivals.streams
+                each.name: replace(self._frontier(each), whole=self._whole(each.name))
+                for each in self.works.streams
             },
-            stages=tuple(self.records[place] for place in range(len(self.works.graph.stages))),
+            stages=tuple(self.records[place] for place in range(len(graph.stages))),
             counts=counts,
             total=self.before.total + counts,
             moved=tuple(self.moves),
         )
 
-    def _rows(self, stream: Stream) -> int:
-        """The number of tuples of a stream that came in; known once those set aside are written."""
-        rows = self.intake.seen.get(stream.name, StreamSeen(rows=0)).rows
-        if rows is not None:
-            return rows
-        # It feeds one stage and nothing else: the tuples that the channels took, plus those set aside.
-        (number,) = (
-            runner.number
-            for runner in self.works.graph.stages
-            if any(feed.origin == stream for each in runner.inputs for feed in each.port)
-        )
-        taken = self.records[number].tuples - self._before(number).tuples
-        return taken + self.aside.get(stream.name, 0)
-
     def clean_up(self) -> None:
         """After the commit: delete what only this epoch needed."""
         for delivery, outputs in self.delivered:
             delivery.forget(outputs)
-        for handed in (*self.intake.handed.values(), *self.intake.called.values()):
-            for output in handed.outputs:
-                handed.folder.delete(output.name, Purpose.COLLECT)
-        for aside in (*self.works.late.values(), *self.works.rejects.values()):
-            aside.files.committed()
+        between = self.works.checkpoint.between
+        for name in self._between():
+            between.delete(name, Purpose.COLLECT)
+        for files in (*self.works.late.values(), *self.works.rejects.values()):
+            files.committed()
         for files in (*self.works.missed.values(), *self.works.judged.values()):
             files.committed()
-        for side in self.sides:
-            side.release()
+        self.release()
 
-    def _run_group(self, runner: StageRunner) -> None:
-        """Run a stage and those in its channels."""
-        number = runner.number
-        members = [runner, *hosted_by(self.works.graph.stages, number)]
-        self._move(members)
-        record, plan = self._before(number), self.plan.stages[number]
-        bound = runner.kernel.bound(record.position, 0)
-        began = time.perf_counter()
-        side = runner.exchange.run(self.intake, plan, bound, record.grids)
-        self.sides.append(side)
-        self.phases.ends("map")
-        receipts: dict[int, list[Receipt]] = {}
-        if side.staying is not None:
-            task = self._task(runner, Advance(record.position))
-            receipts[number], observed = run_staying(side.staying, task, self.intake.watched())
-            self.intake.settle(observed)
-            side = replace(side, seen=Seen(rows=any(each.received for each in receipts[number])))
-        advances: dict[int, Advance] = {}
-        for member in members:
-            before = self._before(member.number).position
-            frontiers = tuple(
-                merged([self._promised(feed.origin, advances) for feed in each.port], self.works.merging)
-                for each in member.inputs
-            )
-            frontiers = _onward(before.frontiers, frontiers)
-            held = any(self._before(member.number).channels)
-            seen = replace(side.seen if member is runner else Seen(), state=held)
-            advances[member.number] = member.kernel.advance(before, frontiers, seen, self._drained)
-        if side.staying is None and not all(each.idle for each in advances.values()):
-            tasks = tuple(self._task(member, advances[member.number]) for member in members)
-            receipts = self._run_channels(side, tasks)
-        judged = [pair for each in receipts.get(number, []) for pair in each.late]
-        late = runner.exchange.judged_late(self.intake, plan, judged) if judged else None
-        if late is not None:
-            self.intake.judged.append((number, late))
-        if receipts:
-            self.walls[number] = time.perf_counter() - began
-        for member in members:
-            found = side.spread if member is runner else None
-            self._record(member, advances[member.number], receipts.get(member.number, []), found)
-            if member is runner and side.buckets:
-                taken = self.records[number].tuples - self._before(number).tuples
-                self.records[number] = replace(self.records[number], in_bucket=taken / side.buckets)
-        self.phases.ends("channels")
+    def release(self) -> None:
+        """Delete the files of the exchanges."""
+        for each in self._exchanges:
+            each.release()
+        self._exchanges.clear()
 
-    def _run_channels(self, side: MapSide, tasks: tuple[ChannelTask, ...]) -> dict[int, list[Receipt]]:
-        """Run the channels; their results leave as they finish, where somebody takes them."""
-        session, channels = self.intake.session, len(tasks[0].state)
-        ends = {
-            each.stage: self._ends(each)
-            for each in tasks
-            if any(stage == each.stage for stage, _ in self.mergers.ways)
+    def _between(self) -> list[str]:
+        files = [each.output.name for each in self._files if each.kind in {"spark", "judge"}]
+        kinds = {
+            (stage, number): getattr(way.end, "kind", "")
+            for stage, ways in self.works.graph.compiled.ways.items()
+            for number, way in enumerate(ways)
         }
-        if not ends:
-            return run_channels(session, side, channels, tasks)
-        with self.mergers.running(ends, channels) as told:
-            return self.works.finished.run(session, side, channels, tasks, told)
+        passed = [
+            output.name
+            for way, outputs in self.outputs.items()
+            if kinds.get(way) in {"spark", "judge"}
+            for _, output in outputs
+        ]
+        return files + passed
+
+    # Levels.
+
+    def _run_levels(self) -> None:
+        graph, jobs = self.works.graph, self.works.jobs
+        staying = {
+            runner.number: self._task(runner, Advance(self._before(runner.number).position))
+            for runner in graph.stages
+            if self.plan.stages[runner.number].grouping == "in place"
+        }
+        self._find_grids()
+        work = self._work = EpochWork(
+            now=self.plan.now,
+            bounds=self.bounds,
+            plans=self.plan.stages,
+            spreads=tuple(self._spread(runner.number) for runner in graph.stages),
+            levels=levels_of(graph, self.plan, staying),
+            floors=self.floors,
+            staying=staying,
+            refusals={} if self.works.refusals is None else self.works.refusals.refusals(),
+        )
+        entries = Entries(graph, work, self.reads, jobs.session)
+        at = level_of_stages(graph, self.plan, staying)
+        began = time.perf_counter()
+        job = jobs.job(work, 0)
+        with translated(Failing(self.epoch_id.epoch, self._reading())):
+            entries.enter(job, 0, {})
+            receipts, exchanged = job.run()
+        self._settle(receipts, exchanged)
+        self.phases.ends("map")
+        self._stayed(staying, at, -1, began)
+        for level, parts in enumerate(work.levels):
+            stages = [part.stage for part in parts if part.hop]
+            with translated(Failing(self.epoch_id.epoch, _words(graph, stages))):
+                exchanged = self._run_level(work, entries, level, stages, exchanged)
+            for number in stages:
+                for member in members_of(graph.stages, number):
+                    self._record(member, time.perf_counter() - began)
+            self._stayed(staying, at, level, began)
+            began = time.perf_counter()
+            self.phases.ends("channels")
+
+    def _stayed(
+        self, staying: Mapping[int, ChannelTask], at: Mapping[int, int], level: int, began: float
+    ) -> None:
+        """Record the stages that ran in the tasks of a level."""
+        for number in (each for each in staying if at[each] == level):
+            self._advance(self.works.graph.stages[number])
+            self._record(self.works.graph.stages[number], time.perf_counter() - began)
+
+    def _run_level(
+        self,
+        work: EpochWork,
+        entries: Entries,
+        level: int,
+        stages: Sequence[int],
+        exchanged: Exchanged | None,
+    ) -> Exchanged | None:
+        """Run the channels of a level on what has been exchanged; what they exchange for the next one."""
+        graph = self.works.graph
+        members = [each for number in stages for each in members_of(graph.stages, number)]
+        for each in members:
+            self._advance(each)
+        active = {
+            number
+            for number in stages
+            if not all(self.advances[each.number].idle for each in members_of(graph.stages, number))
+        }
+        tasks = {
+            each.number: self._task(each, self.advances[each.number])
+            for number in active
+            for each in members_of(graph.stages, number)
+        }
+        job = self.works.jobs.job(work, level + 1)
+        if self._waiting or tasks:
+            job.channels(
+                exchanged if self._waiting else None,
+                partial(entries.channel, tasks, level),
+                work.partitions(level),
+            )
+        entries.enter(job, level + 1, self._spark_files())
+        with self._merging(tasks) as hear:
+            receipts, following = job.run(hear)
+        self._settle(receipts, following)
+        for number in active:
+            self._judge(graph.stages[number])
+        return following
+
+    def _settle(self, receipts: Sequence[TaskReceipt], exchanged: Exchanged | None) -> None:
+        """Take in what the tasks of a job told; of several attempts of a task the last one counts."""
+        if exchanged is not None:
+            self._exchanges.append(exchanged)
+        told = {each.task.place: each for each in receipts}
+        for each in told.values():
+            for place, attempt in each.consumed.items():
+                known = self._told.get(place)
+                if known is None or known.task.attempt != attempt:
+                    raise Differs(f"task {place} of epoch {self.epoch_id.epoch}")
+        self._told.update(told)
+        for name, seen in summed(each.streams for each in told.values()).items():
+            self.seen[name] = self.seen.get(name, StreamSeen()) + seen
+        for stage, sent in summed(each.sent for each in told.values()).items():
+            self.sent[stage] = self.sent.get(stage, SentSeen()) + sent
+        self._files += [file for place in sorted(told) for file in told[place].files]
+        for place in sorted(told):
+            for stage, done in told[place].channels.items():
+                self.tasks.setdefault(stage, []).extend(done)
+        for each in told.values():
+            for stage, formed in each.formed.items():
+                self._formed.setdefault(stage, []).append(formed)
+        self._waiting = any(sent.rows for each in told.values() for sent in each.sent.values()) or any(
+            each.relayed for each in told.values()
+        )
+
+    def _merging(self, tasks: Mapping[int, ChannelTask]) -> Any:
+        """While channels run, their results leave as they finish, where somebody takes them."""
+        ends = {
+            stage: self._ends(task)
+            for stage, task in tasks.items()
+            if any(each == stage for each, _ in self.mergers.ways)
+        }
+        return self.mergers.running(ends, {stage: len(tasks[stage].state) for stage in ends})
 
     def _ends(self, task: ChannelTask) -> Ends:
         """The windows that a stage closes, without those that must be empty: before its very first tuple."""
-        ends = task.kernel.ends(task.before, task.after)
+        runner = self.works.graph.stages[task.stage]
+        ends = runner.kernel.ends(task.before, task.after)
         if ends is None or any(task.state):
             return ends
         earliest = []
-        for each in self.works.graph.stages[task.stage].inputs:
-            for feed in each.port:
+        for port in runner.ports:
+            for feed in port:
                 if not isinstance(feed.origin, Stream):
                     return ends
-                earliest.append(self.intake.seen.get(feed.origin.name, StreamSeen()).earliest)
+                earliest.append(self.seen.get(feed.origin.name, StreamSeen()).earliest)
         first = min((each for each in earliest if each is not None), default=None)
         if first is None:
             return ends
         times = np.asarray(ends.times, np.int64)
         size = np.broadcast_to(np.asarray(ends.size, np.int64), len(times))
         return WindowEnds(times[times > first].tolist(), size[times > first].tolist())
+
+    def _spark_files(self) -> dict[int, list[str]]:
+        """What stages have written for steps of Spark, by the number of the way."""
+        found: dict[int, list[str]] = {}
+        for stage, ways in self.works.graph.compiled.ways.items():
+            for number, way in enumerate(ways):
+                if isinstance(stage, int) and getattr(way.end, "kind", "") == "spark":
+                    outputs = self._written(stage).get(number, [])
+                    found[way.end.origin] = [each.name for _, each in outputs]
+        return found
+
+    def _written(self, stage: int) -> dict[int, list[tuple[int, Output]]]:
+        """The files of a stage so far, by way."""
+        found: dict[int, list[tuple[int, Output]]] = {}
+        for receipt in self.tasks.get(stage, []):
+            for output in receipt.outputs:
+                found.setdefault(output.exit, []).append((receipt.channel, output))
+        return found
+
+    # Stages.
+
+    def _advance(self, member: StageRunner) -> None:
+        number = member.number
+        before = self._before(number).position
+        frontiers = tuple(
+            merged([self._promised(feed.origin) for feed in port], self.works.merging)
+            for port in member.ports
+        )
+        sent = self.sent.get(number, SentSeen())
+        seen = Seen() if member.hosted else Seen(rows=bool(sent.rows), bucket=sent.last)
+        seen = replace(seen, state=any(self._before(number).channels))
+        self.advances[number] = member.kernel.advance(
+            before, _onward(before.frontiers, frontiers), seen, self._drained
+        )
+
+    def _task(self, runner: StageRunner, advance: Advance) -> ChannelTask:
+        number = runner.number
+        record, plan = self._before(number), self.plan.stages[number]
+        return ChannelTask(
+            stage=number,
+            folder=self.works.checkpoint.segments,
+            label=f"{self.epoch_id}-{number}",
+            state=record.channels or ((),) * plan.channels,
+            before=record.position,
+            after=advance.position,
+            ended=advance.ended,
+            hosted=runner.hosted,
+            thorough=self.works.rescaling.frequent[number].curious,
+            sampled=self.works.rescaling.costs[number].sampled(self.epoch_id.epoch),
+            windows=window_channels(runner.kernel, plan.batches, plan.channels),
+        )
+
+    def _record(self, runner: StageRunner, wall: float) -> None:
+        number = runner.number
+        if number in self.records:
+            return
+        before, plan = self._before(number), self.plan.stages[number]
+        frequent = self.works.rescaling.frequent[number]
+        receipts = sorted(self.tasks.get(number, []), key=lambda each: each.channel)
+        formed = self._formed.get(number, ())
+        if receipts and formed:
+            receipts[0] = replace(receipts[0], formed=tuple(formed))
+        if receipts:
+            self.tasks[number] = receipts
+            self.walls[number] = wall
+            in_place = plan.grouping == "in place"
+            self.receipts[number] = folded(receipts, plan.channels) if in_place else receipts
+            self.works.rescaling.costs[number].update([each for one in receipts if (each := one.learnt)])
+            copies = _copies(self._spread(number))
+            frequent.update([each.keys.without_copies(copies) for each in receipts])
+        tuples, busy = sum(each.tuples for each in receipts), sum(each.busy for each in receipts)
+        received = sum(receipt.received for receipt in receipts)
+        combined = received and any(each.combined for each in receipts)
+        sent = self.sent.get(number, SentSeen())
+        buckets = 0 if sent.first is None or sent.last is None else sent.last - sent.first + 1
+        self.records[number] = StageRecord(
+            channels=_kept(runner, receipts) or before.channels or ((),) * plan.channels,
+            position=self.advances[number].position,
+            shrinkage=tuples / received if combined else None if received else before.shrinkage,
+            tuples=before.tuples + tuples,
+            seconds=before.seconds + busy,
+            recent=before.recent.after(tuples, busy),
+            spread=self.spreads.get(number, before.spread),
+            keys=frequent.counts(),
+            in_bucket=tuples / buckets if buckets else before.in_bucket,
+        )
+        for receipt in receipts:
+            for output in receipt.outputs:
+                self.outputs.setdefault((number, output.exit), []).append((receipt.channel, output))
 
     def _move(self, members: list[StageRunner]) -> None:
         """Move the state of a stage and those in its channels to where the plan's router places it."""
@@ -243,7 +412,7 @@ class Epoch:
             self.moves.append(Moved(number, before.channels, after.channels))
             return
         moving = Moving(
-            self.intake.session,
+            self.works.jobs.session,
             self.works.rescaling.routers,
             self.works.checkpoint.segments,
             f"{self.epoch_id}-{number}-moved",
@@ -253,67 +422,21 @@ class Epoch:
         self.moves.append(replace(moved, left=self.works.rescaling.left(after)))
         self.phases.ends("move")
 
-    def _task(self, runner: StageRunner, advance: Advance) -> ChannelTask:
-        number = runner.number
-        record, plan = self._before(number), self.plan.stages[number]
-        return ChannelTask(
-            stage=number,
-            kernel=runner.kernel,
-            folder=self.works.checkpoint.segments,
-            label=f"{self.epoch_id}-{number}",
-            state=record.channels or ((),) * plan.channels,
-            before=record.position,
-            after=advance.position,
-            exits=runner.exits,
-            form=plan.form,
-            ended=advance.ended,
-            hosts=runner.hosts,
-            in_place=runner.in_place,
-            refusals=None if self.intake.refused is None else self.intake.refused.refusals(number),
-            thorough=self.works.rescaling.frequent[number].curious,
-            sampled=self.works.rescaling.costs[number].sampled(self.epoch_id.epoch),
-            windows=window_channels(runner.kernel, plan.batches, plan.channels),
-        )
+    def _find_grids(self) -> None:
+        """Put hot keys of joins on grids before their first tuples are sent."""
+        for runner in self.works.graph.stages:
+            number = runner.number
+            if runner.hosted or self._before(number).grids is not None or len(runner.ports) < 2:
+                continue
+            if hosted_by(self.works.graph.stages, number):
+                continue
+            channels = self.plan.stages[number].channels
+            found = first_grids(self.works.graph.compiled, runner, self.reads, channels)
+            if found is not None:
+                self.spreads[number] = found
 
-    def _record(
-        self, runner: StageRunner, advance: Advance, receipts: list[Receipt], spread: Spread | None
-    ) -> None:
-        number = runner.number
-        before = self._before(number)
-        plan = self.plan.stages[number]
-        frequent = self.works.rescaling.frequent[number]
-        if receipts:
-            self.receipts[number] = (
-                receipts if plan.grouping != "in place" else folded(receipts, plan.channels)
-            )
-            self.tasks[number] = receipts
-            self.works.rescaling.costs[number].update([each for one in receipts if (each := one.learnt)])
-            copies = _copies(before.spread if spread is None else spread)
-            frequent.update([each.keys.without_copies(copies) for each in receipts])
-        if self.intake.refused is not None:
-            self.intake.refused.take(number, [file for each in receipts for file in each.refused])
-        tuples, busy = sum(each.tuples for each in receipts), sum(each.busy for each in receipts)
-        received = sum(receipt.received for receipt in receipts)
-        combined = received and plan.form == "combined"
-        self.records[number] = StageRecord(
-            channels=_kept(runner, receipts) or before.channels or ((),) * plan.channels,
-            position=advance.position,
-            shrinkage=tuples / received if combined else before.shrinkage,
-            tuples=before.tuples + tuples,
-            seconds=before.seconds + busy,
-            recent=before.recent.after(tuples, busy),
-            spread=before.spread if spread is None else spread,
-            keys=frequent.counts(),
-            in_bucket=before.in_bucket,
-        )
-        for receipt in receipts:
-            for output in receipt.outputs:
-                self.outputs.setdefault((number, output.exit), []).append((receipt.channel, output))
-        for place, exit_ in enumerate(runner.exits):
-            schema = self.works.graph.handed.get((number, place))
-            if schema is not None and exit_.target is not None:
-                files = tuple(output for _, output in self.outputs.get((number, place), []))
-                self.intake.handed[number, place] = StageFiles(exit_.target.folder, schema, files)
+    def _spread(self, number: int) -> Spread | None:
+        return self.spreads.get(number, self._before(number).grids)
 
     def _before(self, number: int) -> StageRecord:
         """What a stage had when the epoch began, once its state is where the plan places it."""
@@ -328,23 +451,23 @@ class Epoch:
             return None
         return 1 + max(each.newest for each in self.before.frontiers.values() if each.newest is not None)
 
-    def _promised(self, origin: Stream | int, advances: Mapping[int, Advance]) -> int | None:
+    # Streams.
+
+    def _promised(self, origin: Stream | int) -> int | None:
         if isinstance(origin, Stream):
             return self._frontier(origin).value
-        position = advances[origin].position if origin in advances else self.records[origin].position
-        return position.promise
+        return self.advances[origin].position.promise
 
     def _frontier(self, stream: Stream) -> Frontier:
-        """The frontier of a stream after this epoch; known once a stage that it feeds ran its map side."""
+        """The frontier of a stream after this epoch; known once its tuples have been read."""
         if stream.name not in self.frontiers:
             before = self.before.frontiers.get(stream.name, Frontier())
-            seen = self._seen(stream)
             # Without a key, all tuples of the source are one stream.
-            note = self.intake.notes.get(stream.name, SourceNote())
+            note = self.notes.get(stream.name, SourceNote())
             waiting = note.waiting if stream.key is not None else ()
             own = stream.key is not None and stream.key == note.column
             self.frontiers[stream.name] = before.advance(
-                seen,
+                self._latest(stream),
                 steady=self.plan.steady,
                 looked=self.plan.looked,
                 delay=stream.delay,
@@ -355,36 +478,32 @@ class Epoch:
             )
         return self.frontiers[stream.name]
 
-    def _whole(self, stream: Stream, rows: int) -> bool:
-        """Whether the epoch, which had these rows of it, took all that the stream's source had."""
-        taken = replace(self.taken.get(stream.name, EpochTaken()), rows=rows)
-        return stream.source is None or stream.source.took_all(taken)
-
-    def _seen(self, stream: Stream) -> dict[str, int]:
+    def _latest(self, stream: Stream) -> Mapping[str, int]:
         """The latest event time of each partition of a stream in the epoch."""
-        found = self.intake.seen.get(stream.name, StreamSeen())
+        found = self.seen.get(stream.name, StreamSeen())
         if found.latest is None:
             return {}
-        if stream.key is None:
-            return {"": found.latest}
-        rows = self.intake.arrivals[stream.name].where(f"{REJECT} IS NULL")
-        parts = rows.groupBy(F.col(stream.key).cast("string").alias("part"))
-        # There are few streams for many rows: one task per core, not the 200 of Spark's default.
-        tasks = rows.sparkSession.sparkContext.defaultParallelism
-        with settings(rows.sparkSession, {"spark.sql.shuffle.partitions": str(tasks)}):
-            latest = parts.agg(F.max(TIME).alias("latest")).collect()
-        return {row["part"] or "": row["latest"] for row in latest}
+        return {"": found.latest} if stream.key is None else found.parts
+
+    def _whole(self, name: str) -> bool:
+        """Whether the epoch took all that the stream's source had."""
+        return self.plan.reads[name].whole if name in self.plan.reads else True
+
+    def _reading(self) -> str:
+        return f"stream {', '.join(each.name for each in self.works.streams)}"
+
+    # What leaves.
 
     def _deliver(self) -> int:
         """Give every outlet its files and return the number of results."""
         self.works.checkpoint.hold()
         results = 0
-        widest = max((each.channels for each in self.plan.stages), default=1)
         for place, outlet in enumerate(self.works.graph.outlets):
             files = [each for way in outlet.exits for each in self.outputs.get(way, [])]
+            files += [
+                (0, each.output) for each in self._files if each.kind == "outlet" and each.origin == place
+            ]
             with translated(Failing(self.epoch_id.epoch, f"output {outlet.delivery.sink!r}")):
-                for each in outlet.written:
-                    files += written(outlet, each, self.intake, widest)
                 outputs = [output for _, output in files]
                 if place in self.mergers.mergers:
                     self.mergers.mergers[place].end(files, windowed=self._windowed(outlet))
@@ -395,61 +514,81 @@ class Epoch:
 
     def _windowed(self, outlet: QueryOutput) -> bool:
         """Whether all results of an output are of windows, whose time is that of a window."""
-        origins = [stage for stage, _ in outlet.exits] + [each.feed.origin for each in outlet.written]
         stages = self.works.graph.stages
         return all(
             isinstance(each, int)
             and stages[each].kernel.ends(self._before(each).position, self.records[each].position) is not None
-            for each in origins
+            for each in outlet.origins
         )
 
     def _set_aside(self) -> Counts:
-        """Write late tuples and rejects to their own outputs and return the numbers written.
-
-        Tuples that functions refused are delivered too, but they are not counted here: they may be results.
-        """
-        late = 0
+        """Deliver late tuples and rejects to their own outputs and return all counts."""
+        late: dict[tuple[Any, Any], list[Output]] = {}
         rejects: dict[str | int, list[Output]] = {}
-        for name, frame in self.intake.arrivals.items():
-            seen, bound = self.intake.seen.get(name, StreamSeen()), self.intake.bounds.get(name)
-            if bound is not None and seen.earliest is not None and seen.earliest < bound:
-                rows = frame.where(f"{REJECT} IS NULL AND {TIME} < {bound}L")
-                self.aside[name] = self.works.late[name].write(self.epoch_id, rows)
-                late += self.aside[name]
-            if seen.rejects:
-                rejects[name] = self._rejected(name, frame, seen)
-                self.aside[name] = self.aside.get(name, 0) + sum(each.rows for each in rejects[name])
-        missed = [(self.works.missed[stage], rows) for stage, rows in self.intake.missed]
-        judged = [(self.works.judged[stage], rows) for stage, rows in self.intake.judged]
-        for files, rows in [*missed, *judged]:
-            columns = tuple(f"`{name}`" for name in rows.columns if name != TIME)
-            late += SetAside(files, columns).write(self.epoch_id, rows)
+        refused = None if self.works.refusals is None else EpochRefusals(self.works.refusals)
+        for each in self._files:
+            if each.kind in {"late", "missed", "judged"}:
+                late.setdefault((each.kind, each.origin), []).append(each.output)
+            elif each.kind == "rejects":
+                rejects.setdefault(each.origin, []).append(each.output)
+            elif each.kind == "refused" and refused is not None:
+                refused.take(each.origin, [each.output])
+        if refused is not None:
+            for stage, receipts in self.tasks.items():
+                refused.take(stage, [file for each in receipts for file in each.refused])
+        for name, outputs in rejects.items():
+            self._warn(name, outputs)
         rejected = sum(each.rows for files in rejects.values() for each in files)
-        if self.intake.refused is not None:
-            self.warnings += self.intake.refused.warnings()
-            for origin, refused in self.intake.refused.files.items():
-                rejects.setdefault(origin, []).extend(refused)
+        if refused is not None:
+            self.warnings += refused.warnings()
+            for origin, found in refused.files.items():
+                rejects.setdefault(origin, []).extend(found)
+        homes = {"late": self.works.late, "missed": self.works.missed, "judged": self.works.judged}
+        for (kind, origin), outputs in late.items():
+            homes[kind][origin].deliver(self.epoch_id, outputs)  # type: ignore[index]
         for origin, outputs in rejects.items():
-            self.works.rejects[origin].files.deliver(self.epoch_id, outputs)
-        return Counts(late=late, rejected=rejected)
+            self.works.rejects[origin].deliver(self.epoch_id, outputs)
+        return Counts(
+            rows=sum(each.rows for each in self.seen.values()),
+            late=sum(each.rows for outputs in late.values() for each in outputs),
+            rejected=rejected + (0 if refused is None else refused.rows),
+            partly_late=sum(each.partly_late for every in self.tasks.values() for each in every),
+        )
 
-    def _rejected(self, name: str, frame: DataFrame, seen: StreamSeen) -> list[Output]:
-        """Write the tuples of a stream that do not fit, and warn of them."""
-        aside = self.works.rejects[name]
-        files = aside.written(frame.where(f"{REJECT} IS NOT NULL"))
-        if files:
-            many = f"{sum(each.rows for each in files):,} tuples of stream {name!r} were rejected"
-            self.warnings.append(
-                f"{'all ' if seen.latest is None else ''}{many}, such as: "
-                f"{aside.reason(files[0])}; {aside.files.folder.uri} has them all"
-            )
-        return files
+    def _warn(self, name: str | int, outputs: Sequence[Output]) -> None:
+        files = self.works.rejects[name]
+        many = f"{sum(each.rows for each in outputs):,} tuples of stream {name!r} were rejected"
+        every = "all " if self.seen.get(str(name), StreamSeen()).latest is None else ""
+        self.warnings.append(
+            f"{every}{many}, such as: {first_reason(files, outputs[0])}; {files.folder.uri} has them all"
+        )
+
+    def _judge(self, runner: StageRunner) -> None:
+        """Set the tuples aside that channels found to be too late; few epochs have any, so they are read again."""
+        number = runner.number
+        late = sorted({pair for each in self.tasks.get(number, []) for pair in each.late})
+        if not late:
+            return
+        assert self._work is not None
+        held = [(each.origin, each.output.name) for each in self._files if each.kind == "judge"]
+        for stage in (each for each in self.works.graph.compiled.ways if isinstance(each, int)):
+            ways = self.works.graph.compiled.ways[stage]
+            for way, outputs in self._written(stage).items():
+                if isinstance(end := ways[way].end, ToFile) and end.kind == "judge":
+                    held += [(end.origin, output.name) for _, output in outputs]
+        job = self.works.jobs.job(self._work, len(self._work.levels))
+        target = self.works.judged[number].format()
+        Judging(self._work, number, tuple(late), target, self.works.checkpoint.between).enter(
+            job, self.reads, held
+        )
+        receipts, _ = job.run()
+        self._files += [file for each in receipts for file in each.files]
 
 
-def _stages(runner: StageRunner, graph: Graph) -> str:
-    """A stage and those in its channels, for people."""
-    members = [runner, *hosted_by(graph.stages, runner.number)]
-    return " and ".join(f"stage {each.number} ({each.stage.operator})" for each in members)
+def _words(graph: Graph, numbers: Sequence[int]) -> str:
+    """Some stages and those in their channels, for people."""
+    every = [each for number in numbers for each in members_of(graph.stages, number)]
+    return " and ".join(f"stage {each.number} ({each.stage.operator})" for each in every)
 
 
 def _kept(runner: StageRunner, receipts: list[Receipt]) -> tuple[tuple[Segment, ...], ...]:

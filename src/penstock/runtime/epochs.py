@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
-from penstock.connect import EpochId, EpochTaken
+from penstock.connect import NOTHING_SAID, EpochId, SourceNote
 from penstock.control.observation import Observation, StageChannels
-from penstock.control.scaling.pacing import EpochTaken as EpochCommitted
-from penstock.errors import BadSource, DamagedCheckpoint
+from penstock.control.scaling.pacing import EpochTaken
+from penstock.errors import RunError
 from penstock.query import Stream
 from penstock.runtime.control import RunControl
-from penstock.runtime.epoch import Epoch, RunSetup
-from penstock.runtime.epoch_input import EpochInput, StreamSeen
+from penstock.runtime.dataflow.channels import Receipt
+from penstock.runtime.dataflow.receipts import StreamSeen
+from penstock.runtime.epoch import Differs, Epoch, RunSetup
 from penstock.runtime.latency import LatencyMeter
 from penstock.runtime.merger import EpochMergers, Merger, Receiver
 from penstock.runtime.observation import (
@@ -31,19 +31,16 @@ from penstock.runtime.observation import (
 from penstock.runtime.pacer import Pacer
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases, ResultLatency
-from penstock.runtime.records import Manifest, StageRecord
-from penstock.runtime.refusals import EpochRefusals
+from penstock.runtime.records import EpochPlan, Manifest, StageRecord, StreamRead
 from penstock.runtime.rescale.batching import batches_decided
 from penstock.runtime.rescale.grouping import groupings_decided
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.rescale.splitting import splits_decided
 from penstock.runtime.results import ResultReaders
-from penstock.runtime.sources import bounded
+from penstock.runtime.spark.entries import Reads, shared_out
 from penstock.runtime.spark.failures import Failing, translated
-from penstock.runtime.spark.frames import marked
-from penstock.runtime.spark.offsets import SourceNote, SparkOffsets
 from penstock.runtime.spark.session import prepare
-from penstock.runtime.stage import Receipt, hosted_by
+from penstock.runtime.stage import members_of
 
 __all__ = ["MOST_DECISIONS", "ORPHANS_EVERY", "Epochs"]
 
@@ -53,21 +50,16 @@ ORPHANS_EVERY = 64
 _LOGGER = logging.getLogger("penstock.run")
 MOST_DECISIONS = 1000
 """The number of decisions that a run remembers."""
-
-
-@dataclass(frozen=True)
-class Offered:
-    """What Spark brings for an epoch: new tuples by stream, files they came from, and what sources say."""
-
-    session: SparkSession
-    arrivals: Mapping[str, DataFrame] = field(default_factory=dict)
-    taken: Mapping[str, EpochTaken] = field(default_factory=dict)
-    notes: Mapping[str, SourceNote] = field(default_factory=dict)
+_MOST_TRIES = 4
+"""So often is an epoch run if tasks have to run again while it runs."""
 
 
 @dataclass
 class Epochs:
-    """Runs the epochs of one query; the manifest of the last epoch is all it remembers."""
+    """Runs the epochs of one query; the manifest of the last epoch is all it remembers.
+
+    With a `tick`, an epoch runs at least so often, in seconds, also if no stream has tuples.
+    """
 
     session: SparkSession
     works: RunSetup
@@ -77,8 +69,9 @@ class Epochs:
     clock: Callable[[], float] = time.time
     meter: LatencyMeter | None = None
     pacer: Pacer | None = None
+    tick: float | None = None
     pause: float = field(init=False, default=0.0)
-    most_slots: int | None = None
+    slots: int = field(init=False)
     readers: ResultReaders = field(default_factory=ResultReaders)
     last: Manifest | None = field(init=False)
     receipts: dict[int, list[Receipt]] = field(init=False, default_factory=dict)
@@ -93,11 +86,10 @@ class Epochs:
     def __post_init__(self) -> None:
         self.last = self.works.checkpoint.latest()
         self._shown = self.last
-        self._first = True
         self._happened = 0
-        self.offsets = SparkOffsets(self.works.checkpoint.spark)
+        self._ran = time.monotonic()
         self._noted: Mapping[str, SourceNote] = {}
-        self._slots = self.session.sparkContext.defaultParallelism
+        self.slots = self.session.sparkContext.defaultParallelism
         if self.last is not None:
             self.planner.resume(self.last)
             self.control.resume(self.last.control)
@@ -106,40 +98,28 @@ class Epochs:
         for number, plan in enumerate(self.last.plan.stages if self.last else ()):
             self.rescaling.costs[number].resume(plan.costs, self.rescaling.routers)
 
-    def run(self, frame: DataFrame, epoch: int, query: StreamingQuery) -> None:
-        """Run one micro-batch of Structured Streaming; `query` is the streaming query that runs it."""
-        epoch_id = EpochId(epoch)
-        last = self.last
-        with self.works.checkpoint.owned(), translated(Failing(epoch)):
-            if self._first:
-                self._check_continuity(epoch_id)
-                self._first = False
-            if last is not None and last.epoch_id >= epoch_id:
-                return
-            prepare(frame.sparkSession, self.works.graph.setting)
-            if self.most_slots is not None:
-                # Spark cuts files for the executors that there are now; more may come while the epoch runs.
-                frame.sparkSession.conf.set("spark.sql.files.minPartitionNum", str(self.most_slots))
-            digest = self.offsets.settle(epoch)
-            arrivals = self.works.arrivals
-            try:
-                arrivals.check_files(epoch, query)
-            except BadSource:
-                # If Spark reads other files than the epoch was planned with, that is the reason.
-                plan = self.works.checkpoint.plan(epoch_id)
-                if plan is not None:
-                    self.offsets.check(epoch, plan.offsets, "plan")
-                raise
-            offered = Offered(
-                frame.sparkSession,
-                arrivals.apart(frame, query),
-                arrivals.files_taken(query),
-                self._notes(epoch_id),
-            )
-            self._happen(epoch_id, offered, digest)
+    def next(self) -> bool:
+        """Run the next epoch if there is something to run it for: an earlier try, new tuples, or a tick."""
+        epoch_id = EpochId(0 if self.last is None else self.last.epoch_id.epoch + 1)
+        with self.works.checkpoint.owned(), translated(Failing(epoch_id.epoch)):
+            known = self.planner.known(epoch_id)
+            if known is not None:
+                self._happen(epoch_id, known.reads)
+                return True
+            reads, news = self._ahead()
+            ticked = self.tick is not None and time.monotonic() - self._ran >= self.tick
+            if not news and not ticked:
+                return False
+            self._happen(epoch_id, reads)
+        return True
+
+    @property
+    def ended(self) -> bool:
+        """Of bounded sources that have nothing new: whether all have come to their end."""
+        return all(each.ended for each in self.works.readers.values())
 
     def drain(self) -> None:
-        """Close every window that is still open, because a bounded source has ended."""
+        """Close every window that is still open, because all sources have ended."""
         last = self.last
         if (
             last is None
@@ -147,57 +127,62 @@ class Epochs:
             or all(each.newest is None for each in last.frontiers.values())
         ):
             return
-        # A separate session: the settings of epochs must not change the user's.
-        session = self.session.newSession()
-        prepare(session, self.works.graph.setting)
         with self.works.checkpoint.owned(), translated(Failing(last.epoch_id.epoch)):
-            self._happen(EpochId(last.epoch_id.epoch, drain=True), Offered(session), last.plan.offsets)
+            self._happen(EpochId(last.epoch_id.epoch, drain=True), last.plan.reads)
 
-    def _notes(self, epoch_id: EpochId) -> Mapping[str, SourceNote]:
-        """What the sources said of themselves when the epoch was planned; what is new is logged."""
-        if all(map(bounded, self.works.arrivals.streams)):
-            return {}
-        notes = self.offsets.notes(epoch_id.epoch)
+    def _after(self, name: str) -> Mapping[str, Any]:
+        """How far a stream has been read."""
+        known = {} if self.last is None else self.last.plan.reads
+        return known[name].upto if name in known else {}
+
+    def _ahead(self) -> tuple[dict[str, StreamRead], bool]:
+        """How far the next epoch reads each stream, and whether any of them has news."""
+        reads, news = {}, False
+        for name, reader in self.works.readers.items():
+            after = self._after(name)
+            found = reader.ahead(after)
+            news |= found is not None
+            reads[name] = (
+                StreamRead(after) if found is None else StreamRead(found.offset, found.whole, found.left)
+            )
+        return reads, news
+
+    def _reads(self, plan: EpochPlan) -> Reads:
+        """What an epoch reads by its plan."""
+        splits, frames = {}, {}
+        for name, reader in self.works.readers.items():
+            after, upto = self._after(name), plan.reads[name].upto
+            if upto == after:
+                continue
+            splits[name] = reader.splits(after, upto, plan.tasks)
+            found = reader.frames(self.works.jobs.session, after, upto)
+            for each in found:
+                prepare(each.sparkSession, self.works.graph.setting)
+            if found:
+                frames[name] = found
+        return Reads(shared_out(splits, plan.tasks) if any(splits.values()) else (), frames)
+
+    def _notes(self, plan: EpochPlan) -> Mapping[str, SourceNote]:
+        """What the offsets of an epoch say of the streams behind its sources; what is new is logged."""
+        notes = {name: reader.note(plan.reads[name].upto) for name, reader in self.works.readers.items()}
+        notes = {name: each for name, each in notes.items() if each != NOTHING_SAID}
         for name, note in notes.items():
             if (note.away or note.waiting) and str(note) != str(self._noted.get(name)):
                 _LOGGER.warning("stream %s: %s", name, note)
         self._noted = notes
         return notes
 
-    def _check_continuity(self, epoch_id: EpochId) -> None:
-        """Check that Spark's part of the checkpoint and ours are of the same epoch."""
-        known = -1 if self.last is None else self.last.epoch_id.epoch
-        if epoch_id.epoch not in {known, known + 1}:
-            raise DamagedCheckpoint(
-                f"checkpoint {self.works.checkpoint.root.uri}: Spark continues at epoch {epoch_id.epoch}, "
-                f"but the last manifest is of epoch {known}; restore the whole folder from one "
-                "backup, or use a new one"
-            )
-        if self.last is not None:
-            self.offsets.check(known, self.last.plan.offsets, "manifest")
-
-    def _happen(self, epoch_id: EpochId, offered: Offered, offsets: str) -> None:
+    def _happen(self, epoch_id: EpochId, reads: Mapping[str, StreamRead]) -> None:
         phases, arrived = Phases(), self.clock()
         remembered = self.control.remembered()
-        plan = self.planner.plan(epoch_id, self.last, offsets)
-        if plan.offsets != offsets:
-            self.offsets.check(epoch_id.epoch, plan.offsets, "plan")
+        plan = self.planner.plan(epoch_id, self.last, reads, self.slots)
         before = self.last or Manifest(epoch_id, plan)
+        notes = {} if epoch_id.drain else self._notes(plan)
+        mergers = self._mergers(epoch_id)
         phases.ends("plan")
         started = self.clock()
-        streams = {each.name: each for each in self.works.arrivals.streams}
-        intake = EpochInput(
-            offered.session,
-            {name: marked(frame, streams[name], plan.now) for name, frame in offered.arrivals.items()},
-            self._bounds(before),
-            self.rescaling.routers,
-            self._floors(before),
-            notes=offered.notes,
-            refused=None if self.works.refusals is None else EpochRefusals(self.works.refusals),
-        )
-        epoch = Epoch(self.works, epoch_id, plan, before, intake, phases, offered.taken)
-        epoch.mergers = self._mergers(epoch_id)
-        manifest = replace(epoch.run(), control=remembered)
+        epoch, manifest = self._tried(epoch_id, plan, before, notes, mergers, phases)
+        manifest = replace(manifest, control=remembered)
         delivered = self.clock()
         ended = delivered - phases.times["deliver"]
         self.works.checkpoint.commit(manifest)
@@ -210,9 +195,12 @@ class Epochs:
             }
         committed = self.clock()
         phases.ends("commit")
+        for name, reader in self.works.readers.items():
+            reader.commit(plan.reads[name].upto)
         epoch.clean_up()
         self.readers.committed()
         self._happened += 1
+        self._ran = time.monotonic()
         self.works.checkpoint.collect(orphans=self._happened % ORPHANS_EVERY == 0)
         phases.ends("collect")
         self.decisions += decided(manifest, before, self.planner.followed)
@@ -223,20 +211,20 @@ class Epochs:
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
-        away = tuple(gate for note in offered.notes.values() for gate in note.away)
-        latency = self._latency(intake.seen, manifest, before, arrived, delivered)
-        waiting = self._left(offered, manifest)
+        away = tuple(gate for note in notes.values() for gate in note.away)
+        latency = self._latency(epoch.seen, manifest, before, arrived, delivered)
+        waiting = 0 if epoch_id.drain else self._left(plan, manifest)
         seen = replace(
             seen,
             warnings=tuple(epoch.warnings),
             away=away,
             latency=latency,
             waiting=waiting,
-            disorder=epoch.mergers.disorder,
+            disorder=mergers.disorder,
         )
         if self.pacer is not None and not epoch_id.drain:
             pace = self.pacer.after(
-                EpochCommitted(
+                EpochTaken(
                     epoch=epoch_id.epoch,
                     rows=manifest.counts.rows,
                     started=self.pacer.taken(arrived),
@@ -268,6 +256,45 @@ class Epochs:
             )
             self.decisions += scaled(rulings)
 
+    def _tried(  # noqa: PLR0913, PLR0917 -- all that an epoch begins with
+        self,
+        epoch_id: EpochId,
+        plan: EpochPlan,
+        before: Manifest,
+        notes: Mapping[str, SourceNote],
+        mergers: EpochMergers,
+        phases: Phases,
+    ) -> tuple[Epoch, Manifest]:
+        """Run an epoch; again if a task ran twice and channels took rows from different attempts of it."""
+        for _ in range(_MOST_TRIES):
+            epoch = Epoch(
+                self.works,
+                epoch_id,
+                plan,
+                before,
+                Reads() if epoch_id.drain else self._reads(plan),
+                self._bounds(before),
+                self._floors(before),
+                notes,
+                phases,
+                mergers,
+            )
+            try:
+                return epoch, epoch.run()
+            except Differs as differing:
+                _LOGGER.warning("epoch %d is run again: %s ran twice", epoch_id.epoch, differing)
+                if mergers.mergers:
+                    raise RunError(
+                        f"epoch {epoch_id.epoch}: a task was lost and ran again when some of its results had left "
+                        "already; start again with the same checkpoint"
+                    ) from differing
+            finally:
+                epoch.release()
+        raise RunError(
+            f"epoch {epoch_id.epoch}: tasks were lost in each of {_MOST_TRIES} tries; look at the executors, then "
+            "start again with the same checkpoint"
+        )
+
     def _mergers(self, epoch_id: EpochId) -> EpochMergers:
         """A merger for each output that somebody reads, or takes before the epoch is whole."""
         found: dict[int, Merger] = {}
@@ -278,7 +305,7 @@ class Epochs:
             if not to:
                 continue
             found[place] = Merger(epoch_id, delivery.target, outlet.schema, delivery.order, to)
-            if len(outlet.exits) == 1 and not outlet.written:
+            if len(outlet.exits) == 1 and outlet.by_channels:
                 ways[outlet.exits[0]] = place
         return EpochMergers(found, ways)
 
@@ -286,20 +313,14 @@ class Epochs:
         """The task slots that there are now, and the executors if their number can be changed."""
         executors = self.control.executors
         if executors is None:
-            return {"slots": self._slots}
+            return {"slots": self.slots}
         nodes = executors.observed()
         return {"slots": max(nodes.executors * nodes.cores, 1), "nodes": nodes}
 
-    def _left(self, offered: Offered, manifest: Manifest) -> int:
+    def _left(self, plan: EpochPlan, manifest: Manifest) -> int:
         """The number of tuples that the sources had and the epoch left; a guess where they do not count."""
-        left = 0
-        for name, frontier in manifest.frontiers.items():
-            told = offered.notes.get(name)
-            if told is not None:
-                left += told.left
-            elif not frontier.whole:
-                left += max(manifest.counts.rows, 1)
-        return left
+        guess = max(manifest.counts.rows, 1)
+        return sum(each.left or (0 if each.whole else guess) for each in plan.reads.values())
 
     def _latency(
         self,
@@ -328,7 +349,7 @@ class Epochs:
         stages = self.works.graph.stages
         return tuple(
             stage_channels(
-                [each, *hosted_by(stages, each.number)],
+                members_of(stages, each.number),
                 self._shown,
                 self.receipts,
                 self.rescaling,
@@ -342,7 +363,7 @@ class Epochs:
         """The times below which tuples of a stream are late: an operator that they feed has passed them."""
         bounds: dict[str, int | None] = {}
         for (place, port), bound in self._port_bounds(before).items():
-            for feed in self.works.graph.stages[place].inputs[port].port:
+            for feed in self.works.graph.stages[place].ports[port]:
                 if isinstance(feed.origin, Stream) and bound is not None:
                     known = bounds.get(feed.origin.name)
                     bounds[feed.origin.name] = bound if known is None else max(known, bound)
@@ -357,12 +378,12 @@ class Epochs:
         passing: dict[int, int] = {}
         for place in reversed(range(len(before.stages))):
             runner = self.works.graph.stages[place]
-            for port, entrance in enumerate(runner.inputs):
+            for port, feeds in enumerate(runner.ports):
                 bound = runner.kernel.bound(before.stages[place].position, port)
                 if runner.stage.operator.passing:
                     bound = passing.get(place)
                 found[place, port] = bound
-                for feed in entrance.port:
+                for feed in feeds:
                     if isinstance(feed.origin, int) and bound is not None:
                         passing[feed.origin] = max(bound, passing.get(feed.origin, bound))
         return found

@@ -1,10 +1,10 @@
-"""Going back to an earlier epoch: what came after it is set aside, in Penstock's part and in Spark's.
+"""Going back to an earlier epoch: what came after it is set aside. Sources follow the offsets of that epoch.
 
 `start(from_epoch=12)` goes back to one of the epochs that are kept. `penstock state DIR --abandon` goes back
 to the last one, which gives up an epoch that was planned and can never finish.
 
     back.json                 the epoch that the run went back to, and whether everything later is aside
-    aside/000000000007/       manifests, plans, and Spark's offsets, commits and lists of files
+    aside/000000000007/       manifests and plans
 
 `back.json` is written first and again at the end: a start that finds it unfinished completes it. Nothing is
 deleted, and segments stay as long as a manifest in `aside` names them; delete the folder when nobody wants to
@@ -15,10 +15,9 @@ from typing import Any
 
 from penstock.connect import EpochId
 from penstock.durable import Purpose
-from penstock.errors import CheckpointInUse, DamagedCheckpoint, NoCheckpoint, UnknownEpoch
-from penstock.runtime.checkpoint import Checkpoint, epoch_of
+from penstock.errors import CheckpointInUse, NoCheckpoint, UnknownEpoch
+from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.ownership import holder
-from penstock.runtime.spark.offsets import SparkOffsets, log_offset
 from penstock.state.sealed import load, seal
 from penstock.state.storage import Location
 
@@ -47,14 +46,8 @@ def resume_going_back(checkpoint: Checkpoint) -> None:
         return
     checkpoint.hold()
     last, aside = record["last"], checkpoint.root / "aside" / f"{record['owner']:012d}"
-    epoch = epoch_of(last).epoch if last else -1
-    lists = _lists(checkpoint, epoch)
     for part in ("manifests", "plans"):
         _move(checkpoint, part, _after(checkpoint.root / part, last), aside)
-    for part in ("spark/offsets", "spark/commits"):
-        _move(checkpoint, part, _numbered_after(checkpoint.root / part, epoch), aside)
-    for part, at in lists.items():
-        _move(checkpoint, part, _numbered_after(checkpoint.root / part, at), aside)
     _store(checkpoint, {**record, "done": True})
 
 
@@ -79,7 +72,7 @@ def abandon(root: Location) -> int | None:
         latest = mine.latest()
         last = None if latest is None else latest.epoch_id
         epoch = -1 if last is None else last.epoch
-        if not _numbered_after(mine.spark / "offsets", epoch) and not _after(mine.plans, _name(last)):
+        if not _after(mine.plans, _name(last)):
             return None
         with mine.owned():
             _begin(mine, last)
@@ -106,34 +99,6 @@ def _after(folder: Location, last: str) -> list[str]:
     ]
 
 
-def _lists(checkpoint: Checkpoint, epoch: int) -> dict[str, int]:
-    """The folders in which Spark's sources of files list files, each with the last list that an epoch read.
-
-    Left alone, the next epoch would read all files that were ever listed at once. A source of files may not
-    be set back if the list of the epoch is gone: it would take files for new that it has read.
-    """
-    found = {}
-    try:
-        lines = SparkOffsets(checkpoint.spark).lines(epoch) if epoch >= 0 else []
-    except DamagedCheckpoint:
-        return {}
-    for name in (checkpoint.spark / "sources").names():
-        part, folder = f"spark/sources/{name}", checkpoint.spark / "sources" / name
-        at = log_offset(lines[int(name)]) if name.isdecimal() and int(name) < len(lines) else None
-        if at is not None and (folder.has(f"{at}") or folder.has(f"{at}.compact")):
-            found[part] = at
-        elif epoch < 0:
-            found[part] = -1
-    return found
-
-
-def _numbered_after(folder: Location, last: int) -> list[str]:
-    """The records of Spark after a number, newest first."""
-    numbered = {name: name.removesuffix(".compact") for name in folder.names()}
-    later = [name for name, number in numbered.items() if number.isdecimal() and int(number) > last]
-    return sorted(later, key=lambda name: -int(numbered[name]))
-
-
 def _move(checkpoint: Checkpoint, part: str, names: list[str], aside: Location) -> None:
     if not names:
         return
@@ -141,12 +106,10 @@ def _move(checkpoint: Checkpoint, part: str, names: list[str], aside: Location) 
     target.make(Purpose.GO_BACK)
     inner = target.uri.removeprefix(root.uri).lstrip("/")
     for name in names:
-        # Hadoop keeps a checksum beside each file of Spark's.
-        for each in (name, f".{name}.crc"):
-            if (root / part).has(each):
-                # The next owner may have completed this, and have records of the same names by now.
-                checkpoint.hold()
-                root.move(f"{part}/{each}", f"{inner}/{each}", Purpose.GO_BACK)
+        if (root / part).has(name):
+            # The next owner may have completed this, and have records of the same names by now.
+            checkpoint.hold()
+            root.move(f"{part}/{name}", f"{inner}/{name}", Purpose.GO_BACK)
     target.sync_names(Purpose.GO_BACK)
     (root / part).sync_names(Purpose.GO_BACK)
 

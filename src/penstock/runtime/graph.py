@@ -1,55 +1,88 @@
-"""A query ready to run: the plan of every stage, typed by Spark, and every connection between them."""
+"""A query ready to run: the plan of every stage, typed by Spark, and every way between them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from sqlglot import exp
 
-from penstock.compile import (
-    Feed,
-    Stage,
-    Subqueries,
-    compile_tail,
-    partitioned_by,
-)
+from penstock.columns import TIME
+from penstock.compile import Feed, Stage, Subqueries, compile_tail, partitioned_by
 from penstock.connect.results import ResultFormat
 from penstock.errors import WrongType
+from penstock.expressions.parsing import parse_scalar
 from penstock.functions import SqlSetting
+from penstock.operators import Step
+from penstock.operators.exchange import Exchange
+from penstock.operators.kernel import Kernel
 from penstock.query import Relation, Stream
-from penstock.runtime.delivering import OpenSink, QueryOutput, Written
-from penstock.runtime.epoch_input import PortInput
-from penstock.runtime.in_place import InPlace, InPlacePorts, in_place
-from penstock.runtime.spark.exchange import SparkExchange
-from penstock.runtime.spark.frames import FILE, RECORD, REJECT, describe, marked, stepped
-from penstock.runtime.stage import StageRunner
-from penstock.runtime.stage_outputs import StageOutput
+from penstock.runtime.dataflow.intake import Intake
+from penstock.runtime.dataflow.ports import PortMap, port_map
+from penstock.runtime.dataflow.tasks import Compiled, Hosted, Origin
+from penstock.runtime.dataflow.ways import End, ToFile, ToPort, ToSpark, ToStage, Way
+from penstock.runtime.delivering import OpenSink, QueryOutput
+from penstock.runtime.spark.frames import describe, empty_frame, stepped
+from penstock.runtime.stage import StageRunner, members_of
+from penstock.state.storage import Location
 
-__all__ = ["Graph", "build"]
+__all__ = ["Graph", "SparkWay", "build"]
+
+
+@dataclass(frozen=True)
+class SparkWay:
+    """A way with steps that only Spark can evaluate, between two parts on Arrow.
+
+    `before` leads from its origin to Spark: the rows of a stream leave their task as they are, those of a
+    stage pass through files. Spark takes the `steps`, and then evaluates the `exchange` of a port if it has to.
+    What follows is `Compiled.after` of the same number; `stage` is the stage that it leads to, if it does.
+    """
+
+    number: int
+    origin: Origin
+    before: Way
+    steps: tuple[Step, ...]
+    exchange: Exchange | None
+    stage: int | None
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Everything that runs: stages in order, outlets, and the columns that stages pass to each other."""
+    """Everything that runs: stages in order, outlets, ways on Arrow, and ways through Spark."""
 
     stages: tuple[StageRunner, ...]
     outlets: tuple[QueryOutput, ...]
-    handed: dict[tuple[int, int], StructType]
+    compiled: Compiled
+    spark_ways: tuple[SparkWay, ...]
     setting: SqlSetting
+
+    @property
+    def uses_frames(self) -> bool:
+        """Whether Spark evaluates a step."""
+        return bool(self.spark_ways)
 
 
 def build(
-    session: SparkSession, subqueries: Subqueries, deliveries: Sequence[OpenSink], between: ResultFormat
+    session: SparkSession,
+    subqueries: Subqueries,
+    deliveries: Sequence[OpenSink],
+    between: ResultFormat,
+    routers: Location,
 ) -> Graph:
     """Compile and connect all stages; this finds everything that can be wrong with types."""
     building = _Building(session, subqueries, deliveries, between)
     for stage in subqueries.stages:
         building.add(stage)
     outlets = tuple(building.outlet(place) for place in range(len(subqueries.outputs)))
-    return Graph(tuple(building.runners), outlets, building.handed, subqueries.setting)
+    return Graph(
+        tuple(building.runners),
+        outlets,
+        building.compiled(routers),
+        tuple(building.spark_ways),
+        subqueries.setting,
+    )
 
 
 @dataclass
@@ -59,132 +92,220 @@ class _Building:
     deliveries: Sequence[OpenSink]
     between: ResultFormat
     runners: list[StageRunner] = field(default_factory=list)
-    handed: dict[tuple[int, int], StructType] = field(default_factory=dict)
-    _exits: dict[tuple[int, Any], int] = field(default_factory=dict)
+    ways: dict[Origin, list[Way]] = field(default_factory=dict)
+    after: dict[int, tuple[Origin, Way]] = field(default_factory=dict)
+    spark_ways: list[SparkWay] = field(default_factory=list)
+    hosted: dict[int, tuple[Hosted, ...]] = field(default_factory=dict)
+    read: dict[str, set[str]] = field(default_factory=dict)
+    judging: list[PortMap] = field(default_factory=list)
+
+    def compiled(self, routers: Location) -> Compiled:
+        """What tasks need of all this."""
+        streams = self.subqueries.query.streams
+        return Compiled(
+            intakes={each.name: Intake.of(each, sorted(self.read.get(each.name, ()))) for each in streams},
+            ways={origin: tuple(ways) for origin, ways in self.ways.items()}
+            | {each.name: () for each in streams if each.name not in self.ways},
+            after=self.after,
+            kernels=tuple(each.kernel for each in self.runners),
+            members={
+                each.number: tuple(one.number for one in members_of(self.runners, each.number))
+                for each in self.runners
+                if not each.hosted
+            },
+            hosted=self.hosted,
+            routers=routers,
+            judging=tuple(self.judging),
+        )
 
     def add(self, stage: Stage) -> None:
         """Make a stage ready to run; the stages that feed it are ready."""
-        inputs = tuple(
-            PortInput((stage.number, place), port, tuple(self._exit_of(feed, stage) for feed in port))
-            for place, port in enumerate(stage.ports)
-        )
-        empties = [self._port(each, stage.relation) for each in inputs]
+        empties = [self._port(port, stage.relation) for port in stage.ports]
         kernel = stage.operator.compile(stage.relation.time_type, [describe(each) for each in empties])
-        hosted: InPlace | InPlacePorts | None = None
         if stage.host is not None:
             kernel = kernel.hosted(partitioned_by(self.subqueries, stage.number))
-            ports = tuple(
-                in_place(exchange, self._fed_by(stage, port), self.subqueries.setting)
-                for port, exchange in enumerate(kernel.exchanges)
+        self.runners.append(StageRunner(stage, kernel))
+        if stage.host is not None:
+            self.hosted[stage.number] = tuple(
+                self._host(stage, port, kernel) for port in range(len(stage.ports))
             )
-            hosted = ports[0] if len(ports) == 1 else InPlacePorts(ports)
-        shared = any(each.host == stage.number for each in self.subqueries.stages)
-        exchange = SparkExchange(kernel, inputs, alone=self._alone(stage), whole=shared)
-        exits = self._ways_out(stage, kernel.schema)
-        self.runners.append(StageRunner(stage, kernel, inputs, exits, exchange, hosted))
+            return
+        for port, feeds in enumerate(stage.ports):
+            for feed in feeds:
+                self._lead(feed, stage, port, kernel)
 
     def outlet(self, place: int) -> QueryOutput:
         """Make an output, when every stage is ready."""
         relation, port = self.subqueries.query.outputs[place], self.subqueries.outputs[place]
         delivery = self.deliveries[place]
         schema = self._output_schema(place)
-        exits, written = [], []
-        for number, feed in enumerate(port):
-            if isinstance(feed.origin, int) and not feed.outside:
-                copy = port[:number].count(feed)
-                exits.append((feed.origin, self._exits[feed.origin, (feed.inside, delivery.target, copy)]))
-            else:
-                written.append(Written(feed, self._exit_of(feed)))
-                self._check_types(feed, relation, schema)
-        return QueryOutput(delivery, schema, tuple(exits), tuple(written))
+        exits, origins = [], []
+        for feed in port:
+            self._check_types(feed, relation, schema)
+            end = ToFile("outlet", place, delivery.target)
+            number = self._way(feed, frozenset(name.lower() for name in schema.names), schema, end)
+            origin = feed.origin.name if isinstance(feed.origin, Stream) else feed.origin
+            origins.append(origin)
+            if isinstance(origin, int) and number is not None:
+                exits.append((origin, number))
+        return QueryOutput(delivery, schema, tuple(exits), tuple(origins))
 
-    def _ways_out(self, stage: Stage, schema: Any) -> tuple[StageOutput, ...]:
-        exits: list[StageOutput] = []
-        for feed, target, copy in self._consumers(stage.number):
-            tail = compile_tail(feed.inside, schema, self.subqueries.setting)
-            found = tail.schema if tail else schema
-            if target is not None and target is not self.between:
-                found = pa.schema([found.field(name) for name in feed.end.schema.names])
-            key = stage.number, (feed.inside, target, copy)
-            if key not in self._exits:
-                self._exits[key] = len(exits)
-                exits.append(StageOutput(tail, found, target))
-            if target is self.between:
-                self.handed[stage.number, self._exits[key]] = from_arrow_schema(found)
-        return tuple(exits)
+    # Ways.
 
-    def _consumers(self, number: int) -> list[tuple[Feed, ResultFormat | None, int]]:
-        """Every feed that starts at a stage, its folder if it leaves the channel, and its copy number.
+    def _lead(self, feed: Feed, stage: Stage, port: int, kernel: Kernel) -> None:
+        """Lead a feed to a port of a stage with channels of its own."""
+        exchange, number = kernel.exchanges[port], stage.number
+        wanted = frozenset(name.lower() for name in _columns_of(exchange))
+        schema = self._end_schema(feed, wanted)
+        found = None if feed.outside else port_map(kernel, number, port, schema, self.subqueries.setting)
+        beyond = port_map(kernel, number, port, schema, self.subqueries.setting) if feed.outside else None
+        floor = (number, port)
+        if found is not None:
+            self._way(feed, wanted, schema, ToPort(found), floor)
+        elif beyond is not None:
+            self._spark_way(
+                feed, wanted, feed.outside, feed.beyond, schema, ToPort(beyond), number, None, floor
+            )
+        else:
+            sent = PortMap(number, port, kernel, evaluated=True)
+            steps = feed.outside + feed.beyond
+            self._spark_way(feed, wanted, steps, (), None, ToPort(sent), number, exchange, floor)
+        if kernel.judges and (found is None or isinstance(feed.origin, int)):
+            self._kept_to_judge(
+                feed, wanted, schema, found or beyond or PortMap(number, port, kernel, evaluated=True)
+            )
 
-        A union of a relation with itself delivers everything twice, so its feeds need files of their own.
-        """
-        found: list[tuple[Feed, ResultFormat | None, int]] = []
-        for stage in self.subqueries.stages:
-            target = None if stage.host is not None else self.between
-            found += [(feed, target, 0) for port in stage.ports for feed in port if feed.origin == number]
-        for port, delivery in zip(self.subqueries.outputs, self.deliveries, strict=True):
-            found += [
-                (feed, self.between, 0) if feed.outside else (feed, delivery.target, port[:place].count(feed))
-                for place, feed in enumerate(port)
-                if feed.origin == number
-            ]
-        return found
+    def _kept_to_judge(self, feed: Feed, wanted: frozenset[str], schema: Any, port: PortMap) -> None:
+        """Keep the rows of a port in files, for a second look at those that come too late."""
+        end = ToFile("judge", len(self.judging), self.between)
+        self.judging.append(port)
+        if port.evaluated:
+            steps = feed.outside + feed.beyond
+            self._spark_way(feed, wanted, steps, (), None, end, None, port.exchange, None)
+        else:
+            self._way(feed, wanted, schema, end)
 
-    def _exit_of(self, feed: Feed, stage: Stage | None = None) -> int | None:
-        """The exit through which a feed reaches a stage, or Spark if there is no stage."""
-        if isinstance(feed.origin, Stream):
+    def _way(
+        self,
+        feed: Feed,
+        wanted: frozenset[str],
+        schema: Any,
+        end: End,
+        floor: tuple[int, int] | None = None,
+    ) -> int | None:
+        """Add the way of a feed; its number among those of its origin, None if it leads through Spark."""
+        if feed.outside:
+            self._spark_way(feed, wanted, feed.outside, feed.beyond, schema, end, None, None, floor)
             return None
-        target = None if stage is not None and stage.host is not None else self.between
-        return self._exits[feed.origin, (feed.inside, target, 0)]
+        origin, start = self._start(feed, wanted)
+        tail = compile_tail(feed.inside, start, self.subqueries.setting)
+        floor = floor if isinstance(origin, int) else None
+        return self._added(origin, Way(tail, schema, end, floor))
 
-    def _fed_by(self, stage: Stage, port: int) -> Any:
-        """The columns of the rows that a port of a stage takes in the channels of another."""
+    def _added(self, origin: Origin, way: Way) -> int:
+        self.ways.setdefault(origin, []).append(way)
+        return len(self.ways[origin]) - 1
+
+    def _spark_way(  # noqa: PLR0913, PLR0917 -- both ends of a way, and what is between them
+        self,
+        feed: Feed,
+        wanted: frozenset[str],
+        steps: tuple[Step, ...],
+        beyond: tuple[Step, ...],
+        schema: Any,
+        end: End,
+        stage: int | None,
+        exchange: Exchange | None,
+        floor: tuple[int, int] | None,
+    ) -> None:
+        number = len(self.spark_ways)
+        origin, start = self._start(feed, wanted)
+        setting = self.subqueries.setting
+        tail = compile_tail(feed.inside, start, setting)
+        reached = start if tail is None else tail.schema
+        floor = floor if isinstance(origin, int) else None
+        before = Way(tail, reached, ToSpark(), floor)
+        if isinstance(origin, int):
+            before = replace(before, end=ToFile("spark", number, self.between))
+            self._added(origin, before)
+        made = _arrow(stepped(empty_frame(self.session, reached), steps))
+        last = compile_tail(beyond, made, setting)
+        self.spark_ways.append(SparkWay(number, origin, before, steps, exchange, stage))
+        self.after[number] = (origin, Way(last, schema, end))
+
+    def _start(self, feed: Feed, wanted: frozenset[str]) -> tuple[Origin, Any]:
+        """The origin of a feed, and the columns there that are read for the wanted ones at its end."""
+        if isinstance(feed.origin, int):
+            return feed.origin, self.runners[feed.origin].kernel.schema
+        stream = feed.origin
+        read = feed.reads(wanted)
+        names = [each.name for each in stream.schema.columns if each.name.lower() in read]
+        self.read.setdefault(stream.name, set()).update(names)
+        schema = stream.schema.arrow()
+        fields = [schema.field(name).with_nullable(True) for name in names]
+        return stream.name, pa.schema([*fields, (TIME, pa.int64())])
+
+    def _end_schema(self, feed: Feed, wanted: frozenset[str]) -> Any:
+        """The columns at the end of a feed that are wanted there, with the event time."""
+        found = _arrow(self._empty(feed))
+        return pa.schema([each for each in found if each.name.lower() in wanted or each.name == TIME])
+
+    def _host(self, stage: Stage, port: int, kernel: Kernel) -> Hosted:
+        """Lead the only feed of a port to a stage in the same channels."""
         (feed,) = stage.ports[port]
         assert isinstance(feed.origin, int)
-        number = self._exit_of(feed, stage)
-        assert number is not None
-        return self.runners[feed.origin].exits[number].schema
+        given = self.runners[feed.origin].kernel.schema
+        tail = compile_tail(feed.inside, given, self.subqueries.setting)
+        schema = given if tail is None else tail.schema
+        found = port_map(kernel, stage.number, port, schema, self.subqueries.setting)
+        assert found is not None, "what runs in the channels of another stage is certified"
+        return Hosted(feed.origin, self._added(feed.origin, Way(tail, schema, ToStage())), found)
 
-    def _alone(self, stage: Stage) -> bool:
-        """Whether no stream that feeds the stage feeds anything else."""
-        ports = [port for each in self.subqueries.stages for port in each.ports]
-        every = [feed.origin for port in [*ports, *self.subqueries.outputs] for feed in port]
-        return all(every.count(feed.origin) == 1 for port in stage.ports for feed in port)
+    # Types, as Spark tells them.
 
-    def _port(self, entrance: PortInput, relation: Relation) -> DataFrame:
-        frames = [
-            self._empty(feed, number) for feed, number in zip(entrance.port, entrance.exits, strict=True)
-        ]
+    def _port(self, port: tuple[Feed, ...], relation: Relation) -> DataFrame:
+        frames = [self._empty(feed) for feed in port]
         for frame in frames[1:]:
             _check_same(frames[0], frame, relation)
         return frames[0]
 
-    def _empty(self, feed: Feed, number: int | None) -> DataFrame:
+    def _empty(self, feed: Feed) -> DataFrame:
         if isinstance(feed.origin, Stream):
-            bare = self.session.createDataFrame([], feed.origin.schema.ddl().replace(" NOT NULL", ""))
-            start = marked(bare, feed.origin).drop(REJECT, RECORD, FILE)
+            schema = pa.schema([*feed.origin.schema.arrow(), (TIME, pa.int64())])
         else:
-            assert number is not None
-            exit_ = self.runners[feed.origin].exits[number]
-            start = self.session.createDataFrame([], from_arrow_schema(exit_.schema))
-        return stepped(start, feed.outside)
+            schema = self.runners[feed.origin].kernel.schema
+        return stepped(empty_frame(self.session, schema), feed.steps)
 
     def _output_schema(self, place: int) -> Any:
         feed = self.subqueries.outputs[place][0]
-        if isinstance(feed.origin, int) and not feed.outside:
-            number = self._exits[feed.origin, (feed.inside, self.deliveries[place].target, 0)]
-            return self.runners[feed.origin].exits[number].schema
         names = list(self.subqueries.query.outputs[place].schema.names)
-        return _arrow(self._empty(feed, self._exit_of(feed)).select(*(f"`{name}`" for name in names)))
+        if isinstance(feed.origin, int) and not feed.outside:
+            given = self.runners[feed.origin].kernel.schema
+            tail = compile_tail(feed.inside, given, self.subqueries.setting)
+            found = given if tail is None else tail.schema
+            return pa.schema([found.field(name) for name in names])
+        return _arrow(self._empty(feed).select(*(f"`{name}`" for name in names)))
 
     def _check_types(self, feed: Feed, relation: Relation, schema: Any) -> None:
-        frame = self._empty(feed, self._exit_of(feed))
-        found = _arrow(frame.select(*(f"`{name}`" for name in relation.schema.names)))
+        found = _arrow(self._empty(feed).select(*(f"`{name}`" for name in relation.schema.names)))
         for one, other in zip(schema, found, strict=True):
-            if one.type != other.type:
+            if _as_spark(one) != _as_spark(other):
                 raise WrongType(
                     f"union: column {one.name!r} is {one.type} in one relation and {other.type} in another"
                 )
+
+
+def _columns_of(exchange: Exchange) -> set[str]:
+    """The columns of a port that its exchange reads."""
+    texts = [each.sql for each in exchange.columns]
+    if exchange.combine is not None:
+        texts += [sql for _, sql in exchange.combine.sql]
+    return {node.parts[0].name for text in texts for node in parse_scalar(text).find_all(exp.Column)}
+
+
+def _as_spark(field_: Any) -> Any:
+    """A type as Spark knows it, which does not tell whether members may be null."""
+    return from_arrow_schema(pa.schema([field_.with_nullable(True)]))
 
 
 def _check_same(first: DataFrame, other: DataFrame, relation: Relation) -> None:
@@ -199,4 +320,4 @@ def _check_same(first: DataFrame, other: DataFrame, relation: Relation) -> None:
 
 def _arrow(frame: DataFrame) -> Any:
     found = to_arrow_schema(frame.schema, timezone="UTC")
-    return pa.schema([field.with_nullable(True) for field in found])
+    return pa.schema([each.with_nullable(True) for each in found])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from penstock.operators.kernel import Ends, WindowEnds
 from penstock.query import Stream
-from penstock.runtime.epoch_input import StreamSeen
+from penstock.runtime.dataflow.receipts import StreamSeen
 from penstock.runtime.graph import Graph
 from penstock.runtime.progress import ResultLatency
 from penstock.runtime.stage import StageRunner
@@ -87,10 +87,9 @@ def result_ways(graph: Graph) -> tuple[ResultWay, ...]:
     """The ways to the outputs of a query, each once."""
     found: dict[ResultWay, None] = {}
     for outlet in graph.outlets:
-        origins = [stage for stage, _ in outlet.exits] + [each.feed.origin for each in outlet.written]
-        for origin in origins:
-            if isinstance(origin, Stream):
-                found[ResultWay(None, frozenset({origin.name}))] = None
+        for origin in outlet.origins:
+            if isinstance(origin, str):
+                found[ResultWay(None, frozenset({origin}))] = None
             else:
                 found[ResultWay(origin, frozenset(_streams(graph.stages, origin)))] = None
     return tuple(found)
@@ -177,8 +176,8 @@ class LatencyMeter:
 
 def _streams(runners: tuple[StageRunner, ...], number: int) -> Iterable[str]:
     """The streams whose tuples reach a stage, directly or through others."""
-    for each in runners[number].inputs:
-        for feed in each.port:
+    for port in runners[number].ports:
+        for feed in port:
             if isinstance(feed.origin, Stream):
                 yield feed.origin.name
             else:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from penstock.connect import EpochId, Output, ResultFormat, Results
 from penstock.operators.kernel import Ends
 from penstock.routing import DisorderMeter, KOrderedMerge
+from penstock.runtime.dataflow.receipts import TaskReceipt
 from penstock.threads import service
 
 __all__ = ["EpochMergers", "Finished", "Merger", "Receiver", "Way"]
@@ -35,8 +36,8 @@ _Ranks = NDArray[np.int64]
 Way = tuple[int, int]
 """A stage and one of its exits."""
 
-Finished = Callable[[int, int, Sequence[Output]], object]
-"""Told of a stage, one of its channels that has finished, and the files of the channel."""
+Finished = Callable[[TaskReceipt], object]
+"""Told what a task has done, when it has finished."""
 
 
 class Receiver(Protocol):
@@ -150,15 +151,18 @@ class EpochMergers:
         return max((each.disorder for each in self.mergers.values()), default=None)
 
     @contextmanager
-    def running(self, ends: Mapping[int, Ends], channels: int) -> Iterator[Finished]:
-        """While the channels of some stages run, take what they finish.
+    def running(self, ends: Mapping[int, Ends], channels: Mapping[int, int]) -> Iterator[Finished | None]:
+        """While the channels of some stages run, take what they finish; None if nobody takes it.
 
         Results are read and given in a thread, so that whoever tells of a channel never waits. The end of the
         context waits for the thread: a slow receiver holds up its epoch.
         """
         found = {way: self.mergers[place] for way, place in self.ways.items() if way[0] in ends}
+        if not found:
+            yield None
+            return
         for (stage, _), merger in found.items():
-            merger.begin(ends[stage], channels)
+            merger.begin(ends[stage], channels[stage])
         told: queue.SimpleQueue[tuple[int, int, Sequence[Output]] | None] = queue.SimpleQueue()
         failed: list[Exception] = []
 
@@ -172,7 +176,11 @@ class EpochMergers:
         thread = service("penstock-merger", merge, _log, failed.append)
         thread.start()
         try:
-            yield lambda stage, number, files: told.put((stage, number, files))
+            yield lambda receipt: [
+                told.put((stage, each.channel, each.outputs))
+                for stage, done in receipt.channels.items()
+                for each in done
+            ]
         finally:
             told.put(None)
             thread.join()

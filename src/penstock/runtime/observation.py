@@ -21,10 +21,11 @@ from penstock.control.rescale import Rescale
 from penstock.control.ruling import Ruling
 from penstock.control.scale import CLUSTER, Scale
 from penstock.routing import Frequencies, Resources, Spread
+from penstock.runtime.dataflow.channels import Receipt, channel_work
 from penstock.runtime.progress import EpochProgress, StageProgress
 from penstock.runtime.records import Manifest, StagePlan, StageRecord
 from penstock.runtime.rescale.requests import Rescaling
-from penstock.runtime.stage import Receipt, StageRunner, channel_work
+from penstock.runtime.stage import StageRunner
 from penstock.shown import instant, shown_bytes, shown_seconds
 
 __all__ = ["Decision", "Policy", "TasksRan", "decided", "epoch_progress", "scaled", "stage_channels"]

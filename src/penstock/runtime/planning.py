@@ -11,7 +11,7 @@ from penstock.query import Dealing
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph
-from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
+from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord, StreamRead
 from penstock.runtime.rescale.batching import planned_batches
 from penstock.runtime.rescale.learnt_costs import planned_grouping
 from penstock.runtime.rescale.requests import Rescaling
@@ -19,10 +19,6 @@ from penstock.runtime.stage import StageRunner, hosted_by
 
 __all__ = ["Planner"]
 
-# Raw rows are cheaper to ship if the combine leaves more than two partials for three rows.
-_HARDLY_SHRINKS = 1.5
-# How often the other form is tried, so that the choice follows the data.
-_TRIAL_EVERY = 64
 # Rows without a key that one channel forms together: at first, at most, and how many such runs it gets.
 _FIRST_RUN, _LONGEST_RUN, _RUNS = 64, 65_536, 16
 
@@ -40,7 +36,7 @@ class Planner:
     rescaling: Rescaling
     clock: Callable[[], float]
     steady: SteadyTime
-    dealing: Dealing = "runs"
+    dealing: Dealing | None = None
     followed: Mapping[int, Rescale] = field(init=False, default_factory=dict)
     split: Mapping[int, Resplit] = field(init=False, default_factory=dict)
     grouped: Mapping[int, Regroup] = field(init=False, default_factory=dict)
@@ -56,8 +52,14 @@ class Planner:
         """The epoch has ended; what the next one is offered comes later than this."""
         self._ended = self.steady.read()
 
-    def plan(self, epoch_id: EpochId, last: Manifest | None, offsets: str) -> EpochPlan:
-        """The plan that an earlier attempt left, or a new one; `offsets` is the digest of what it reads."""
+    def known(self, epoch_id: EpochId) -> EpochPlan | None:
+        """The plan that an earlier attempt of an epoch left."""
+        return self.checkpoint.plan(epoch_id)
+
+    def plan(
+        self, epoch_id: EpochId, last: Manifest | None, reads: Mapping[str, StreamRead], tasks: int = 1
+    ) -> EpochPlan:
+        """The plan that an earlier attempt left, or a new one that reads so far, in so many tasks."""
         self.followed, self.split, self.grouped, self.batched = {}, {}, {}, {}
         known = self.checkpoint.plan(epoch_id)
         if known is not None:
@@ -78,10 +80,10 @@ class Planner:
             stage = self._grouping(runner, stage, groupings.get(runner.stage.number))
             stage = _batches(runner, stage, record, batches.get(runner.stage.number))
             split = _sub_keys(epoch_id, last, splits.get(runner.stage.number), runner, stage.channels)
-            stage = replace(stage, form=_form(epoch_id, runner, record, split), sub_keys=split, run=0)
+            stage = replace(stage, form=_form(runner, record), sub_keys=split, run=None)
             stages.append(self._dealing(epoch_id, runner, stage, record, last))
         now = int(self.clock() * 1e6)
-        plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, offsets)
+        plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, reads, tasks)
         self.checkpoint.write_plan(epoch_id, plan)
         self.rescaling.planned(wishes, splits, groupings, batches)
         self.followed, self.split, self.grouped, self.batched = wishes, splits, groupings, batches
@@ -90,7 +92,7 @@ class Planner:
     def _grouping(self, runner: StageRunner, stage: StagePlan, wish: Regroup | None) -> StagePlan:
         """With the way in which rows find a channel where any will do, and what is known of their costs."""
         exchange = runner.kernel.exchanges[0]
-        if not exchange.groupings or runner.in_place is not None:
+        if not exchange.groupings or runner.hosted:
             return stage
         costs = self.rescaling.costs[runner.number].stored(self.rescaling.routers) if exchange.value else ""
         asked = None if wish is None else wish.grouping
@@ -122,8 +124,8 @@ class Planner:
         members = [runner, *hosted_by(self.graph.stages, number)]
         held = [last.stages[each.stage.number] for each in members]
         size = sum(segment.living_bytes for each in held for channel in each.channels for segment in channel)
-        # Costs of keys are those of the form in force; a single epoch may try another.
-        before = replace(before, form=_usual(runner, held[0], before.sub_keys))
+        # Costs of keys are those of the form in which rows come.
+        before = replace(before, form=_form(runner, held[0]))
         return self.rescaling.following(number, before, held[0], wish, size)
 
     def _dealing(
@@ -134,16 +136,16 @@ class Planner:
         record: StageRecord | None,
         last: Manifest | None,
     ) -> StagePlan:
-        """With rows without a key dealt out in runs of a mean pane, or by whole panes round robin.
+        """With rows without a key dealt out in runs of a mean pane, or by whole panes round robin, if asked for.
 
         Runs are shorter where the epoch is short: it should have many for each channel of each task of its
         source, of which there are about as many as channels.
         """
-        if epoch_id.drain or stage.channels == 1 or not runner.deals:
+        if self.dealing is None or epoch_id.drain or stage.channels == 1 or not runner.deals:
             return stage
-        stage, tasks = replace(stage, form="partials"), stage.channels
+        tasks = stage.channels
         if self.dealing == "round robin":
-            return stage
+            return replace(stage, run=0)
         if record is None or record.in_bucket is None or last is None:
             return replace(stage, run=_FIRST_RUN)
         most = last.counts.rows / (_RUNS * stage.channels * tasks)
@@ -155,7 +157,7 @@ def _batches(
     runner: StageRunner, stage: StagePlan, record: StageRecord | None, wish: Rebatch | None
 ) -> StagePlan:
     """With the windows that are computed together, as before or as requested."""
-    if runner.in_place is not None:
+    if runner.hosted:
         return stage
     size = None if wish is None else wish.batch
     return replace(stage, batches=planned_batches(runner.kernel, stage.batches, record, size))
@@ -170,18 +172,8 @@ def _sub_keys(
     return last.plan.stages[runner.number].sub_keys if wish is None else wish.sub_keys
 
 
-def _form(
-    epoch_id: EpochId, runner: StageRunner, record: StageRecord | None, split: SubKeyPlan | None
-) -> Form:
-    """The form in which rows reach the channels, from how much the last combine shrank them."""
-    trial = split is None and epoch_id.epoch % _TRIAL_EVERY == 0
-    return runner.forms[0] if trial else _usual(runner, record, split)
-
-
-def _usual(runner: StageRunner, record: StageRecord | None, split: SubKeyPlan | None) -> Form:
-    """The form without trials."""
-    if split is not None:
-        return "partials"
-    best, *others = runner.forms
-    shrinkage = record.shrinkage if record else None
-    return best if not others or shrinkage is None or shrinkage >= _HARDLY_SHRINKS else others[0]
+def _form(runner: StageRunner, record: StageRecord | None) -> Form:
+    """The form in which rows should reach the channels: what they did last, or what their kernel can take."""
+    if runner.hosted or runner.kernel.exchanges[0].combine is None:
+        return "rows"
+    return "rows" if record is not None and record.tuples and record.shrinkage is None else "combined"

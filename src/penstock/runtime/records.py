@@ -14,12 +14,12 @@ from penstock.runtime.frontier import Frontier
 from penstock.runtime.rescale.frequent_keys import KeyCounts
 from penstock.state.segments import Segment
 
-__all__ = ["Counts", "EpochPlan", "Manifest", "RecentCost", "StagePlan", "StageRecord"]
+__all__ = ["Counts", "EpochPlan", "Manifest", "RecentCost", "StagePlan", "StageRecord", "StreamRead"]
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """How a stage runs in an epoch: the number of its channels, and the form in which rows reach them.
+    """How a stage runs in an epoch: the number of its channels, and the form in which rows should reach them.
 
     `router` names the router that places every key; it is empty if there are no keys. `target` names the
     router that it is a step to, and `partitioning` says how the target was made. If the router changes,
@@ -28,8 +28,8 @@ class StagePlan:
 
     Where any channel will do, `grouping` says how rows find theirs, and `costs` names the sketch of what they
     cost by their value; it is empty while nothing is known. Where rows go to the channels of their windows,
-    `batches` says which windows are computed together. Rows without a key that become partials in other
-    channels are dealt out `run` at a time, or with 0 by whole panes in turn.
+    `batches` says which windows are computed together. With a `run`, rows without a key become partials in
+    other channels: they are dealt out so many at a time, or with 0 by whole panes in turn.
     """
 
     channels: int
@@ -42,7 +42,12 @@ class StagePlan:
     grouping: Grouping | None = None
     costs: str = ""
     batches: Batches | None = None
-    run: int = 0
+    run: int | None = None
+
+    @property
+    def two_hops(self) -> bool:
+        """Whether other channels form partials than those that keep them."""
+        return self.sub_keys is not None or self.run is not None
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StagePlan":
@@ -58,18 +63,28 @@ class StagePlan:
 
 
 @dataclass(frozen=True)
+class StreamRead:
+    """How far an epoch reads a stream, whether that is all there was, and how many tuples it leaves."""
+
+    upto: Mapping[str, Any] = field(default_factory=dict)
+    whole: bool = True
+    left: int = 0
+
+
+@dataclass(frozen=True)
 class EpochPlan:
-    """What the next epoch does: how each stage runs, the time of the epoch, and the rows that it reads.
+    """What the next epoch does: how each stage runs, the time of the epoch, and what it reads.
 
     `now` is wall time, `steady` the steady time and `looked` that of the end of the epoch before; all are in
-    microseconds. `offsets` is the digest of Spark's offsets after the epoch; a drain reads nothing more.
+    microseconds. `reads` says how far each stream is read, by so many `tasks`; a drain reads nothing more.
     """
 
     stages: tuple[StagePlan, ...]
     now: int
     steady: int = 0
     looked: int = 0
-    offsets: str = ""
+    reads: Mapping[str, StreamRead] = field(default_factory=dict)
+    tasks: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -79,7 +94,8 @@ class EpochPlan:
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
         """The plan from its plain values."""
         stages = tuple(StagePlan.from_json(each) for each in value["stages"])
-        return cls(stages, value["now"], value["steady"], value["looked"], value["offsets"])
+        reads = {name: StreamRead(**each) for name, each in value["reads"].items()}
+        return cls(stages, value["now"], value["steady"], value["looked"], reads, value["tasks"])
 
     def routers(self) -> set[str]:
         """Every router and every sketch of costs that the plan names."""
@@ -141,8 +157,7 @@ class RecentCost:
 class StageRecord:
     """What a stage left behind: the segments of every channel, and its progress.
 
-    `shrinkage` is the measured ratio of rows to what the map side combined them into; the next plan chooses
-    the form of the exchange by it. `tuples` and `seconds` sum what its channels took and how long they were
+    `shrinkage` is the measured ratio of rows to what the map side combined them into, None where it did not. `tuples` and `seconds` sum what its channels took and how long they were
     busy; `recent` has both of the last epochs. `spread` are its hot keys on grids, None while they are not
     known: the search in the first epoch with rows had too few of them, and no plan has chosen any since.
     `keys` are the frequent keys from which routers are made. `in_bucket` is how many tuples the last epoch

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from penstock.connect.results import Output, ResultFile, ResultFormat
+from penstock.connect.sinks.parquet import ParquetFiles
 from penstock.errors import TooManyErrors
-from penstock.runtime.set_aside import SetAside
+from penstock.runtime.set_aside import first_reason
 
 __all__ = ["EpochRefusals", "RefusalFile", "RefusalSetup", "Refusals"]
 
@@ -65,12 +66,15 @@ def _too_many(found: int, most: int, reason: str) -> TooManyErrors:
 class RefusalSetup:
     """Where a run keeps refused rows: the rejects of each stream and of each stage, by name and by number.
 
-    `most` is the limit of an epoch. What functions make of the other rows is `between` their steps.
+    `most` is the limit of an epoch.
     """
 
-    rejects: Mapping[str | int, SetAside]
+    rejects: Mapping[str | int, ParquetFiles]
     most: int
-    between: ResultFormat
+
+    def refusals(self) -> dict[str | int, Refusals]:
+        """Where the tasks of each stream and stage write."""
+        return {origin: Refusals(files.format(), self.most) for origin, files in self.rejects.items()}
 
 
 @dataclass
@@ -85,31 +89,22 @@ class EpochRefusals:
         """The number of refused rows."""
         return sum(each.rows for files in self.files.values() for each in files)
 
-    @property
-    def between(self) -> ResultFormat:
-        """Where functions write what they make."""
-        return self.setup.between
-
-    def refusals(self, origin: str | int) -> Refusals:
-        """Where the tasks of a stream or a stage write."""
-        return Refusals(self.setup.rejects[origin].files.format(), self.setup.most)
-
     def take(self, origin: str | int, files: Sequence[Output]) -> None:
         """Take in what a job reported; the limit holds for all jobs of the epoch together."""
         if not files:
             return
         self.files.setdefault(origin, []).extend(files)
         if self.rows > self.setup.most:
-            raise _too_many(self.rows, self.setup.most, self.setup.rejects[origin].reason(files[-1]))
+            raise _too_many(self.rows, self.setup.most, first_reason(self.setup.rejects[origin], files[-1]))
 
     def warnings(self) -> list[str]:
         """What to say of each stream and stage, before the files are delivered."""
         found = []
         for origin, files in self.files.items():
-            aside = self.setup.rejects[origin]
+            rejects = self.setup.rejects[origin]
             whose = f"stream {origin!r}" if isinstance(origin, str) else f"stage {origin}"
             found.append(
                 f"{sum(each.rows for each in files):,} rows of {whose} were set aside, since "
-                f"{aside.reason(files[0])}; {aside.files.folder.uri} has them all"
+                f"{first_reason(rejects, files[0])}; {rejects.folder.uri} has them all"
             )
         return found

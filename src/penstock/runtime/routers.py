@@ -1,18 +1,11 @@
-"""The routers of a checkpoint, and sketches of costs: files named by their content, written before a plan.
-
-Their native Spark forms are cached as well: the arrays go to the JVM once, not in every epoch.
-"""
+"""The routers of a checkpoint, and sketches of costs: files named by their content, written before a plan."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
-
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
 from penstock.routing import HashPair, router_name
-from penstock.runtime.spark.routes import route_column
 from penstock.sketches import ValueCosts
 from penstock.state.storage import Location
 
@@ -29,7 +22,6 @@ class Routers:
     folder: Location
     _held: dict[str, HashPair] = field(default_factory=dict)
     _costs: dict[str, ValueCosts] = field(default_factory=dict)
-    _columns: dict[tuple[str, str], Column] = field(default_factory=dict)
 
     def store(self, router: HashPair) -> str:
         """Make a router durable and return its name."""
@@ -58,13 +50,6 @@ class Routers:
             self._costs[name] = ValueCosts.from_bytes(self._read(name))
             _bound(self._costs)
         return self._costs[name]
-
-    def column(self, name: str, hashed: str) -> Column:
-        """The channel as a native expression over a hash given as SQL."""
-        if (name, hashed) not in self._columns:
-            self._columns[name, hashed] = route_column(F.expr(hashed), self.find(name).arrays)
-            _bound(self._columns)
-        return self._columns[name, hashed]
 
     def _written(self, data: bytes) -> str:
         name = router_name(data)

@@ -13,9 +13,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
-from pyspark.sql import DataFrame
-from pyspark.sql.streaming.query import StreamingQuery
-
 from penstock.checks import flag, whole_number
 from penstock.control.observation import StageChannels
 from penstock.control.rescale import Rescale
@@ -36,6 +33,9 @@ _log = logging.getLogger("penstock.run")
 
 HISTORY = 1000
 """The number of epochs that `Run.progress` remembers."""
+
+_LOOK_S = 0.02
+"""How long a run waits until it asks again sources that had nothing new."""
 
 MOST_WARNINGS = 100
 """The number of warnings that `Run.warnings` remembers."""
@@ -67,12 +67,9 @@ class Run:
         self._warnings: deque[tuple[str, str | None]] = deque(maxlen=MOST_WARNINGS)
         self._stopping = threading.Event()
         self._done = threading.Event()
-        self._started = threading.Event()
-        self._busy = threading.Lock()
         self._error: BaseException | None = None
         self._epochs: Epochs
-        self._query: StreamingQuery
-        self._supervisor: threading.Thread
+        self._thread: threading.Thread
 
     def __repr__(self) -> str:
         state = "running" if self.running else "failed" if self._error is not None else "ended"
@@ -84,15 +81,11 @@ class Run:
             f"{f'; warning: {warnings[-1]}' if warnings else ''}"
         )
 
-    def begin(
-        self, epochs: Epochs, start: Callable[[Callable[[DataFrame, int], None]], StreamingQuery]
-    ) -> None:
-        """Start the streaming query, and the thread that watches it to its end."""
+    def begin(self, epochs: Epochs) -> None:
+        """Start the thread that runs one epoch after another."""
         self._epochs = epochs
-        self._query = start(self._epoch)
-        self._started.set()
-        self._supervisor = threading.Thread(target=self._supervise, name="penstock-run", daemon=True)
-        self._supervisor.start()
+        self._thread = threading.Thread(target=self._loop, name="penstock-run", daemon=True)
+        self._thread.start()
 
     @property
     def progress(self) -> list[EpochProgress]:
@@ -211,7 +204,7 @@ class Run:
 
     def _came(self, stream: str | None) -> bool:
         """Whether a tuple of the stream has come."""
-        last = self._epochs.last if self._started.is_set() else None
+        last = self._epochs.last if hasattr(self, "_epochs") else None
         known = None if last is None else last.frontiers.get(stream or "")
         return known is not None and known.newest is not None
 
@@ -269,46 +262,18 @@ class Run:
     def _request_stop(self) -> None:
         self._stopping.set()
 
-    def _epoch(self, frame: DataFrame, epoch: int) -> None:
-        """Called by Spark for every micro-batch."""
-        with self._busy:
-            if self._stopping.is_set():
-                # A return would let Spark commit an epoch that did not run.
-                raise _Stopping
-            try:
-                self._started.wait()  # Spark may offer the first epoch before start() has returned
-                self._wait_for_readers()
-                self._epochs.run(frame, epoch, self._query)
-            except _Stopping:
-                raise
-            except BaseException as error:
-                self._error = error
-                raise
-        if self._epochs.pacer is not None:
-            self._epochs.pacer.rest(self._epochs.pause, self._stopping.wait)
-            self._epochs.pause = 0.0
-
-    def _wait_for_readers(self) -> None:
-        """Without a sink, nothing happens before somebody reads."""
-        while self._unkept and self.readers.awaited(self._outputs):
-            if self._stopping.is_set():
-                raise _Stopping
-            self.readers.wait(0.1)
-
-    def _supervise(self) -> None:
-        """Watch the streaming query to its end, then drain what a bounded source left open."""
+    def _loop(self) -> None:
+        """One epoch after another, to the end of the sources; then drain what bounded ones left open."""
         try:
-            while not self._query.awaitTermination(0.1):  # type: ignore[arg-type]
-                if self._stopping.is_set():
-                    with self._busy:
-                        pass  # the current epoch has ended
-                    # Not under the lock: Spark waits for an epoch that it has offered in the meantime.
-                    self._query.stop()
-            if not self._stopping.is_set():
-                # Spark ends a query whose checkpoint another one of its session takes over.
-                self._epochs.works.checkpoint.hold()
-                if self._bounded:
+            while self._wait_for_readers() and not self._stopping.is_set():
+                if self._epochs.next():
+                    self._rest()
+                elif self._bounded and self._epochs.ended:
+                    self._epochs.works.checkpoint.hold()
                     self._epochs.drain()
+                    break
+                else:
+                    self._stopping.wait(_LOOK_S)
         except BaseException as error:  # noqa: BLE001 - it is raised again by wait() and stop()
             self._failed(error)
         finally:
@@ -319,6 +284,20 @@ class Run:
             self._done.set()
             self.readers.end(self._error)
 
+    def _rest(self) -> None:
+        """Wait between two epochs as long as the pace asks for."""
+        if self._epochs.pacer is not None:
+            self._epochs.pacer.rest(self._epochs.pause, self._stopping.wait)
+            self._epochs.pause = 0.0
+
+    def _wait_for_readers(self) -> bool:
+        """Without a sink, nothing happens before somebody reads; false if the run is to stop."""
+        while self._unkept and self.readers.awaited(self._outputs):
+            if self._stopping.is_set():
+                return False
+            self.readers.wait(0.1)
+        return True
+
     def _close_sinks(self) -> None:
         try:
             self._epochs.control.close()
@@ -328,10 +307,7 @@ class Run:
                 self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        """Prefer the error of the epoch over Spark's wrapper of it."""
-        if self._error is None and self._stopping.is_set():
-            return
-        self._error = raised(self._error or error)
+        self._error = raised(error)
 
 
 class Rescaled:
@@ -370,10 +346,6 @@ class _LogLine:
 
     def __str__(self) -> str:
         return f"{self._name}: {self._value}" if self._name else str(self._value)
-
-
-class _Stopping(Exception):  # noqa: N818 - it is no error
-    """Spark offered an epoch after stop() was called."""
 
 
 class _StopOnSignal:

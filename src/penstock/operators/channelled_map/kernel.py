@@ -19,7 +19,7 @@ from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.channelled_map.node import ChannelledMap
 from penstock.operators.cost_meter import CostMeter
-from penstock.operators.exchange import Exchange, SqlColumn
+from penstock.operators.exchange import Digest, Exchange, SqlColumn
 from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Seen, StagePosition
 from penstock.operators.poison import Refuse
 from penstock.state.segments import Segment
@@ -67,8 +67,7 @@ class MapKernel(Kernel):
         by, groupings = self.operator.by, self.operator.groupings
         if not by:
             return (Exchange(columns, groupings=groupings),)
-        value = SqlColumn(HASH, f"xxhash64({', '.join(map(quoted, by))})", pa.int64())
-        return (Exchange((*columns, value), groupings=groupings, value=HASH),)
+        return (Exchange(columns, digests=(Digest(HASH, by),), groupings=groupings, value=HASH),)
 
     def bound(self, position: StagePosition, port: int) -> int | None:
         """The frontier, where what follows relies on it."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.operators.aggregate_columns import combine_of
 from penstock.operators.counts.node import CountWindow, CountWindows
 from penstock.operators.counts.sliding import Runs, merged_runs
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, in_event_order, or_never, released
@@ -58,7 +59,8 @@ class CountKernel(EventOrderKernel):
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """Rows by their keys; a bucket is one moment."""
-        return (self.groups.exchange(Bucket(PANE, 0, 1), (self.sent_as,), rowwise=True),)
+        combine = combine_of((self.sent_as,), self.groups.partial_columns, rowwise=True)
+        return (self.groups.exchange(Bucket(PANE, 0, 1), combine),)
 
     @property
     def tables(self) -> tuple[VersionTable, TimeTable]:
@@ -79,6 +81,10 @@ class CountKernel(EventOrderKernel):
 
     # What a channel does.
 
+    def received(self, combined: Any) -> Any:
+        """The partials of rows that Spark has formed."""
+        return self.groups.received(combined)
+
     def step(self, channel: Channel) -> tuple[Segment, ...]:
         """Number the rows that the frontier has passed, and give the windows that they complete."""
         until = ALWAYS if channel.ended else or_never(channel.after.frontier(0))
@@ -95,8 +101,6 @@ class CountKernel(EventOrderKernel):
 
     def _sent(self, rows: Any) -> Any:
         """New rows as they wait: with their time, which is their bucket."""
-        if self.sent_as == "combined":
-            rows = self.groups.received(rows)
         rows = rows.drop_columns([TIME]) if TIME in rows.column_names else rows
         return rows.append_column(TIME, rows[PANE]).select(self._held.names).cast(self._held)
 

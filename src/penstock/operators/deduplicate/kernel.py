@@ -17,7 +17,7 @@ from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.deduplicate.node import Deduplicate
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, in_event_order, or_never, released
-from penstock.operators.exchange import HASH, KEY, TIME, Exchange, SqlColumn
+from penstock.operators.exchange import HASH, KEY, TIME, Digest, Exchange, SqlColumn
 from penstock.operators.kernel import Channel, Describe
 from penstock.operators.names import arrow_types
 from penstock.state.keys import find, normal_keys, ordered
@@ -59,7 +59,7 @@ class DeduplicateKernel(EventOrderKernel):
     def exchanges(self) -> tuple[Exchange, ...]:
         """Tuples by their keys; the hash goes along, since channels group and look up by it."""
         columns = (*self.keys, SqlColumn(TIME, TIME, pa.int64()), *self.columns)
-        return (Exchange(columns, keys=self._key_names, hashed=True),)
+        return (Exchange(columns, keys=self._key_names, digests=(Digest(HASH, self._key_names),)),)
 
     @property
     def tables(self) -> tuple[VersionTable, TimeTable]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from penstock.errors import WrongType
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
-from penstock.operators.exchange import KEY, TIME, Exchange, SqlColumn
+from penstock.operators.exchange import KEY, TIME, Digest, Exchange, SqlColumn
 from penstock.operators.joins.condition.meaning import channel_condition
 from penstock.operators.joins.node import WINDOW_END, Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
@@ -78,11 +78,19 @@ class JoinKernel(Kernel):
                 columns,
                 keys=self._routed,
                 nulls="anywhere" if alone else "never",
+                digests=self._ties(side),
                 copied=copied_sides(self.join.how, last=isinstance(self.join.bound, Last)),
                 everywhere=self.divided,
             )
-            for columns, alone in zip(self.sides, self.join.keeps_unmatched, strict=True)
+            for side, (columns, alone) in enumerate(zip(self.sides, self.join.keeps_unmatched, strict=True))
         )
+
+    def _ties(self, side: int) -> tuple[Digest, ...]:
+        """What orders rows of equal time: all left rows precede all right rows, and content decides."""
+        if self.operator.last is None:
+            return ()
+        content = tuple(each.name for each in self.sides[side])
+        return (Digest(TIE, content, "after" if side else "before"),)
 
     @property
     def tables(self) -> tuple[TimeTable, TimeTable]:
@@ -309,9 +317,4 @@ def _columns(
         SqlColumn(name, quoted(name), arrow_type(type_))
         for name, (type_, _) in zip(names, found, strict=True)
     ]
-    if operator.last is not None:
-        content = ", ".join([TIME, *(quoted(name) for name in [*keys, *names])])
-        digest = f"shiftrightunsigned(xxhash64({content}), 1)"
-        # Negative on the left: at equal times all left rows precede all right rows.
-        columns.append(SqlColumn(TIE, digest if side else f"-1L - {digest}", pa.int64()))
     return tuple(columns)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, in_event_order, or_never, released
-from penstock.operators.exchange import HASH, KEY, TIME, Exchange, SqlColumn
+from penstock.operators.exchange import HASH, KEY, TIME, Digest, Exchange, SqlColumn
 from penstock.operators.kernel import Channel, Describe
 from penstock.operators.names import arrow_types
 from penstock.operators.poison import Refuse
@@ -60,7 +60,8 @@ class ProcessKernel(EventOrderKernel):
     def exchanges(self) -> tuple[Exchange, ...]:
         """Rows by their keys; the hash goes along, since channels group and look up by it."""
         columns = (*self.keys, SqlColumn(TIME, TIME, pa.int64()), *self.columns)
-        return (Exchange(columns, keys=tuple(key.name for key in self.keys), hashed=True),)
+        names = tuple(key.name for key in self.keys)
+        return (Exchange(columns, keys=names, digests=(Digest(HASH, names),)),)
 
     @property
     def tables(self) -> tuple[VersionTable, TimeTable]:

@@ -16,8 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.aggregates.merges import take
+from penstock.operators.aggregate_columns import combine_of
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, or_never, released
-from penstock.operators.exchange import HASH, Bucket, Exchange, Form
+from penstock.operators.exchange import HASH, Bucket, Exchange
 from penstock.operators.group_partials import GroupPartials, HeldKeys, compile_groups
 from penstock.operators.kernel import Channel, Describe, StagePosition
 from penstock.operators.sessions.node import Late, Sessions
@@ -60,14 +61,14 @@ class SessionKernel(EventOrderKernel):
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """Rows or partials of panes by their keys."""
-        parts = bool(self.groups.keys) and self.groups.forms == ("rows",) and not self.waits
-        bucket = Bucket(PANE, 0, self.gap)
-        return (self.groups.exchange(bucket, self.groups.forms, parts=parts),)
+        combine = None if self.waits else combine_of(self.groups.forms, self.groups.partial_columns)
+        parts = bool(self.groups.keys) and self.groups.accumulates and not self.waits
+        return (self.groups.exchange(Bucket(PANE, 0, self.gap), combine, parts=parts),)
 
     @property
     def waits(self) -> bool:
         """Whether rows wait for the frontier: where order matters to an aggregate of the user."""
-        return self.groups.forms == ("rows",) and not self.groups.split
+        return self.groups.forms == ("rows",)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -88,14 +89,12 @@ class SessionKernel(EventOrderKernel):
         """Where partials are formed and why."""
         forms, columns = self.groups.forms, self.groups.partial_columns
         if forms == ("combined",):
-            where = "Spark SQL with the combine on the map side: some partials only Spark can form"
+            where = "Spark SQL on the map side: some partials only Spark can form"
         elif forms == ("rows",):
             who = dict.fromkeys(each.accumulated.reason for each in columns if each.accumulated)
             where = f"Arrow in the channel: {' and '.join(who)} need the rows themselves"
         else:
-            where = (
-                "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them"
-            )
+            where = "Arrow on the map side; raw rows instead where that hardly shrinks them"
         keys = [key.name for key in self.groups.keys]
         lines = [f"partials: {where}", f"  GROUP BY {', '.join([*keys, 'pane'])}"]
         if self.waits:
@@ -119,6 +118,10 @@ class SessionKernel(EventOrderKernel):
         """The partials of raw rows."""
         return self.groups.formed(rows)
 
+    def received(self, combined: Any) -> Any:
+        """The partials of what Spark has combined."""
+        return self.groups.received(combined)
+
     def merge(self, partials: Any) -> Any:
         """One partial for each pane and key."""
         return self.groups.merged(partials)
@@ -131,7 +134,7 @@ class SessionKernel(EventOrderKernel):
         segments: list[Segment] = []
         if self.waits:
             new, segments = self._taken(channel, new, ALWAYS if channel.ended else after)
-        fresh = self._fresh(new, channel.form)
+        fresh = new
         states = self._sessions.open(channel.store, self.groups.kept())
         due = states.due(before - 1, until)
         changed = None
@@ -152,11 +155,6 @@ class SessionKernel(EventOrderKernel):
         waiting: OpenTimeTable = self._rows.open(channel.store, schema, channel.before.frontiers)
         taken = [each for each in released(channel, waiting, new, until) if each.num_rows]
         return pa.concat_tables(taken) if taken else None, waiting.close_by_time(until, new)
-
-    def _fresh(self, new: Any, form: Form) -> Any:
-        if new is None or form == "rows":
-            return new
-        return self.groups.received(new) if form == "combined" else new.select(self.groups.schema.names)
 
     def _results(self, settled: "Settled") -> Any:
         """The sessions that are closed."""

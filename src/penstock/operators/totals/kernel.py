@@ -85,8 +85,8 @@ class TotalsKernel(PaneKernel):
         changed = self._kept.empty_table()
         if rows is not None:
             raw = self._at_once(rows) if channel.form == "rows" else None
-            received = self._received(rows, channel.form) if raw is None else []
-            changed = self._added(channel, states, [self._at_once(each) for each in received], raw)
+            combined = [] if channel.form == "rows" else [self._at_once(rows)]
+            changed = self._added(channel, states, combined, raw)
         return tuple(states.close(self._ageing(channel, states, changed)))
 
     def _added(self, channel: Channel, states: OpenVersionTable, tables: list[Any], raw: Any) -> Any:

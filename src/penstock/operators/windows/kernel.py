@@ -257,7 +257,7 @@ class WindowKernel(PaneKernel):
         kept = self._kept_from(closed)
         first = self._first(rows, state.first)
         closing = [self._closing(each, first, opened, closed) for each in self.windows]
-        raw, tables = (rows, []) if channel.form == "rows" else (None, self._received(rows, channel.form))
+        raw, tables = (rows, []) if channel.form == "rows" else (None, [] if rows is None else [rows])
         fresh = tables[0] if tables else None
         if any(closing) or raw is not None:
             pieces = [

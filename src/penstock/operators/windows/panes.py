@@ -1,7 +1,7 @@
 """Partials of panes and keys: what channels of an aggregation are sent, form, merge and keep ([004] §2.4).
 
-Each tuple is aggregated once, into the partial of its pane and key. Partials are formed on the map side by
-Spark SQL, or in a channel from raw rows; both give the same columns.
+Each tuple is aggregated once, into the partial of its pane and key. Partials are formed on the map side, or in
+a channel from raw rows; both give the same columns.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.aggregates.partials import ROWS, Partial
-from penstock.operators.aggregate_columns import WindowResult
-from penstock.operators.exchange import KEY, Bucket, ByWindow, Combine, Exchange, Form, SqlColumn
+from penstock.aggregates.partials import Partial
+from penstock.operators.aggregate_columns import WindowResult, combine_of, received
+from penstock.operators.exchange import KEY, Bucket, ByWindow, Exchange, Form, SqlColumn
 from penstock.operators.kernel import Kernel
 from penstock.operators.windows.block import PaneBlock
 from penstock.operators.windows.sliding import Closed
@@ -41,15 +41,13 @@ class PaneKernel(Kernel):
         """Where partials may be formed, the better guess first: on the map side, or in the channel."""
         if any(partial.lift is None for partial in self.partial_columns):
             return ("combined",)
-        # Collecting lists only to take them apart again is never better than shipping the rows.
-        accumulated = any(partial.accumulated for partial in self.partial_columns)
-        return ("rows",) if accumulated else ("combined", "rows")
+        return ("rows",) if self.ordered else ("combined", "rows")
 
     @property
     def splits(self) -> bool:
         """Whether rows of one key may be formed in several channels: by user code, all of which allows it."""
         own = [each.accumulated.aggregate for each in self.partial_columns if each.accumulated]
-        return self.forms == ("rows",) and bool(own) and all(each.split for each in own)
+        return "rows" in self.forms and bool(own) and not self.ordered
 
     @property
     def parts(self) -> bool:
@@ -73,18 +71,12 @@ class PaneKernel(Kernel):
         keys = tuple(
             SqlColumn(name, key.sql, key.type) for name, key in zip(self._names, self.keys, strict=True)
         )
-        combined = tuple(
-            pair
-            for partial in self.partial_columns
-            for pair in zip(partial.wire, partial.combine, strict=True)
-        )
         return (
             Exchange(
                 columns=(*keys, *self.inputs),
                 keys=tuple(self._names),
                 bucket=Bucket(PANE, self.grid.offset, self.grid.pane),
-                combine=Combine(combined, weight=ROWS),
-                forms=self.forms,
+                combine=combine_of(self.forms, self.partial_columns),
                 parts=self.parts,
                 windows=self.by_window,
             ),
@@ -116,19 +108,9 @@ class PaneKernel(Kernel):
         """One partial for each pane and key."""
         return self.combined([partials], 1)
 
-    def _received(self, rows: Any, form: Form) -> list[Any]:
-        """What others have combined, with the lists of rows that Spark collected accumulated."""
-        if rows is None:
-            return []
-        for partial in self.partial_columns:
-            if form == "combined" and partial.wire != partial.columns:
-                columns = partial.received(rows)
-                rows = rows.drop_columns(list(partial.wire))
-                for name, column in zip(partial.columns, columns, strict=True):
-                    rows = rows.append_column(name, column)
-        # Spark names the members of a list, and says that none is null, other than segments do.
-        known = {field.name: field for field in self.partials}
-        return [rows.cast(pa.schema([known.get(field.name, field) for field in rows.schema]))]
+    def received(self, combined: Any) -> Any:
+        """What Spark has combined, with the lists of rows that it collected accumulated."""
+        return received(self.partial_columns, combined, self.partials)
 
     def _columns(self, block: PaneBlock, closed: Closed) -> dict[str, Any]:
         """The partials of closed windows by the names of their columns."""

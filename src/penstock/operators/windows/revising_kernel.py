@@ -35,7 +35,7 @@ class RevisingKernel(WindowKernel):
         before, after = (WindowProgress.of(each) for each in (channel.before, channel.after))
         opened = [each.open(channel.store, self, self._kept_from(before.final)) for each in self.pane_tables]
         state, kept = opened[0], self._kept_from(after.final)
-        raw, tables = (rows, []) if channel.form == "rows" else (None, self._received(rows, channel.form))
+        raw, tables = (rows, []) if channel.form == "rows" else (None, [] if rows is None else [rows])
         if self.early is not None:
             if not after.delivers(before):
                 fresh = self.form(raw) if raw is not None else tables[0] if tables else None

@@ -88,12 +88,12 @@ def _panes_of(count: int) -> str:
 def _pane_query(kernel: WindowKernel) -> list[str]:
     keys = [key.name for key in kernel.keys]
     if kernel.forms == ("combined",):
-        where = "Spark SQL with the combine on the map side: some partials only Spark can form"
+        where = "Spark SQL on the map side: some partials only Spark can form"
     elif kernel.forms == ("rows",):
         who = dict.fromkeys(each.accumulated.reason for each in kernel.partial_columns if each.accumulated)
         where = f"Arrow in the channel: {' and '.join(who)} need the rows themselves"
     else:
-        where = "Spark SQL with the combine on the map side; raw rows instead while it hardly shrinks them"
+        where = "Arrow on the map side; raw rows instead where that hardly shrinks them"
     lines = [f"pane-level query: {where}", f"  GROUP BY {', '.join([*keys, 'pane'])}", *_hot_keys(kernel)]
     return lines + [f"  {_columns(partial)} := {partial.source}" for partial in kernel.partial_columns]
 
@@ -101,8 +101,6 @@ def _pane_query(kernel: WindowKernel) -> list[str]:
 def _hot_keys(kernel: WindowKernel) -> list[str]:
     if not kernel.keys or kernel.forms != ("rows",):
         return []
-    if kernel.splits:
-        return ["  hot keys: formed by sub-keys in several channels while channels are uneven, merged in one"]
     return ["  hot keys: whole, since not every aggregate says split = True"]
 
 

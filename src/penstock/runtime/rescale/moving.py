@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 from penstock.control.observation import Moved
 from penstock.operators.kernel import Kernel
 from penstock.routing import shaped_grid
+from penstock.runtime.dataflow.channels import window_channels
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.routers import Routers
-from penstock.runtime.spark.channels import move_state
-from penstock.runtime.stage import StageRunner, window_channels
+from penstock.runtime.spark.moves import move_state
+from penstock.runtime.stage import StageRunner
 from penstock.state.moving import MoveTask, MovingStage, gathered
 from penstock.state.placing import (
     EverywherePlacing,

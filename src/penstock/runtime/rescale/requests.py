@@ -220,7 +220,7 @@ class Rescaling:
 
     def _keyed(self, number: int) -> bool:
         runner = self.runners[number]
-        return runner.in_place is None and bool(runner.kernel.exchanges[0].keys)
+        return not runner.hosted and bool(runner.kernel.exchanges[0].keys)
 
     def _known(self, number: int) -> Frequencies:
         return self.frequent[number].known()

@@ -1,0 +1,1 @@
+"""What tasks do with rows, on Arrow and without Spark: the map side, the exchange, and the channels."""
