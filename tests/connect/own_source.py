@@ -1,20 +1,24 @@
 """A source as a user writes it: lines of a log, such as `2024-01-01T00:00:01Z a 7`."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
 
 import penstock as ps
-from penstock.connect import CORRUPT, SourceContext
+from penstock.connect import CORRUPT, Ahead, Offset, Reader, SourceContext, Split
 from penstock.errors import BadSource
 from penstock.expressions.schema import Schema
 
 COLUMNS = ("time", "k", "n")
+LINE = r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(Z|\+00:00) (?P<k>\S+) (?P<n>\d{1,18})$"
 
 
 @dataclass(frozen=True)
 class LogSource(ps.Source):
-    """Log files in a folder; a line that cannot be read goes to the rejects."""
+    """Log files in a folder, each an epoch; a line that cannot be read goes to the rejects."""
 
     folder: str
     bounded: bool = True
@@ -24,12 +28,42 @@ class LogSource(ps.Source):
             raise BadSource(f"a log has the columns {', '.join(COLUMNS)}; declare stream {name!r} with them")
         return self
 
-    def open(self, context: SourceContext) -> DataFrame:
-        lines = context.session.readStream.option("maxFilesPerTrigger", 1).text(self.folder)
-        fields = lines.selectExpr("value", "split(value, ' ') AS field")
-        return fields.selectExpr(
-            "try_cast(get(field, 0) AS timestamp) AS time",
-            "get(field, 1) AS k",
-            "try_cast(get(field, 2) AS bigint) AS n",
-            f"CASE WHEN size(field) != 3 THEN value END AS {CORRUPT}",
-        )
+    def open(self, context: SourceContext) -> "LogReader":
+        return LogReader(self.folder)
+
+
+@dataclass(frozen=True)
+class LogReader(Reader):
+    """The files by name; the offset is the last one that was read."""
+
+    folder: str
+
+    def ahead(self, after: Offset) -> Ahead | None:
+        left = self._names(after.get("file", ""))
+        return Ahead({"file": left[0]}, whole=len(left) == 1) if left else None
+
+    def splits(self, after: Offset, upto: Offset, tasks: int) -> list[Split]:
+        names = self._names(after.get("file", ""))
+        return [LogSplit(f"{self.folder}/{name}") for name in names if name <= upto["file"]]
+
+    def _names(self, after: str) -> list[str]:
+        return sorted(each.name for each in Path(self.folder).glob("*.log") if each.name > after)
+
+
+@dataclass(frozen=True)
+class LogSplit(Split):
+    """The lines of one file."""
+
+    file: str
+
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        lines = pa.array(Path(self.file).read_text().splitlines(), pa.string())
+        found = pc.extract_regex(lines, LINE)
+        time = pc.strptime(pc.struct_field(found, "time"), "%Y-%m-%dT%H:%M:%S", "us")
+        every = {
+            "time": pc.assume_timezone(time, "UTC"),
+            "k": pc.struct_field(found, "k"),
+            "n": pc.cast(pc.struct_field(found, "n"), pa.int64()),
+            CORRUPT: pc.if_else(pc.is_null(found), lines, None),
+        }
+        yield pa.RecordBatch.from_pydict({name: every[name] for name in (*columns, CORRUPT)})

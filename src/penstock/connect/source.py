@@ -126,6 +126,11 @@ class Split(ABC):
         """About how much it is, in any unit; splits are shared out to tasks by it."""
         return 1
 
+    @property
+    def file(self) -> str | None:
+        """The file that it reads, if it reads one; its rejects name it."""
+        return None
+
     @abstractmethod
     def read(self, columns: Sequence[str]) -> Iterator[Any]:
         """These columns of its tuples as pyarrow record batches, always in the same order.

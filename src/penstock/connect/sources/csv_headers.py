@@ -7,17 +7,16 @@ Names match without regard to case and surrounding space. Columns that the strea
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from penstock.checks import short
 from penstock.errors import BadSource
 from penstock.expressions.schema import Schema, quoted
 from penstock.state.storage import Location
 
-__all__ = ["CsvHeader", "grouped"]
+__all__ = ["CsvHeader"]
 
 _MOST_BYTES: Final = 256 * 1024  # of a header
 
@@ -29,12 +28,9 @@ class CsvHeader:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, uri: str, options: Mapping[str, str]) -> "CsvHeader":
-        """Read the header of a file; compressed files are recognised by their names."""
-        local = urlsplit(uri).scheme in {"", "file"}
-        folder, _, name = (unquote(urlsplit(uri).path) if local else uri).rpartition("/")
-        place = Location.of(folder or "/")
-        with place.files.open_input_stream(f"{place.path}/{name if local else unquote(name)}") as stream:
+    def of(cls, place: Location, path: str, options: Mapping[str, str]) -> "CsvHeader":
+        """Read the header of a file on the filesystem of a place; a name tells whether it is compressed."""
+        with place.files.open_input_stream(path) as stream:
             text = stream.read(_MOST_BYTES).decode(options.get("encoding", "utf-8"), errors="replace")
         comment = options.get("comment")
         lines = (
@@ -49,14 +45,13 @@ class CsvHeader:
             names = next(csv.reader(lines, delimiter=separator, quotechar=options.get("quote") or '"'), [])
         return cls(tuple(each.strip() for each in names))
 
-    def ddl(self, schema: Schema, file: str) -> str:
+    def ddl(self, schema: Schema, file: str, in_path: Collection[str]) -> str:
         """The stream's columns in the order of this header, as Spark reads them; others are skipped.
 
-        A folder such as `day=1` in the path of the file gives the column `day`.
+        Columns that folders in the path give, such as `day=1`, are not expected in the file.
         """
         if not self.names:
             return schema.ddl()
-        in_path = {part.partition("=")[0].lower() for part in unquote(file).split("/")[:-1] if "=" in part}
         wanted = {each.name.lower(): each for each in schema.columns if each.name.lower() not in in_path}
         lowered = [name.lower() for name in self.names]
         for name, column in wanted.items():
@@ -64,7 +59,7 @@ class CsvHeader:
                 wrong = "has no column" if name not in lowered else "has more than one column"
                 header = short(", ".join(self.names))
                 raise BadSource(
-                    f"file {unquote(file)} {wrong} {column.name!r}; its header is {header}. Correct the file "
+                    f"file {file} {wrong} {column.name!r}; its header is {header}. Correct the file "
                     "or the schema of the stream"
                 )
         columns = [
@@ -72,11 +67,3 @@ class CsvHeader:
             for place, name in enumerate(lowered)
         ]
         return ", ".join([*columns, *(each.ddl() for each in schema.columns if each.name.lower() in in_path)])
-
-
-def grouped(files: Sequence[str], schema: Schema, options: Mapping[str, str]) -> dict[str, list[str]]:
-    """The files by the schema in which Spark has to read them."""
-    found: dict[str, list[str]] = {}
-    for file in files:
-        found.setdefault(CsvHeader.of(file, options).ddl(schema, file), []).append(file)
-    return found

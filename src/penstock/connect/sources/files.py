@@ -1,37 +1,48 @@
-"""Files in a folder or under a URI, read by Spark's file source."""
+"""Files in a folder or under a URI: workers read Parquet and Arrow files, Spark reads the others."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from glob import iglob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from penstock.checks import flag, path_text, short, whole_number
-from penstock.connect.source import ARRIVED, CORRUPT, REASON, EpochTaken, Source, SourceContext
-from penstock.connect.sources.csv_headers import CsvHeader, grouped
+from penstock.connect.source import Ahead, Offset, Reader, Source, SourceContext, Split
+from penstock.connect.sources.columnar import Parts, arrow_parts, cut, parquet_parts
+from penstock.connect.sources.file_index import FileIndex
+from penstock.connect.sources.listing import File, Listing, is_pattern
+from penstock.connect.sources.spark_files import SparkFiles
 from penstock.errors import BadSource
-from penstock.expressions.schema import quoted
 from penstock.state.storage import Location
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["BYTES_PER_EPOCH", "FilesSource", "files"]
 
-FORMATS: Final = ("parquet", "csv", "json", "orc")
+FORMATS: Final = ("parquet", "csv", "json", "orc", "arrow")
 
 BYTES_PER_EPOCH: Final = 2**30
 """The default of the bytes that an epoch takes: what a machine of a few GB can hold and replay."""
 
 _MOST_FILES = 2**31 - 1
 _MOST_BYTES = 2**63 - 1
-# Spark's own switch, with which its file streams read names that look like patterns.
-_EXPANDS: Final = "__globPaths__"
-# Options for whole files, which mean nothing for the text of one record.
-_NOT_FOR_TEXT: Final = {"header", "enforceschema", "multiline", "linesep", "mode", "encoding", "charset"}
-_LONGEST_VALUE: Final = 60
+# How Spark's file streams find files, which do not read them here.
+_OF_STREAMS: Final = {
+    "cleansource",
+    "filenameonly",
+    "latestfirst",
+    "maxbytespertrigger",
+    "maxcachedfiles",
+    "maxfileage",
+    "maxfilespertrigger",
+    "sourcearchivedir",
+}
+_REBASE: Final = "spark.sql.parquet.datetimeRebaseModeInRead"
+_FOOTERS_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,119 +61,46 @@ class FilesSource(Source):
         """True unless the source also reads files that appear later."""
         return not self.live
 
-    def open(self, context: SourceContext) -> "DataFrame":
-        """Open Spark's own file stream, after a look at what is there."""
-        self._look(context)
-        return self.stream(context)
-
-    def stream(self, context: SourceContext) -> "DataFrame":
-        """Spark's own file stream."""
-        reader = context.session.readStream
-        if self.files_per_epoch is not None:
-            reader = reader.option("maxFilesPerTrigger", self.files_per_epoch)
-        elif self.bytes_per_epoch is not None:
-            reader = reader.option("maxBytesPerTrigger", self.bytes_per_epoch)
-        return self._frame(reader, context.schema.ddl(), Location.of(self.path).for_spark)
-
-    def took_all(self, taken: EpochTaken) -> bool:
-        """Whether the epoch stayed below its limit."""
-        if self.files_per_epoch is not None:
-            return taken.files < self.files_per_epoch
-        # Spark takes no file that would exceed the limit, so an epoch may stay below it and leave one.
-        return self.bytes_per_epoch is None or taken.bytes < self.bytes_per_epoch // 2
-
     @property
     def whole_folder(self) -> str | None:
         """Its path, unless that is a pattern."""
-        return None if self._pattern else self.path
+        return None if is_pattern(self.path) else self.path
 
-    @property
-    def reads_files(self) -> bool:
-        """True for CSV with a header: Spark's stream would take columns by their places."""
-        return self.format == "csv" and self._option("header").lower() == "true"
-
-    def read(self, context: SourceContext, files: Sequence[str]) -> "DataFrame":
-        """The tuples of CSV files, each with the columns where its header has them."""
-        frames = []
-        for ddl, group in grouped(files, context.schema, self._lowered).items():
-            reader = context.session.read.option(_EXPANDS, "false")
-            if not self._pattern:
-                reader = reader.option("basePath", Location.of(self.path).for_spark)
-            frame = self._frame(reader, ddl, [unquote(file) for file in group])
-            stamped = [ARRIVED] if self.live else []
-            frames.append(frame.select(*map(quoted, context.schema.names), CORRUPT, REASON, *stamped))
-        return _united(frames)
-
-    def _frame(self, reader: Any, schema: str, path: str | list[str]) -> "DataFrame":
-        # Spark ignores NOT NULL in files; marking the tuples of an epoch finds nulls and sets them aside.
-        reader = reader.format(self.format).options(**dict(self.options))
-        if self.format not in {"csv", "json"}:
-            found: DataFrame = reader.schema(schema).load(path)
-            return self._stamped(found)
-        reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
-        found = reader.schema(f"{schema}, `{CORRUPT}` STRING").load(path)
-        columns = [(each.name, each.dataType.simpleString()) for each in found.schema if each.name != CORRUPT]
-        return self._stamped(found, f"{self._why(columns)} AS {REASON}")
-
-    def _stamped(self, frame: "DataFrame", *more: str) -> "DataFrame":
-        """With the time at which each file was last written, if the source is live: its rows came then."""
-        stamps = [f"unix_micros(_metadata.file_modification_time) AS {ARRIVED}"] if self.live else []
-        return frame.selectExpr("*", *more, *stamps) if more or stamps else frame
-
-    def _why(self, columns: list[tuple[str, str]]) -> str:
-        """SQL for why a record is malformed: the record is parsed again with every column as text."""
-        texts = ", ".join(f"{quoted(name)} string" for name, _ in columns)
-        kept = {name: value for name, value in self._lowered.items() if name not in _NOT_FOR_TEXT}
-        given = ", ".join(f"'{_escaped(name)}', '{_escaped(value)}'" for name, value in kept.items())
-        options = f", map({given})" if given else ""
-        parsed = f"from_{self.format}(`{CORRUPT}`, '{_escaped(texts)}'{options})"
-        reasons = [
-            f"CASE WHEN {quoted(name)} IS NULL AND {text} IS NOT NULL THEN concat("
-            f"'column {_escaped(name)}: ', {_shown(text)}, ' is not {_escaped(type_)}') END"
-            for name, type_, text in ((*each, f"{parsed}.{quoted(each[0])}") for each in columns)
-        ]
-        otherwise = (
-            f"the record is malformed: expected {len(columns)} fields" if self.format == "csv" else
-            "the record is malformed: expected a JSON object on one line"
-        )  # fmt: skip
-        told = f"nullif(concat_ws('; ', {', '.join(reasons)}), '')"
-        return f"CASE WHEN `{CORRUPT}` IS NOT NULL THEN coalesce({told}, '{otherwise}') END"
-
-    def _look(self, context: SourceContext) -> None:
-        """Say at once what would otherwise show as a run without tuples."""
+    def open(self, context: SourceContext) -> "FilesReader":
+        """Look at what is there, and say at once what would otherwise show as a run without tuples."""
         said = f"path {self.path!r} of stream {context.name!r}"
-        place = Location.of(self.path)
-        if not self._pattern:
-            kind = place.kind
-            if kind is None:
-                raise BadSource(f"{said} does not exist; create or correct it")
-            if kind == "file":
-                folder, _, name = self.path.rpartition("/")
-                hint = f"{folder or '.'}/*{Path(name).suffix}"
-                raise BadSource(f"{said} is a file; give its folder, or a pattern such as {hint!r}")
-        elif not place.local or "{" in self.path:
-            return  # Spark alone expands these patterns
-        first = next(_found(place, pattern=self._pattern), None)
-        if first is None:
-            missing = "matches no file" if self._pattern else "has no file"
+        pattern = is_pattern(self.path)
+        if not pattern:
+            self._check_folder(said)
+        reader = FilesReader(self, context)
+        if not reader.found:
+            missing = "matches no file" if pattern else "has no file"
             if not self.live:
                 raise BadSource(f"{said} {missing}; correct it, or give live=True to wait for files")
             context.warn(f"{said} {missing} yet")
-        elif self.reads_files and place.local:
-            file = Path(first).as_uri()
-            CsvHeader.of(file, self._lowered).ddl(context.schema, file)
+        elif reader.spark.by_header:
+            reader.spark.ddl(reader.found[0])  # raises if it lacks a column
+        return reader
 
-    @property
-    def _pattern(self) -> bool:
-        return any(character in self.path for character in "*?[{")
+    def limited(self, files: Sequence[File]) -> int:
+        """How many of the first files an epoch takes."""
+        if self.files_per_epoch is not None:
+            return min(self.files_per_epoch, len(files))
+        held = 0
+        for number, each in enumerate(files):
+            held += each.size
+            if self.bytes_per_epoch is not None and held > self.bytes_per_epoch:
+                return max(1, number)
+        return len(files)
 
-    @property
-    def _lowered(self) -> dict[str, str]:
-        """Spark's options do not distinguish case."""
-        return {name.lower(): value for name, value in self.options}
-
-    def _option(self, name: str) -> str:
-        return self._lowered.get(name, "")
+    def _check_folder(self, said: str) -> None:
+        kind = Location.of(self.path).kind
+        if kind is None:
+            raise BadSource(f"{said} does not exist; create or correct it")
+        if kind == "file":
+            folder, _, name = self.path.rpartition("/")
+            hint = f"{folder or '.'}/*{Path(name).suffix}"
+            raise BadSource(f"{said} is a file; give its folder, or a pattern such as {hint!r}")
 
     def __repr__(self) -> str:
         given = [repr(self.path), f"format={self.format!r}"]
@@ -172,6 +110,117 @@ class FilesSource(Source):
         given += ["live=True"] if self.live else []
         given += [f"options={dict(self.options)}"] if self.options else []
         return f"files({', '.join(given)})"
+
+
+class FilesReader(Reader):
+    """The files of a run: those that wait for an epoch, and the index of those that were read."""
+
+    def __init__(self, source: FilesSource, context: SourceContext) -> None:
+        self._source, self._context = source, context
+        self._listing = Listing(source.path)
+        self._index = FileIndex(context.folder)
+        self.found = self._listing.look()
+        """The files that were there when the run started, also those that were read before."""
+        place, pattern = self._listing.place, is_pattern(source.path)
+        self.spark = SparkFiles(
+            format=source.format,
+            options={name.lower(): value for name, value in source.options},
+            schema=context.schema,
+            place=place,
+            base=None if pattern else place.path,
+            stamped=source.live,
+        )
+        self._calendar = context.session.conf.get(_REBASE) == "CORRECTED"
+        self._schema = pa.schema([each.with_nullable(True) for each in context.schema.arrow()])
+        self._waiting: list[File] = []
+        self._at: Offset | None = None
+        self._planned: tuple[Offset, Offset, _Reading] | None = None
+
+    def ahead(self, after: Offset) -> Ahead | None:
+        """The next files, in the order of their modification time; a live source looks for new ones."""
+        new = self._new(after)
+        if new:
+            self._waiting = sorted([*self._waiting, *new], key=lambda each: each.order)
+        if not self._waiting:
+            return None
+        number = self._source.limited(self._waiting)
+        taken, self._waiting = self._waiting[:number], self._waiting[number:]
+        self._at = None  # unless the index has them
+        self._at = self._index.add(after, taken)
+        return Ahead(self._at, whole=not self._waiting)
+
+    def _new(self, after: Offset) -> list[File]:
+        if after == self._at:
+            return self._listing.look() if self._source.live else []
+        if self._at is not None:  # gone back to an earlier offset
+            self._listing = Listing(self._source.path)
+            self.found = self._listing.look()
+        self._waiting, self._at = [], after
+        return self._index.unread(after, self.found)
+
+    def splits(self, after: Offset, upto: Offset, tasks: int) -> Sequence[Split]:
+        """Parts of the files that workers can read."""
+        native = self._plan(after, upto).native
+        return cut(native, tasks, self._listing.place, self._schema, stamped=self._source.live)
+
+    def frames(self, session: "SparkSession", after: Offset, upto: Offset) -> "Sequence[DataFrame]":
+        """The files that only Spark can read."""
+        return self.spark.frames(session, self._plan(after, upto).spark)
+
+    def _plan(self, after: Offset, upto: Offset) -> "_Reading":
+        if self._planned is None or self._planned[:2] != (after, upto):
+            files = self._index.between(after, upto)
+            self._check(files)
+            self._planned = after, upto, self._divided(files)
+        return self._planned[2]
+
+    def _check(self, files: Sequence[File]) -> None:
+        """Refuse files that are gone, or not those of which the offset was made."""
+        now = self._listing.now([each.path for each in files])
+        wrong = [(each, there) for each, there in zip(files, now, strict=True) if each != there]
+        if not wrong:
+            return
+        first, there = wrong[0]
+        more = f" and {len(wrong) - 1:,} more" if len(wrong) > 1 else ""
+        what, restore = "is gone", "restore it"
+        if there is not None:
+            what = f"was written again: it has {there.size:,} bytes, {first.size:,} when it was listed"
+            restore = "restore it as it was, with its modification time"
+        raise BadSource(
+            f"{first.path}{more} of stream {self._context.name!r} {what}; {restore}, or give the epoch up "
+            "with penstock state DIR --abandon, then start again with the same checkpoint"
+        )
+
+    def _divided(self, files: Sequence[File]) -> "_Reading":
+        if self._source.format not in {"parquet", "arrow"} or self._source.options:
+            return _Reading((), tuple(files))
+        # Of an empty file Spark reads nothing either.
+        written = [each for each in files if each.size]
+        if len(written) < _FOOTERS_AT_ONCE:
+            parts = list(map(self._parts, written))
+        else:
+            with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+                parts = list(pool.map(self._parts, written))
+        return _Reading(
+            tuple(each for each in parts if each is not None),
+            tuple(file for file, each in zip(written, parts, strict=True) if each is None),
+        )
+
+    def _parts(self, file: File) -> Parts | None:
+        place = self._listing.place
+        if self._source.format == "arrow":
+            return arrow_parts(place, file, self._schema)
+        if any(name in self._context.schema for name in self.spark.hive_columns(file)):
+            return None
+        return parquet_parts(place, file, self._schema, calendar=self._calendar)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Who reads the files of an epoch."""
+
+    native: tuple[Parts, ...]
+    spark: tuple[File, ...]
 
 
 def files(  # noqa: PLR0913 -- each is one documented property of the source
@@ -186,10 +235,10 @@ def files(  # noqa: PLR0913 -- each is one documented property of the source
     """Files in a directory or under a URI; with `live`, files that appear later are read too.
 
     An epoch takes files up to `bytes_per_epoch`, 1 GiB by default, and at least one; None takes all available
-    files. `files_per_epoch` limits the number of files instead, whatever their sizes. `options` go to
-    Spark's reader, such as `{"header": "true"}` for csv. With a header, the columns of a csv file are found
-    by their names; columns that the stream does not have are skipped, and a missing one is an error. Without
-    a header they go by position.
+    files. `files_per_epoch` limits the number of files instead, whatever their sizes. The formats are
+    parquet, arrow, orc, csv and json. `options` go to Spark's reader, such as `{"header": "true"}` for csv.
+    With a header, the columns of a csv file are found by their names; columns that the stream does not have
+    are skipped, and a missing one is an error. Without a header they go by position.
 
     >>> files("in", "CSV", files_per_epoch=5)
     files('in', format='csv', files_per_epoch=5)
@@ -199,6 +248,8 @@ def files(  # noqa: PLR0913 -- each is one documented property of the source
         raise BadSource("format 'text' has no columns and so no event time; use csv or json")
     if kind not in FORMATS:
         raise BadSource(f"no format {short(format)}; the formats are {', '.join(FORMATS)}")
+    if kind == "arrow" and options:
+        raise BadSource(f"options={short(options)}; Arrow files have none")
     if files_per_epoch is not None:
         files_per_epoch = whole_number(
             "files_per_epoch", files_per_epoch, 1, _MOST_FILES, BadSource, hint=", or None for all"
@@ -217,36 +268,15 @@ def files(  # noqa: PLR0913 -- each is one documented property of the source
     )
 
 
-def _found(place: Location, *, pattern: bool) -> Iterator[str]:
-    """Files that Spark would read: neither they nor a folder above them begins with a dot or underscore."""
-    places = [Location.of(each) for each in sorted(iglob(place.path))] if pattern else [place]  # noqa: PTH207
-    for each in places:
-        if each.kind == "file":
-            yield each.path
-        else:
-            yield from each.walk(lambda name: not name.startswith((".", "_")))
-
-
-def _united(frames: "list[DataFrame]") -> "DataFrame":
-    first, *others = frames
-    for each in others:
-        first = first.unionAll(each)
-    return first
-
-
-def _shown(text: str) -> str:
-    """SQL for a value in quotes, shortened if it is long."""
-    longer = f"concat('\\'', left({text}, {_LONGEST_VALUE}), '…\\'')"
-    return f"if(length({text}) > {_LONGEST_VALUE}, {longer}, concat('\\'', {text}, '\\''))"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
-
-
 def _options(given: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     if given is None:
         return ()
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise BadSource(f"options={short(given)}; give a dict of names and values for Spark's reader")
+    for name in given:
+        if name.lower() in _OF_STREAMS:
+            raise BadSource(
+                f"option {name!r} is of Spark's file streams, which do not read the files; leave it out, and "
+                "use files_per_epoch or bytes_per_epoch for the size of an epoch"
+            )
     return tuple(sorted((name, str(value)) for name, value in given.items()))

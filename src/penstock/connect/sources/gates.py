@@ -5,14 +5,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from penstock.checks import printable, short, whole_number
-from penstock.connect.source import EpochTaken, Source, SourceContext
+from penstock.connect.source import Source, SourceContext
 from penstock.errors import BadSource
 from penstock.expressions.durations import microseconds
 from penstock.expressions.schema import Schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from penstock.connect.sources.gates_reader import GatesReader
     from penstock.ingest import TLS
 
 __all__ = ["ROWS_PER_EPOCH", "GatesSource", "gates"]
@@ -53,15 +52,11 @@ class GatesSource(Source):
             )
         return replace(self, inlet=inlet, stream_column=column.name)
 
-    def took_all(self, taken: EpochTaken) -> bool:
-        """Whether the epoch stayed below its limit."""
-        return self.rows_per_epoch is None or taken.rows < self.rows_per_epoch
-
-    def open(self, context: SourceContext) -> "DataFrame":
+    def open(self, context: SourceContext) -> "GatesReader":
         """Read offsets on the driver, and rows in tasks that ask the gates themselves."""
-        from penstock.connect.sources.gates_reader import gates_frame  # noqa: PLC0415 -- it needs Spark
+        from penstock.connect.sources.gates_reader import GatesReader  # noqa: PLC0415 -- it needs Flight
 
-        return gates_frame(self, context)
+        return GatesReader(self, context)
 
     def __repr__(self) -> str:
         given = [repr(", ".join(self.addresses))]

@@ -1,24 +1,24 @@
 """Rows in memory, one element per epoch, for tests and notebooks."""
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from penstock.connect.source import Source, SourceContext
-from penstock.connect.sources.files import FilesSource
+from penstock.connect.source import Ahead, Offset, Reader, Source, SourceContext, Split
 from penstock.durable import Purpose
 from penstock.errors import BadSource
 from penstock.expressions.schema import Column, Schema
 from penstock.state.storage import Location
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 __all__ = ["RowsSource", "rows"]
+
+ROWS_PER_SPLIT: Final = 131_072
+"""Fewer rows than this are not worth a task of their own."""
+
+_SUFFIX: Final = ".arrow"
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,30 +39,84 @@ class RowsSource(Source):
             self, batches=tuple(_table(number, each, schema) for number, each in enumerate(self.batches))
         )
 
-    def open(self, context: SourceContext) -> "DataFrame":
-        """Read the rows from files of the checkpoint, one per epoch, so that a restart can replay them."""
-        folder = context.folder
-        folder.make()
+    def open(self, context: SourceContext) -> "RowsReader":
+        """Keep the rows in files of the checkpoint, one per epoch, so that a restart can replay them."""
+        context.folder.make()
+        kept = set(context.folder.names())
         for number, table in enumerate(self.batches):
-            _keep(folder, number, table)
-        return FilesSource(folder.uri, "parquet", files_per_epoch=1, live=False, options=()).stream(context)
+            if _name(number) not in kept:
+                _keep(context.folder, _name(number), table)
+        context.folder.sync_names(Purpose.SOURCE)
+        return RowsReader(self, context)
 
     def __repr__(self) -> str:
         return f"rows({len(self.batches):,} batches)"
 
 
-def _keep(folder: Location, number: int, table: pa.Table) -> None:
-    name = f"{number:08d}.parquet"
-    if not folder.has(name):
-        with folder.output(f"_{name}", Purpose.SOURCE) as stream:
-            pq.write_table(table, stream)
-        folder.sync(f"_{name}", Purpose.SOURCE)
-        folder.move(f"_{name}", name, Purpose.SOURCE)
-        folder.sync_names(Purpose.SOURCE)
-    if folder.local:
-        # Spark reads files in the order of their modification time, to the millisecond. A kill or a loss of
-        # power may have come before the time was set or on disk, so it is set at every start.
-        os.utime(f"{folder.path}/{name}", (1_000_000_000 + number, 1_000_000_000 + number))
+class RowsReader(Reader):
+    """The files of a checkpoint; an offset is how many were read."""
+
+    def __init__(self, source: RowsSource, context: SourceContext) -> None:
+        self._source, self._folder = source, context.folder
+        self._count = sum(each.endswith(_SUFFIX) and each[0] != "_" for each in context.folder.names())
+
+    def ahead(self, after: Offset) -> Ahead | None:
+        """The next element, also if it is empty."""
+        upto = _number(after) + 1
+        if upto > self._count:
+            return None
+        left = sum(each.num_rows for each in self._source.batches[upto:])
+        return Ahead({"batches": upto}, whole=upto == self._count, left=left)
+
+    def splits(self, after: Offset, upto: Offset, tasks: int) -> Sequence[Split]:
+        """The rows of each element, for as many tasks as they are worth."""
+        found = []
+        for number in range(_number(after), _number(upto)):
+            with self._folder.input(_name(number)) as source, pa.ipc.open_file(source) as file:
+                rows = sum(file.get_batch(each).num_rows for each in range(file.num_record_batches))
+            pieces = max(1, min(tasks, rows // ROWS_PER_SPLIT))
+            bounds = [rows * each // pieces for each in range(pieces + 1)]
+            places = pairwise(bounds) if rows else ()
+            found += [RowsSplit(self._folder, number, first, last) for first, last in places]
+        return found
+
+
+@dataclass(frozen=True)
+class RowsSplit(Split):
+    """Some rows of one element."""
+
+    folder: Location
+    number: int
+    first: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        """In rows."""
+        return self.last - self.first
+
+    def read(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Straight from the file, which is mapped into memory on a local disk."""
+        with self.folder.input(_name(self.number)) as source, pa.ipc.open_file(source) as file:
+            table = file.read_all().select(list(columns)).slice(self.first, self.size)
+            yield from table.to_batches(max_chunksize=ROWS_PER_SPLIT)
+
+
+def _name(number: int) -> str:
+    return f"{number:08d}{_SUFFIX}"
+
+
+def _number(offset: Offset) -> int:
+    return int(offset.get("batches", 0))
+
+
+def _keep(folder: Location, name: str, table: pa.Table) -> None:
+    # Nulls are found by the run, also where the schema has none.
+    schema = pa.schema([each.with_nullable(True) for each in table.schema])
+    with folder.output(f"_{name}", Purpose.SOURCE) as stream, pa.ipc.new_file(stream, schema) as file:
+        file.write_table(table.cast(schema).combine_chunks())
+    folder.sync(f"_{name}", Purpose.SOURCE)
+    folder.move(f"_{name}", name, Purpose.SOURCE)
 
 
 def rows(batches: Iterable[Any]) -> RowsSource:

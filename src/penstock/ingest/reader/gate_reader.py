@@ -2,7 +2,7 @@
 
 Every batch names its rows, and a batch that is not the next one is an error, never wrong rows. What a gate
 gave before it went away is kept; the rest is asked for when it is back. Batches of several gates are joined,
-because every batch costs Spark about as much as a thousand rows.
+because every batch costs a task about as much as a thousand rows.
 """
 
 import logging
@@ -36,7 +36,7 @@ __all__ = [
 Wanted = tuple[str, int, int]
 """A stream and its sequences [first, last)."""
 
-BATCH_ROWS: Final = 50_000
+BATCH_ROWS: Final = 100_000
 """Up to this many rows come as one batch."""
 
 INDEX: Final = pa.schema(
@@ -193,17 +193,20 @@ class Gathering:
     patience: float
     arrived: str | None = None
 
-    def rows(self, parts: Sequence[Part]) -> Iterator[Any]:
-        """Record batches of the schema, part after part."""
+    def rows(self, parts: Sequence[Part], columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Record batches of the schema, part after part; with `columns` only these and `arrived`."""
+        kept = self.schema.names if columns is None else {*columns, self.arrived}
+        schema = pa.schema([field for field in self.schema if field.name in kept])
         held: list[Any] = []
         count = 0
         for batch in self._given(parts):
             held.append(batch)
             count += batch.num_rows
             if count >= BATCH_ROWS:
-                yield from self._together(held)
+                yield self._together(held, schema)
                 held, count = [], 0
-        yield from self._together(held)
+        if held:
+            yield self._together(held, schema)
 
     def _given(self, parts: Sequence[Part]) -> Iterator[Any]:
         for part in parts:
@@ -267,10 +270,13 @@ class Gathering:
         finally:
             reader.close()
 
-    def _together(self, batches: list[Any]) -> Iterator[Any]:
-        if batches:
-            table = conformed(pa.Table.from_batches(batches), self.schema, self.inlet)
-            yield from table.combine_chunks().to_batches()
+    def _together(self, batches: list[Any], schema: Any) -> Any:
+        """One batch; only columns of several chunks are copied."""
+        table = conformed(pa.Table.from_batches(batches), schema, self.inlet)
+        columns = [
+            each.chunk(0) if each.num_chunks == 1 else pa.concat_arrays(each.chunks) for each in table.columns
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def resumed(

@@ -134,12 +134,37 @@ class InletReader:
         """Rows that could be read and that the last offset leaves for later."""
 
     def latest(self, start: Offsets, limit: int | None) -> Offsets:
-        """How far the inlet can be read from an offset, by `limit` rows at most; looks twice."""
-        end = self._ahead(start, limit)
-        if end is start:
-            time.sleep(_POLL_S)
-            end = self._ahead(start, limit)
-        return end
+        """How far the inlet can be read from an offset, by `limit` rows at most; `start` if none is new."""
+        held = self._watch.held()
+        self._heard(held, start)
+        self._check_numbers(held, start)
+        if not self._answered:
+            return start
+        if not len(start.streams) and held.since is None and time.monotonic() - self._began < _ALL_THERE_S:
+            return start
+        begun = self._begun(start, held)
+        skipped = _after_given_up(begun, held)
+        begin = begun.moved(skipped)
+        ranges, _ = _ranges(begin, held)
+        end = reached(ranges, begin.following)
+        ahead = end - begin.following
+        highest = begin.following.copy()
+        np.maximum.at(highest, ranges.stream, ranges.high)
+        np.maximum(highest, _known_highs(begin, held), out=highest)
+        holes = np.flatnonzero(highest > end)
+        self._name_holes(held, [(begin.streams[int(each)].as_py(), int(end[each])) for each in holes])
+        shares = ahead if limit is None else fair_shares(ahead, limit)
+        self.left = int((ahead - shares).sum())
+        taken = replace(begin, following=begin.following + shares, skipped=skipped)
+        expected = self._expected(held, taken)
+        rows = int((highest - begin.following).sum())
+        self.waiting = Waiting(rows, len(holes), held.away, len(expected))
+        heard = held.promises
+        taken = taken.hearing(heard.streams, heard.frontier, heard.at)
+        if not shares.any() and taken.promised is begin.promised:
+            return start
+        self._report(start, taken)
+        return replace(taken, waiting=expected, away=held.away, logs={**start.logs, **held.logs})
 
     def tasks(self, start: Offsets, end: Offsets, most: int) -> list[tuple[Part, ...]]:
         """The rows between two offsets for at most `most` tasks; waits up to `patience` seconds for gates."""
@@ -177,38 +202,6 @@ class InletReader:
     def close(self) -> None:
         """Let the gates go."""
         self._watch.close()
-
-    def _ahead(self, start: Offsets, limit: int | None) -> Offsets:
-        held = self._watch.held()
-        self._heard(held, start)
-        self._check_numbers(held, start)
-        if not self._answered:
-            return start
-        if not len(start.streams) and held.since is None and time.monotonic() - self._began < _ALL_THERE_S:
-            return start
-        begun = self._begun(start, held)
-        skipped = _after_given_up(begun, held)
-        begin = begun.moved(skipped)
-        ranges, _ = _ranges(begin, held)
-        end = reached(ranges, begin.following)
-        ahead = end - begin.following
-        highest = begin.following.copy()
-        np.maximum.at(highest, ranges.stream, ranges.high)
-        np.maximum(highest, _known_highs(begin, held), out=highest)
-        holes = np.flatnonzero(highest > end)
-        self._name_holes(held, [(begin.streams[int(each)].as_py(), int(end[each])) for each in holes])
-        shares = ahead if limit is None else fair_shares(ahead, limit)
-        self.left = int((ahead - shares).sum())
-        taken = replace(begin, following=begin.following + shares, skipped=skipped)
-        expected = self._expected(held, taken)
-        rows = int((highest - begin.following).sum())
-        self.waiting = Waiting(rows, len(holes), held.away, len(expected))
-        heard = held.promises
-        taken = taken.hearing(heard.streams, heard.frontier, heard.at)
-        if not shares.any() and taken.promised is begin.promised:
-            return start
-        self._report(start, taken)
-        return replace(taken, waiting=expected, away=held.away, logs={**start.logs, **held.logs})
 
     def _report(self, start: Offsets, end: Offsets) -> None:
         """Let controllers know how far this reader goes, before it does: no number below is given again.
