@@ -13,7 +13,7 @@ from penstock.errors import BadSource
 from penstock.expressions.schema import Schema
 
 COLUMNS = ("time", "k", "n")
-LINE = r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(Z|\+00:00) (?P<k>\S+) (?P<n>\d{1,18})$"
+LINE = r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:Z|\+00:00) (?P<k>\S+) (?P<n>\d{1,18})$"
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class LogSource(ps.Source):
         return self
 
     def open(self, context: SourceContext) -> "LogReader":
+        del context  # a log needs no folder of its own: its files stay as they are
         return LogReader(self.folder)
 
 
@@ -43,6 +44,7 @@ class LogReader(Reader):
         return Ahead({"file": left[0]}, whole=len(left) == 1) if left else None
 
     def splits(self, after: Offset, upto: Offset, tasks: int) -> list[Split]:
+        del tasks  # a file is not cut
         names = self._names(after.get("file", ""))
         return [LogSplit(f"{self.folder}/{name}") for name in names if name <= upto["file"]]
 
@@ -54,10 +56,14 @@ class LogReader(Reader):
 class LogSplit(Split):
     """The lines of one file."""
 
-    file: str
+    path: str
+
+    @property
+    def file(self) -> str:
+        return self.path
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        lines = pa.array(Path(self.file).read_text().splitlines(), pa.string())
+        lines = pa.array(Path(self.path).read_text().splitlines(), pa.string())
         found = pc.extract_regex(lines, LINE)
         time = pc.strptime(pc.struct_field(found, "time"), "%Y-%m-%dT%H:%M:%S", "us")
         every = {

@@ -24,7 +24,9 @@ def test_files():
     ("arguments", "reason"),
     [
         ({"format": "text"}, "no columns"),
-        ({"format": "avro"}, "the formats are parquet"),
+        ({"format": "avro"}, "the formats are parquet, csv, json, orc, arrow"),
+        ({"format": "arrow", "options": {"a": "b"}}, "Arrow files have none"),
+        ({"options": {"maxFileAge": "1d"}}, "option 'maxFileAge' is of Spark's file streams"),
         ({"files_per_epoch": 0}, "1 or more"),
         ({"path": ""}, "path ''"),
     ],

@@ -73,6 +73,14 @@ def parquet_files(folder, epochs):
     return str(folder)
 
 
+def arrow_files(folder, epochs):
+    folder.mkdir()
+    for number, table in enumerate(epochs):
+        with pa.ipc.new_file(folder / f"{number}.arrow", table.schema) as file:
+            file.write_table(table)
+    return str(folder)
+
+
 def json_files(folder, epochs):
     folder.mkdir()
     for number, table in enumerate(epochs):
@@ -118,6 +126,13 @@ SOURCE_CASES = [
         lambda _, folder, epochs: nullcontext(
             ps.files(json_files(folder / "in", epochs), "json", files_per_epoch=1)
         ),
+    ),
+    SourceCase(
+        "arrow",
+        lambda _, folder, epochs: nullcontext(
+            ps.files(arrow_files(folder / "in", epochs), "arrow", files_per_epoch=1)
+        ),
+        EVERY,
     ),
     SourceCase("rows", lambda _s, _f, epochs: nullcontext(ps.rows(epochs)), EVERY),
     SourceCase("dataframe", lambda *given: nullcontext(frame_of(*given)), EVERY),
@@ -207,35 +222,33 @@ def test_the_own_source_is_asked_whether_it_fits():
         ps.stream("t", "time timestamp, v int", "time", source=LogSource("in"))
 
 
+@pytest.mark.parametrize(
+    ("columns", "error", "reason"),
+    [
+        (["value AS k"], BadSource, "no column 'time'"),
+        (["timestamp AS time", "value AS k"], WrongType, "declared string, but the DataFrame has bigint"),
+    ],
+)
+def test_the_columns_of_a_dataframe_are_checked_when_a_run_starts(columns, error, reason, spark):
+    frame = spark.readStream.format("rate").load().selectExpr(*columns)
+    stream = ps.stream("t", "time timestamp, k string", "time", source=ps.dataframe(frame))
+    with pytest.raises(error, match=reason):
+        stream.start(ps.memory(), session=spark)
+
+
 @dataclass(frozen=True)
 class Wrong(ps.Source):
-    """Opens what it is told to."""
+    """Opens something that is no reader."""
 
-    make: Callable
     bounded: bool = True
 
     def open(self, context):
-        return self.make(context.session)
+        return context.session.range(1)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "reason"),
-    [
-        (lambda session: session.range(1), BadSource, "not streaming"),
-        (lambda _: None, BadSource, "NoneType that is not streaming"),
-        (lambda session: session.readStream.format("rate").load(), BadSource, "no column 'time'"),
-        (
-            lambda session: (
-                session.readStream.format("rate").load().selectExpr("timestamp AS time", "value AS k")
-            ),
-            WrongType,
-            "declared string, but the DataFrame has bigint",
-        ),
-    ],
-)
-def test_what_a_source_opens_is_checked(make, error, reason, spark):
-    stream = ps.stream("t", "time timestamp, k string", "time", source=Wrong(make))
-    with pytest.raises(error, match=reason):
+def test_what_a_source_opens_is_a_reader(spark):
+    stream = ps.stream("t", PLAIN, "time", source=Wrong())
+    with pytest.raises(BadSource, match="gave a DataFrame, expected a Reader"):
         stream.start(ps.memory(), session=spark)
 
 
@@ -252,7 +265,7 @@ def test_a_source_needs_a_hash():
 
 
 def test_declaring_imports_no_spark():
-    # What a module imports when it is imported; gates_reader is imported when a run opens the source.
+    # What a module imports when it is imported.
     folder = Path(connect.__file__).parent
     for path in folder.rglob("*.py"):
         names = set()
@@ -262,4 +275,4 @@ def test_declaring_imports_no_spark():
             elif isinstance(node, ast.ImportFrom):
                 names.add(node.module)
         heavy = {name for name in names if name.split(".")[0] in {"pyspark", "deltalake", "rich"}}
-        assert not heavy or path.name == "gates_reader.py", (path, heavy)
+        assert not heavy, (path, heavy)

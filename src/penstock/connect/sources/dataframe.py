@@ -155,8 +155,8 @@ class DataFrameReader(Reader):
     def _lost(self, upto: Offset, what: str) -> DamagedCheckpoint:
         return DamagedCheckpoint(
             f"an epoch under way has batch {upto['batch']} of stream {self._context.name!r}, but Spark "
-            f"{what}: {self._spark.folder.uri} is not the folder that the epoch was planned with; restore the "
-            "whole checkpoint from one backup, or go back with start(from_epoch=…) to an earlier epoch"
+            f"{what}: {self._spark.folder.uri} is not what the epoch was planned with; restore the whole "
+            "checkpoint from one backup, or go back with start(from_epoch=…) to an earlier epoch"
         )
 
 

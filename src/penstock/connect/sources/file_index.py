@@ -62,15 +62,16 @@ class FileIndex:
         """Append entries after an offset, durably; the offset after them."""
         if after != self._at:
             self._load(after)
-        lines = []
-        if self._own is None or after.get(_LIST) != self._own:
-            self._own = uuid4().hex[:16]
-            lines.append(_line({_AFTER: dict(after)}))
-        lines.append(_line({_FILES: [[each.path, each.size, each.changed] for each in files]}))
-        self._append(self._own, _count(after), "".join(lines).encode())
+        # A list whose end may be torn because an addition failed is not continued.
+        own, self._own = self._own, None
+        line = _line({_FILES: [[each.path, each.size, each.changed] for each in files]})
+        if own is None:
+            own = uuid4().hex[:16]
+            line = _line({_AFTER: dict(after)}) + line
+        self._append(own, _count(after), line.encode())
         for each in files:
             self._take(each.path, each.size, each.changed)
-        self._at = {_FILES: len(self._paths), _LIST: self._own}
+        self._own, self._at = own, {_FILES: len(self._paths), _LIST: own}
         return self._at
 
     def _append(self, name: str, first: int, data: bytes) -> None:

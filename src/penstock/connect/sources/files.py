@@ -120,7 +120,7 @@ class FilesReader(Reader):
         self._listing = Listing(source.path)
         self._index = FileIndex(context.folder)
         self.found = self._listing.look()
-        """The files that were there when the run started, also those that were read before."""
+        """The files that were there when the run started, until it asks for the first of them."""
         place, pattern = self._listing.place, is_pattern(source.path)
         self.spark = SparkFiles(
             format=source.format,
@@ -144,19 +144,22 @@ class FilesReader(Reader):
         if not self._waiting:
             return None
         number = self._source.limited(self._waiting)
-        taken, self._waiting = self._waiting[:number], self._waiting[number:]
-        self._at = None  # unless the index has them
-        self._at = self._index.add(after, taken)
+        self._at = self._index.add(after, self._waiting[:number])
+        self._waiting = self._waiting[number:]
         return Ahead(self._at, whole=not self._waiting)
 
     def _new(self, after: Offset) -> list[File]:
-        if after == self._at:
-            return self._listing.look() if self._source.live else []
-        if self._at is not None:  # gone back to an earlier offset
-            self._listing = Listing(self._source.path)
-            self.found = self._listing.look()
-        self._waiting, self._at = [], after
-        return self._index.unread(after, self.found)
+        if after != self._at:
+            if self._at is not None:  # gone back to an earlier offset
+                self._listing, self.found = Listing(self._source.path), []
+            self._waiting, self._at = [], after
+        elif not self._source.live:
+            return []
+        # What was there when the run started belongs to its first look; a bounded source has no other.
+        found, self.found = self.found, []
+        if self._source.live or not found:
+            found = [*found, *self._listing.look()]
+        return self._index.unread(after, found)
 
     def splits(self, after: Offset, upto: Offset, tasks: int) -> Sequence[Split]:
         """Parts of the files that workers can read."""

@@ -1,8 +1,8 @@
 """The files under a path or a pattern, by Spark's rules.
 
 A name that begins with a dot or an underscore is hidden, with all that is under it. A pattern has `*`, `?`,
-`[a-c]` and `{a,b}`. A live source looks again for every epoch: a look at a folder of a local disk that has not
-changed costs one `stat`, however many files it has.
+`[a-c]` and `{a,b}`. A live source looks again for every epoch: a look at a folder of a local disk that has
+not changed costs one `stat`, however many files it has.
 """
 
 import os

@@ -1,5 +1,6 @@
 """Files that Spark reads: text, where records can be malformed, and files that need Spark's rules."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SparkFiles"]
 
 _TEXT: Final = ("csv", "json")
-# Spark's own switch, with which its file streams read names that look like patterns.
-_EXPANDS: Final = "__globPaths__"
+_OF_PATTERNS: Final = re.compile(r"([{}\[\]*?\\])")
 # Options for whole files, which mean nothing for the text of one record.
 _NOT_FOR_TEXT: Final = {"header", "enforceschema", "multiline", "linesep", "mode", "encoding", "charset"}
 _LONGEST_VALUE: Final = 60
@@ -56,20 +56,24 @@ class SparkFiles:
 
     def frames(self, session: "SparkSession", files: Iterable[File]) -> "list[DataFrame]":
         """The tuples of some files; those that Spark can read together are one DataFrame."""
-        groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        groups: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
         for file in files:
-            groups.setdefault((self.ddl(file), self.hive_columns(file)), []).append(self._uri(file))
-        return [self._frame(session, ddl, paths) for (ddl, _), paths in groups.items()]
+            # Spark takes folders such as `day=1` only below one folder at a time, and with the same names.
+            columns = self.hive_columns(file)
+            above = re.split("/[^/]*=", file.path)[0] if columns else ""
+            groups.setdefault((self.ddl(file), above, columns), []).append(self._uri(file))
+        return [self._frame(session, ddl, paths) for (ddl, *_), paths in groups.items()]
 
     def _uri(self, file: File) -> str:
-        """A path as Spark wants it."""
+        """A path as Spark wants it: not as a pattern, also if its name looks like one."""
+        path = _OF_PATTERNS.sub(r"\\\1", file.path)
         if self.place.local:
-            return file.path
+            return path
         uri = self.place.for_spark.partition("?")[0].rstrip("/")
-        return f"{uri.removesuffix(self.place.path)}{file.path}"
+        return f"{uri.removesuffix(self.place.path)}{path}"
 
     def _frame(self, session: "SparkSession", ddl: str, paths: Sequence[str]) -> "DataFrame":
-        reader: Any = session.read.option(_EXPANDS, "false").format(self.format).options(**self.options)
+        reader: Any = session.read.format(self.format).options(**self.options)
         if self.base is not None:
             reader = reader.option("basePath", self.place.for_spark)
         names = [quoted(name) for name in self.schema.names]

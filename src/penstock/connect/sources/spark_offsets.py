@@ -1,9 +1,10 @@
 """The checkpoint of a streaming query of Spark's: made durable, known by digests, and set back.
 
 Spark writes what it plans for a batch ahead to `offsets/N` and asks its sources for the same again when it
-runs the batch again; a source of files has its own list beside it, `sources/0/N`. Spark syncs neither. After a
-loss of power it could plan the batch with other rows, and everything that Penstock has of the epoch would speak
-of the old ones. So both are synced before an epoch is planned with the batch, and its offset has the digest.
+runs the batch again; a source of files has its own list beside it, `sources/0/N`. Spark syncs neither. After
+a loss of power it could plan the batch with other rows, and everything that Penstock has of the epoch would
+speak of the old ones. So both are synced before an epoch is planned with the batch, and its offset has the
+digest.
 
 Of two drivers that plan one batch at the same time, Spark's managers of checkpoint files let the later one
 win on a local disk: each looks for the name first and renames afterwards, in a way that replaces. (On HDFS a
