@@ -15,6 +15,7 @@ join has channels of its own, which hot keys may then use as grids.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import starmap
+from typing import Any
 
 from penstock.errors import UnknownStrategy
 from penstock.expressions.schema import Column, Schema
@@ -61,7 +62,8 @@ class Feed:
     def reads(self, wanted: frozenset[str]) -> frozenset[str]:
         """The columns at the origin, in lower case, that are read for these at the end."""
         for step, given in zip(reversed(self.steps), reversed(self.given), strict=True):
-            wanted = step.reads(0, wanted, (_Given(Schema(tuple(starmap(Column, given.items())))),))
+            columns: Any = _Given(Schema(tuple(starmap(Column, given.items()))))
+            wanted = step.reads(0, wanted, (columns,))
         return wanted
 
 
@@ -157,16 +159,11 @@ def _channelled(query: Query, setting: SqlSetting) -> Query:
         made[relation] = relation
         if isinstance(relation, Derived):
             inputs = [made[each] for each in relation.inputs]
-            step = relation.operator.as_step()
-            alone = (
-                step is not None
-                and _certified(_Way(inputs[0], (step,), (_types(inputs[0]),)), setting)[2] is None
-            )
-            operator = (
-                ChannelledStep(step, inputs[0].schema.names, setting)
-                if step is not None and alone
-                else relation.operator
-            )
+            operator = relation.operator
+            step = operator.as_step()
+            if step is not None:
+                *_, missing = _certified(_Way(inputs[0], (step,), (_types(inputs[0]),)), setting)
+                operator = operator if missing else ChannelledStep(step, inputs[0].schema.names, setting)
             made[relation] = derived(operator, inputs)
     return Query(tuple(made[each] for each in query.outputs))
 

@@ -67,7 +67,7 @@ def compile_tail(steps: tuple[Step, ...], schema: Any, setting: SqlSetting = DEF
         if step.calls:
             schema = _flush(pieces, pending, schema, setting)
             pieces.append(step)
-            schema = step.call(schema.empty_table()).schema
+            schema = step.called(schema)
         else:
             pending.append(step)
     schema = _flush(pieces, pending, schema, setting)

@@ -68,8 +68,8 @@ class ChannelledStep(Operator):
         )
         known = dict(zip(self.given, types, strict=True))
         if self.step.calls:
-            empty = pa.schema([*((each.name, each.type) for each in given), (TIME, pa.int64())]).empty_table()
-            return StepKernel(self, given, self.step.call(empty).schema)
+            taken = pa.schema([*((each.name, each.type) for each in given), (TIME, pa.int64())])
+            return StepKernel(self, given, self.step.called(taken))
         source, made = self.step.in_channel("input", known, self.setting, TIME)
         columns = [(name, arrow_type(type_)) for name, type_ in made.items() if type_ and name != TIME]
         schema = pa.schema([*columns, (TIME, pa.int64())])

@@ -288,6 +288,10 @@ class Step(Operator):
         """The columns that its function gives, as DDL; `type_of` tells those of columns that pass by."""
         raise NotImplementedError(f"{self} is SQL and calls no function")
 
+    def called(self, schema: Any) -> Any:
+        """The Arrow schema of what its function makes of a table of this schema."""
+        raise NotImplementedError(f"{self} is SQL and calls no function")
+
     def call(self, table: Any, refuse: Refuse | None = None) -> Any:
         """What its function makes of an Arrow table; the event time is carried on.
 

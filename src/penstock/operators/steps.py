@@ -227,6 +227,12 @@ class Map(Step):
         kept = [f"{quoted(name)} {type_of(name)}" for name in self.kept]
         return ", ".join([*kept, *(f"{quoted(each.name)} {each.type}" for each in self.made.columns)])
 
+    def called(self, schema: Any) -> Any:
+        """What passes by, what the function makes, and the event time."""
+        carried = [TIME] if TIME in schema.names else []
+        kept = [schema.field(name) for name in self.kept]
+        return pa.schema([*kept, *self.made.arrow(), *(schema.field(name) for name in carried)])
+
     def call(self, table: Any, refuse: Refuse | None = None, *more: str) -> Any:
         """The columns that pass by, those that the function makes, the event time, and `more` of the table.
 

@@ -8,7 +8,6 @@ reads what the map side told, advances every stage once, and then lets the chann
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ from penstock.runtime.refusals import EpochRefusals, RefusalSetup
 from penstock.runtime.rescale.moving import Moving, relocated
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.set_aside import first_reason
-from penstock.runtime.spark.entries import Entries, Judging, Reads
+from penstock.runtime.spark.entries import Channels, Entries, Judging, Reads
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.jobs import Exchanged, SparkJobs
 from penstock.runtime.stage import StageRunner, hosted_by, members_of
@@ -245,11 +244,8 @@ class Epoch:
         }
         job = self.works.jobs.job(work, level + 1)
         if self._waiting or tasks:
-            job.channels(
-                exchanged if self._waiting else None,
-                partial(entries.channel, tasks, level),
-                work.partitions(level),
-            )
+            given = exchanged if self._waiting else None
+            job.channels(given, Channels(work, tasks, level), work.partitions(level))
         entries.enter(job, level + 1, self._spark_files())
         with self._merging(tasks) as hear:
             receipts, following = job.run(hear)
@@ -317,7 +313,7 @@ class Epoch:
         found: dict[int, list[str]] = {}
         for stage, ways in self.works.graph.compiled.ways.items():
             for number, way in enumerate(ways):
-                if isinstance(stage, int) and getattr(way.end, "kind", "") == "spark":
+                if isinstance(stage, int) and isinstance(way.end, ToFile) and way.end.kind == "spark":
                     outputs = self._written(stage).get(number, [])
                     found[way.end.origin] = [each.name for _, each in outputs]
         return found

@@ -173,14 +173,15 @@ class EpochMergers:
                     if way[0] == stage:
                         merger.channel(number, [output for output in files if output.exit == way[1]])
 
+        def finished(receipt: TaskReceipt) -> None:
+            for stage, done in receipt.channels.items():
+                for each in done:
+                    told.put((stage, each.channel, each.outputs))
+
         thread = service("penstock-merger", merge, _log, failed.append)
         thread.start()
         try:
-            yield lambda receipt: [
-                told.put((stage, each.channel, each.outputs))
-                for stage, done in receipt.channels.items()
-                for each in done
-            ]
+            yield finished
         finally:
             told.put(None)
             thread.join()

@@ -209,7 +209,7 @@ class ChannelTask:
     def _tuples(self, kernel: Kernel, number: int, new: tuple[Any | None, ...], weights: Any) -> int:
         """The tuples behind the rows; of copies, the one on the channel of the last window counts."""
         (first, *others) = new
-        count = sum(table.num_rows for table in others if table is not None)
+        count = int(sum(table.num_rows for table in others if table is not None))
         if first is None:
             return count
         if self.windows is None:

@@ -67,7 +67,8 @@ class PortMap:
         if self.evaluated:
             found = table
         elif self.sql is None:
-            found = pa.Table.from_arrays([table[name] for name in self.names], names=[*names, TIME])
+            taken = {TIME: table[TIME]} | dict(zip(names, (table[name] for name in self.names), strict=True))
+            found = pa.table(taken)
         else:
             found = evaluate(self.sql, table)
         schema = pa.schema([(each.name, each.type) for each in exchange.columns])
@@ -107,7 +108,7 @@ def port_map(
     try:
         plain = [each.bare(types) for each in exchange.columns]
         if all(each is not None for each in plain):
-            return PortMap(stage, port, kernel, names=(*(each for each in plain if each), TIME))
+            return PortMap(stage, port, kernel, names=tuple(each for each in plain if each))
         columns = [
             f"{passed_or_translated(each.sql, types, setting).sql} AS {duck_name(each.name)}"
             for each in wanted
@@ -205,7 +206,7 @@ class OpenPort:
         return self._combines
 
     def _shrinks(self, rows: Any) -> bool:
-        return rows.num_rows >= _PAYS * self.way.kernel.form(rows).num_rows
+        return bool(rows.num_rows >= _PAYS * self.way.kernel.form(rows).num_rows)
 
 
 def _pieces(rows: Any) -> Iterator[Any]:

@@ -53,7 +53,7 @@ End = ToPort | ToFile | ToStage | ToSpark
 
 @dataclass(frozen=True)
 class Way:
-    """Steps, the columns after them, and what becomes of the rows.
+    """Steps, the columns after them, None for all, and what becomes of the rows.
 
     `floor` names the port whose bound holds for rows of another stage, where merging is best effort.
     """
@@ -65,8 +65,12 @@ class Way:
 
     def rows(self, table: Any, refusing: Refusing | None = None) -> Any:
         """The rows at the end of the way."""
-        if self.tail is not None:
-            table = self.tail.apply(table, refusing)
+        return self.chosen(table if self.tail is None else self.tail.apply(table, refusing))
+
+    def chosen(self, table: Any) -> Any:
+        """The columns of rows that have taken all steps."""
+        if self.schema is None:
+            return table
         chosen = table.select(self.schema.names)
         return chosen if chosen.schema.equals(self.schema) else chosen.cast(self.schema)
 
@@ -114,7 +118,7 @@ class OpenWays:
             pieces = () if way.tail is None else way.tail.pieces
             if pieces not in done:
                 done[pieces] = table if way.tail is None else way.tail.apply(table, refusing)
-            rows = self._in_time(number, way, replace(way, tail=None).rows(done[pieces]))
+            rows = self._in_time(number, way, way.chosen(done[pieces]))
             if not rows.num_rows:
                 continue
             if number in self._ports:

@@ -31,7 +31,7 @@ from penstock.runtime.spark.frames import exchanged, stepped
 from penstock.runtime.spark.jobs import Job
 from penstock.state.storage import Location
 
-__all__ = ["Entries", "Reads", "shared_out"]
+__all__ = ["Channels", "Entries", "Judging", "Reads", "shared_out"]
 
 LEAST_BYTES = 1 << 20
 """So much is worth a task of its own, about."""
@@ -78,19 +78,6 @@ class Entries:
         for way in self.graph.spark_ways:
             if self._enters(way) == level:
                 self._through_spark(job, way, files.get(way.number, ()))
-
-    def channel(
-        self,
-        tasks: Mapping[int, ChannelTask],
-        level: int,
-        compiled: Compiled,
-        index: int,
-        arrived: Iterable[Any],
-        task: TaskId,
-        tell: Tell,
-    ) -> Iterator[Payload]:
-        """The function of a channel's task."""
-        return run_channel(compiled, self.work, tasks, level, index, arrived, task, tell)
 
     def _enters(self, way: SparkWay) -> int:
         """The level whose exchange a way through Spark leads to, or the job after that of its stage."""
@@ -193,6 +180,20 @@ class _Judge:
         files = written_late(rows, given.stage, given.target)
         tell(TaskReceipt(task, files=files))
         return iter(())
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The tasks of the channels of a level."""
+
+    work: EpochWork
+    tasks: Mapping[int, ChannelTask]
+    level: int
+
+    def __call__(
+        self, compiled: Compiled, index: int, arrived: Iterable[Any], task: TaskId, tell: Tell
+    ) -> Iterator[Payload]:
+        return run_channel(compiled, self.work, self.tasks, self.level, index, arrived, task, tell)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Shipped:
     @classmethod
     def of(cls, compiled: Compiled) -> "Shipped":
         """Pickle it; functions of the user go by value."""
-        data = cloudpickle.dumps(compiled)
+        data: bytes = cloudpickle.dumps(compiled)  # type: ignore[no-untyped-call]
         return cls(data, hashlib.blake2b(data, digest_size=16).hexdigest())
 
     def open(self) -> Compiled:
@@ -101,7 +101,9 @@ class _Task:
         assert context is not None
         task = new_task(self.level, context.partitionId())
         for payload in self.function(self.shipped.open(), index, arrived, task, self._tell):
-            yield pack_long(self.work.partition(payload, self.level))
+            yield pack_long(  # type: ignore[no-untyped-call]
+                self.work.partition(payload, self.level)
+            )
             yield payload.to_bytes()
 
     def _tell(self, receipt: TaskReceipt) -> None:
@@ -156,13 +158,13 @@ class Job:
         if exchanged is None:
             self.parts.append(self._python(self.jobs.numbers(partitions), _Alone(function)))
             return
-        values = self.jobs.context._jvm.PythonRDD.valueOfPair(exchanged.pairs)
+        values = self.jobs.jvm.PythonRDD.valueOfPair(exchanged.pairs)
         self.parts.append(self._python(RDD(values, self.jobs.context, NoOpSerializer()), function))
 
     def frame(self, frame: DataFrame, function: TaskFunction) -> None:
         """The tasks of a DataFrame, with its batches."""
         made = frame.mapInArrow(_FrameTask(self._task(function)), BINARY)
-        encoder = self.jobs.context._jvm.org.apache.spark.sql.Encoders.BINARY()
+        encoder = self.jobs.jvm.org.apache.spark.sql.Encoders.BINARY()
         self.parts.append(getattr(made._jdf, "as")(encoder).javaRDD())
 
     def rows(self, tasks: int, schema: Any, function: Any) -> DataFrame:
@@ -189,8 +191,8 @@ class Job:
             if not partitions:
                 together.count()
                 return receipts, None
-            pairs = jobs.context._jvm.PairwiseRDD(together.rdd()).asJavaPairRDD()
-            pairs = pairs.partitionBy(jobs.context._jvm.PythonPartitioner(partitions, 0))
+            pairs = jobs.jvm.PairwiseRDD(together.rdd()).asJavaPairRDD()
+            pairs = pairs.partitionBy(jobs.jvm.PythonPartitioner(partitions, 0))
             dependency = pairs.rdd().dependencies().head()
             if together.getNumPartitions():
                 jobs.context._jsc.sc().submitMapStage(dependency).get()
@@ -200,7 +202,7 @@ class Job:
         return _Task(self.jobs.shipped, self.work, self.level, function, self.jobs.told)
 
     def _python(self, rdd: Any, function: TaskFunction) -> Any:
-        made = rdd.mapPartitionsWithIndex(self._task(function), preservesPartitioning=True)
+        made = rdd.mapPartitionsWithIndex(self._task(function))
         made._bypass_serializer = True
         return made._jrdd
 
@@ -227,6 +229,7 @@ class SparkJobs:
     def __init__(self, session: SparkSession, compiled: Compiled) -> None:
         self.session = session
         self.context = session.sparkContext
+        self.jvm: Any = self.context._jvm
         self.shipped = Shipped.of(compiled)
         self.told: Accumulator[list[bytes]] = self.context.accumulator([], _Telling(self._hear))
         self._numbers: dict[int, Any] = {}
