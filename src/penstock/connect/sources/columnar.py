@@ -4,6 +4,9 @@ A Parquet file is read so if that gives what Spark would read from it. Its foote
 columns of the stream must be there under the same names and with types of the same values. Everything else
 has rules of Spark's own, and Spark reads the file: columns that are missing or differ in case, wider or
 narrower types, INT96, calendars of old versions. Spark cannot read Arrow files, so there these are errors.
+
+ORC is left to Spark: its timestamps have no zone, which Spark takes from the JVM, and Arrow's reader has them
+in nanoseconds, which end in 2262. Every stream has an event time, so no file would be read otherwise.
 """
 
 import re
