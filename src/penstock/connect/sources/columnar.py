@@ -5,8 +5,9 @@ columns of the stream must be there under the same names and with types of the s
 has rules of Spark's own, and Spark reads the file: columns that are missing or differ in case, wider or
 narrower types, INT96, calendars of old versions. Spark cannot read Arrow files, so there these are errors.
 
-ORC is left to Spark: its timestamps have no zone, which Spark takes from the JVM, and Arrow's reader has them
-in nanoseconds, which end in 2262. Every stream has an event time, so no file would be read otherwise.
+ORC is left to Spark, because every stream has an event time. Most files have timestamps without a zone, which
+Spark takes from the JVM. Arrow reads all of them in nanoseconds, which end in 2262, and does not tell the
+calendar of dates; so even for instants the footer cannot say whether both would read the same.
 """
 
 import re
