@@ -1,5 +1,7 @@
 """Reading a source without a run."""
 
+import pickle
+
 import pyarrow as pa
 
 from penstock.connect import SourceContext
@@ -16,8 +18,8 @@ def opened(source, session, folder, schema, warn=print):
 
 
 def split_rows(reader, after, upto, columns, tasks=2):
-    """The tuples of all splits, in their order."""
-    splits = reader.splits(after, upto, tasks)
+    """The tuples of all splits, in their order, as workers get them."""
+    splits = [pickle.loads(pickle.dumps(each)) for each in reader.splits(after, upto, tasks)]
     return pa.Table.from_batches(
         [batch.select(list(columns)) for split in splits for batch in split.read(columns)]
     )

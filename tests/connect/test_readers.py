@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import penstock.query as ps
 from connect.own_source import LogSource
@@ -559,6 +561,18 @@ class TestDataFrames:
         upto = waited(reader, {}).offset
         with pytest.raises(Exception, match=r"assert_true|is not true"):
             self.numbers(reader, spark, {}, upto)
+        reader.close()
+
+    def test_an_error_of_the_streaming_query_is_raised_by_the_next_look(self, folder, spark, tmp_path):
+        reader = opened(self.source(spark, folder), spark, tmp_path / "own", PLAIN)
+        upto = waited(reader, {}).offset
+        commits = tmp_path / "own" / "spark" / "commits"
+        shutil.rmtree(commits)
+        commits.write_text("a file where Spark wants a folder")
+        reader.commit(upto)
+        with pytest.raises(StreamingQueryException, match="commits"):
+            waited(reader, upto)
+        assert not reader.ended
         reader.close()
 
     def test_a_stopped_query_is_an_error_of_a_live_run(self, folder, spark, tmp_path):

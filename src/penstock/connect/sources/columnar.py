@@ -4,6 +4,10 @@ A Parquet file is read so if that gives what Spark would read from it. Its foote
 columns of the stream must be there under the same names and with types of the same values. Everything else
 has rules of Spark's own, and Spark reads the file: columns that are missing or differ in case, wider or
 narrower types, INT96, calendars of old versions. Spark cannot read Arrow files, so there these are errors.
+
+ORC is left to Spark, because every stream has an event time. Most files have timestamps without a zone, which
+Spark takes from the JVM. Arrow reads all of them in nanoseconds, which end in 2262, and does not tell the
+calendar of dates; so even for instants the footer cannot say whether both would read the same.
 """
 
 import re

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["DataFrameSource", "dataframe"]
 
 _LOOK_S: Final = 0.1
+# By these words Spark knows that a streaming query was stopped, not broken. What Py4J says of it is so long,
+# with the stack of Java, that the pattern with which Spark looks for them overflows its own stack.
+_INTERRUPTED: Final = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling acquire: java.lang.InterruptedException"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +106,9 @@ class DataFrameReader(Reader):
     @property
     def ended(self) -> bool:
         """Whether Spark has come to the end and every batch is taken."""
-        return self._query is not None and not self._query.isActive and self._batch is None
+        query = self._query
+        stopped = query is not None and not query.isActive and query.exception() is None
+        return stopped and self._batch is None
 
     def commit(self, upto: Offset) -> None:
         """Let Spark commit the batch and go on with the next."""
@@ -121,8 +128,9 @@ class DataFrameReader(Reader):
         """Start Spark after an offset that the run has, without what it planned later: nobody has used it."""
         if self._query is not None:
             return
-        if after:
-            self._spark.check(after["batch"], after["digest"])
+        for known in (after, upto):
+            if known:
+                self._spark.check(known["batch"], known["digest"])
         self._spark.set_back(_number(upto), self._context.folder / "aside" / uuid4().hex[:8])
         self._spark.restore_metadata()
         folder = self._spark.folder.for_spark
@@ -138,7 +146,12 @@ class DataFrameReader(Reader):
             taken = jvm.java.util.concurrent.Semaphore(0)
             self._batch = _Batch(number, frame, taken)
             self._change.notify_all()
-        taken.acquire()
+        try:
+            taken.acquire()
+        except Exception as error:
+            if "InterruptedException" not in str(error):
+                raise
+            raise InterruptedError(_INTERRUPTED) from None
 
     def _offered(self) -> _Batch | None:
         batch = self._batch
