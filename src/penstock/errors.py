@@ -33,6 +33,7 @@ __all__ = [
     "BadSink",
     "BadSource",
     "BadToken",
+    "BadValue",
     "BadWindow",
     "BufferFull",
     "CheckpointError",
@@ -237,6 +238,10 @@ class RunError(PenstockError):
 
 class BadOption(RunError):
     """A run option has the wrong type or is out of range."""
+
+
+class BadValue(RunError):
+    """An expression has no value for some tuple, such as a sum that is too large for its type."""
 
 
 class MachineFault(RunError):

@@ -59,12 +59,18 @@ class Feed:
         """All steps on the way."""
         return self.inside + self.outside + self.beyond
 
-    def reads(self, wanted: frozenset[str]) -> frozenset[str]:
-        """The columns at the origin, in lower case, that are read for these at the end."""
+    def narrowed(self, wanted: frozenset[str]) -> "tuple[Feed, frozenset[str]]":
+        """The feed that gives no more than these columns, in lower case, and those that it reads at its origin."""
+        steps: list[Step] = []
         for step, given in zip(reversed(self.steps), reversed(self.given), strict=True):
             columns: Any = _Given(Schema(tuple(starmap(Column, given.items()))))
-            wanted = step.reads(0, wanted, (columns,))
-        return wanted
+            less = step.narrowed(wanted, (columns,))[0].as_step()
+            assert less is not None, "a step stays one"
+            steps.insert(0, less)
+            wanted = less.reads(0, wanted, (columns,))
+        inside, outside = len(self.inside), len(self.inside) + len(self.outside)
+        parts = {"inside": steps[:inside], "outside": steps[inside:outside], "beyond": steps[outside:]}
+        return replace(self, **{name: tuple(part) for name, part in parts.items()}), wanted
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ __all__ = ["Piece", "Refusing", "Tail", "compile_tail"]
 
 @dataclass(frozen=True)
 class Selected:
-    """A SELECT over `input` in DuckDB's SQL, and the columns that come out."""
+    """A SELECT over `input` in DuckDB's SQL, the columns that come out, and what the user wrote."""
 
     sql: str
     schema: Any
+    written: str = ""
 
     def __str__(self) -> str:
         return self.sql
@@ -48,7 +49,7 @@ class Tail:
             if not table.num_rows:
                 return self.schema.empty_table()
             if isinstance(piece, Selected):
-                table = evaluate(piece.sql, table).cast(piece.schema)
+                table = evaluate(piece.sql, table, piece.written).cast(piece.schema)
             else:
                 table = piece.call(table, None if refusing is None else refusing(self.pieces[: place + 1]))
         return table.cast(self.schema)
@@ -86,7 +87,8 @@ def _flush(pieces: list[Piece], pending: list[Step], schema: Any, setting: SqlSe
     made = [(name, arrow_type(kind)) for name, kind in types.items() if kind and name != TIME]
     columns = pa.schema([*made, *((name, pa.int64()) for name in carried)])
     sql = f"SELECT {', '.join(map(duck_name, columns.names))} FROM {source}"
-    check(sql, schema, "; ".join(str(step) for step in pending))
-    pieces.append(Selected(sql, columns))
+    written = "; ".join(str(step) for step in pending)
+    check(sql, schema, written)
+    pieces.append(Selected(sql, columns, written))
     pending.clear()
     return columns

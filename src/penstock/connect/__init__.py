@@ -19,6 +19,7 @@ from penstock.connect.sinks import (
 from penstock.connect.source import (
     ARRIVED,
     CORRUPT,
+    FILE,
     NOTHING_SAID,
     REASON,
     Ahead,
@@ -44,6 +45,7 @@ from penstock.connect.sources import (
 __all__ = [
     "ARRIVED",
     "CORRUPT",
+    "FILE",
     "NOTHING_SAID",
     "REASON",
     "SINKS",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRIVED",
     "CORRUPT",
+    "FILE",
     "NOTHING_SAID",
     "REASON",
     "Ahead",
@@ -44,6 +45,9 @@ CORRUPT: Final = "_ps_corrupt"
 
 REASON: Final = "_ps_reason"
 """A column that a source may add beside `CORRUPT`: why it cannot read the record."""
+
+FILE: Final = "_ps_file"
+"""A column that a DataFrame of a source may have: the file of a tuple, which is told with a reject."""
 
 ARRIVED: Final = "_ps_arrived"
 """A column that a live source may add: when the tuple arrived, a bigint of microseconds since 1970.

@@ -10,23 +10,33 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import BadExpression
+from penstock.errors import BadExpression, BadValue
 
 __all__ = ["check", "constant_type", "cursor", "evaluate"]
 
 _ZONED, _PLAIN = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 
 
-def evaluate(sql: str, table: Any) -> Any:
+def evaluate(sql: str, table: Any, written: str = "") -> Any:
     """The result of a SELECT over `input` as a table; row order is kept.
 
-    DuckDB needs an extension for times with a zone, so they pass through without a zone, in UTC.
+    DuckDB needs an extension for times with a zone, so they pass through without a zone, in UTC. If a value
+    cannot be evaluated, the error shows what the user has `written`.
     """
+    import duckdb  # noqa: PLC0415 -- 60 ms that a query without SQL over results does not need
+
     zoned = any(field.type == _ZONED for field in table.schema)
     connection = cursor()
     try:
         connection.register("input", _retyped(table, _ZONED, _PLAIN))
         found = connection.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        if not written or isinstance(error, (duckdb.OutOfMemoryException, duckdb.IOException)):
+            raise
+        raise BadValue(
+            f"{written}: {' '.join(str(error).split())}; leave such tuples out with where() before it, or use a "
+            "function that gives null for them"
+        ) from error
     finally:
         connection.close()
     # If no input column is a time with a zone, no output column is.

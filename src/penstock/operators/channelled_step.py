@@ -129,6 +129,8 @@ class StepKernel(Kernel):
         (rows,) = channel.new
         if rows is not None:
             step = self.operator.step
-            made = step.call(rows, channel.refuse) if self.sql is None else evaluate(self.sql, rows)
+            made = (
+                step.call(rows, channel.refuse) if self.sql is None else evaluate(self.sql, rows, str(step))
+            )
             channel.emit(made.cast(self.made))
         return ()

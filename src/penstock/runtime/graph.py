@@ -143,7 +143,8 @@ class _Building:
         for feed in port:
             self._check_types(feed, relation, schema)
             end = ToFile("outlet", place, delivery.target)
-            number = self._way(feed, frozenset(name.lower() for name in schema.names), schema, end)
+            wanted = frozenset(name.lower() for name in schema.names)
+            number = self._way(feed.narrowed(wanted)[0], wanted, schema, end)
             origin = feed.origin.name if isinstance(feed.origin, Stream) else feed.origin
             origins.append(origin)
             if isinstance(origin, int) and number is not None:
@@ -157,6 +158,7 @@ class _Building:
         exchange, number = kernel.exchanges[port], stage.number
         wanted = frozenset(name.lower() for name in _columns_of(exchange))
         schema = self._end_schema(feed, wanted)
+        feed, _ = feed.narrowed(wanted)
         found = None if feed.outside else port_map(kernel, number, port, schema, self.subqueries.setting)
         beyond = port_map(kernel, number, port, schema, self.subqueries.setting) if feed.outside else None
         floor = (number, port)
@@ -238,7 +240,7 @@ class _Building:
         if isinstance(feed.origin, int):
             return feed.origin, self.runners[feed.origin].kernel.schema
         stream = feed.origin
-        read = feed.reads(wanted)
+        _, read = feed.narrowed(wanted)
         names = [each.name for each in stream.schema.columns if each.name.lower() in read]
         self.read.setdefault(stream.name, set()).update(names)
         schema = stream.schema.arrow()

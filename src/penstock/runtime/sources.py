@@ -34,7 +34,7 @@ def open_source(
     reader = stream.source.open(context)
     if not isinstance(reader, Reader):
         raise BadSource(
-            f"source {stream.source!r} of stream {stream.name!r} opened a {type(reader).__name__}; "
-            "open() must return a penstock.Reader"
+            f"source {stream.source!r} of stream {stream.name!r} gave a {type(reader).__name__}, expected a "
+            "Reader; return one from open()"
         )
     return reader

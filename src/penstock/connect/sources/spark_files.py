@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.connect.source import ARRIVED, CORRUPT, REASON
+from penstock.connect.source import ARRIVED, CORRUPT, FILE, REASON
 from penstock.connect.sources.csv_headers import CsvHeader
 from penstock.connect.sources.listing import File, hive_columns
 from penstock.expressions.schema import Schema, quoted
@@ -85,7 +85,8 @@ class SparkFiles:
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
         found: DataFrame = reader.schema(f"{ddl}, `{CORRUPT}` STRING").load(list(paths))
         columns = [(each.name, each.dataType.simpleString()) for each in found.schema if each.name != CORRUPT]
-        return found.selectExpr(*names, CORRUPT, f"{self._why(columns)} AS {REASON}")
+        file = f"nullif(input_file_name(), '') AS {FILE}"
+        return found.selectExpr(*names, CORRUPT, f"{self._why(columns)} AS {REASON}", file)
 
     def _why(self, columns: list[tuple[str, str]]) -> str:
         """SQL for why a record is malformed: the record is parsed again with every column as text."""

@@ -81,6 +81,11 @@ class CountKernel(EventOrderKernel):
 
     # What a channel does.
 
+    @property
+    def partials(self) -> Any:
+        """The columns of partials, where Spark forms them."""
+        return self.groups.schema
+
     def received(self, combined: Any) -> Any:
         """The partials of rows that Spark has formed."""
         return self.groups.received(combined)

@@ -142,7 +142,7 @@ class DeduplicateKernel(EventOrderKernel):
     @property
     def _sent(self) -> Any:
         """The columns of a row in a channel and in a segment of rows."""
-        return self.exchanges[0].schema.append(pa.field(HASH, pa.int64()))
+        return self.exchanges[0].schema
 
     @property
     def _kept(self) -> Any:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.columns import TIME
-from penstock.connect import ARRIVED, CORRUPT, REASON
+from penstock.connect import ARRIVED, CORRUPT, FILE, REASON
 from penstock.expressions.duck import evaluate
 from penstock.expressions.durations import words
 from penstock.expressions.types import from_arrow
@@ -23,10 +23,7 @@ from penstock.functions import duck_name
 from penstock.query import Stream
 from penstock.runtime.dataflow.receipts import StreamSeen
 
-__all__ = ["FILE", "REJECTS", "Intake", "Taken"]
-
-FILE = "_ps_file"
-"""A column that a frame may have: the file of a tuple."""
+__all__ = ["REJECTS", "Intake", "Taken"]
 
 REJECTS = pa.schema([("reason", pa.string()), ("record", pa.string()), ("file", pa.string())])
 
@@ -119,7 +116,7 @@ class Intake:
         table = pa.Table.from_batches([batch]).filter(pa.array(rejected))
         fields = ", ".join(f"{duck_name(name)}: {duck_name(name)}" for name in self.schema.names)
         texts = evaluate(
-            f"SELECT CAST(to_json({{{fields}}}) AS VARCHAR) AS record, "
+            f"SELECT CAST(json_merge_patch('{{}}', to_json({{{fields}}})) AS VARCHAR) AS record, "
             f"CAST({duck_name(self.time)} AS VARCHAR) AS at FROM input",
             table.select(self.schema.names),
         )

@@ -70,7 +70,7 @@ class PortMap:
             taken = {TIME: table[TIME]} | dict(zip(names, (table[name] for name in self.names), strict=True))
             found = pa.table(taken)
         else:
-            found = evaluate(self.sql, table)
+            found = evaluate(self.sql, table, "; ".join(each.sql for each in exchange.columns))
         schema = pa.schema([(each.name, each.type) for each in exchange.columns])
         sent = found.select(names)
         sent = sent if sent.schema.equals(schema) else sent.cast(schema)

@@ -274,7 +274,7 @@ class _Reading:
         if aside and self.observed:
             for batch in split.read(self.intake.schema.names):
                 taken = self.intake.take(batch, self.bound, self.now)
-                self._set_aside(batch, taken, getattr(split, "file", None))
+                self._set_aside(batch, taken, split.file)
 
     def batch(self, batch: Any) -> Iterator[Payload]:
         """Take a batch that has every column."""
@@ -467,6 +467,7 @@ def _formed(
     way = PortMap(part.stage, 0, kernel, names=())
     port = OpenPort(way, sending.home(way, channel), sending.task, HOME)
     yield from port.partials(kernel.form(table))
+    sending.sent.append({part.stage: port.seen})
     told[part.stage] = Formed(channel, table.num_rows, time.process_time() - began)
 
 

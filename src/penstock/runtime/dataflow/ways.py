@@ -99,11 +99,7 @@ class OpenWays:
         self._ports = {
             number: open_port(way.end.port) for number, way in enumerate(ways) if isinstance(way.end, ToPort)
         }
-        self._files = {
-            number: ResultFile(way.end.target, way.schema)
-            for number, way in enumerate(ways)
-            if isinstance(way.end, ToFile)
-        }
+        self._files: dict[int, ResultFile] = {}
         self._missed: dict[int, ResultFile] = {}
         self._onward: dict[int, list[Any]] = {}
         self._payloads: list[Payload] = []
@@ -123,7 +119,9 @@ class OpenWays:
                 continue
             if number in self._ports:
                 self._payloads.extend(self._ports[number].take(rows))
-            elif number in self._files:
+            elif isinstance(way.end, ToFile):
+                if number not in self._files:
+                    self._files[number] = ResultFile(way.end.target, rows.schema)
                 self._files[number].write(rows)
             else:
                 self._onward.setdefault(number, []).append(rows)

@@ -21,7 +21,7 @@ from pyspark.core.rdd import RDD
 from pyspark.serializers import NoOpSerializer, pack_long
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.runtime.dataflow.payloads import Payload, new_task
+from penstock.runtime.dataflow.payloads import Payload, TaskId, new_task
 from penstock.runtime.dataflow.receipts import TaskReceipt
 from penstock.runtime.dataflow.tasks import Compiled, EpochWork, Tell
 from penstock.runtime.spark.worker_heap import freeze_worker
@@ -32,6 +32,7 @@ TaskFunction = Callable[[Compiled, int, Iterable[Any], Any, Tell], Iterator[Payl
 """What a task does: with what is compiled, its number, what it reads, its identity, and who is told."""
 
 BINARY = "value binary"
+_MOST_TASKS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,19 @@ class _Task:
     shipped: Shipped
     work: EpochWork
     level: int
+    first: int
     function: TaskFunction
     told: Accumulator[list[bytes]]
 
-    def __call__(self, index: int, arrived: Iterable[Any]) -> Iterator[bytes]:
-        freeze_worker()
+    def identity(self) -> TaskId:
+        """This attempt of the task that runs here."""
         context = TaskContext.get()
         assert context is not None
-        task = new_task(self.level, context.partitionId())
+        return new_task(self.level, self.first + context.partitionId())
+
+    def __call__(self, index: int, arrived: Iterable[Any]) -> Iterator[bytes]:
+        freeze_worker()
+        task = self.identity()
         for payload in self.function(self.shipped.open(), index, arrived, task, self._tell):
             yield pack_long(  # type: ignore[no-untyped-call]
                 self.work.partition(payload, self.level)
@@ -117,9 +123,7 @@ class _FrameTask:
     task: _Task
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        context = TaskContext.get()
-        assert context is not None
-        for each in self.task(context.partitionId(), batches):
+        for each in self.task(0, batches):
             yield pa.RecordBatch.from_arrays([pa.array([each], pa.binary())], ["value"])
 
 
@@ -147,6 +151,7 @@ class Job:
     work: EpochWork
     level: int
     parts: list[Any] = field(default_factory=list)
+    _made: int = 0
 
     def read(self, function: TaskFunction, tasks: int) -> None:
         """So many tasks that get their number alone."""
@@ -199,7 +204,10 @@ class Job:
         return receipts, Exchanged(pairs, dependency, jobs.context, partitions)
 
     def _task(self, function: TaskFunction) -> _Task:
-        return _Task(self.jobs.shipped, self.work, self.level, function, self.jobs.told)
+        # Tasks of one job may be in several of Spark's stages, each of which counts its partitions.
+        self._made += 1
+        first = self._made * _MOST_TASKS
+        return _Task(self.jobs.shipped, self.work, self.level, first, function, self.jobs.told)
 
     def _python(self, rdd: Any, function: TaskFunction) -> Any:
         made = rdd.mapPartitionsWithIndex(self._task(function))
@@ -215,11 +223,8 @@ class _RowsTask:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         freeze_worker()
-        context = TaskContext.get()
-        assert context is not None
-        task = new_task(self.task.level, context.partitionId())
         yield from self.task.function(
-            self.task.shipped.open(), context.partitionId(), batches, task, self.task._tell
+            self.task.shipped.open(), 0, batches, self.task.identity(), self.task._tell
         )
 
 
