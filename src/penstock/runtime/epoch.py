@@ -427,7 +427,7 @@ class Epoch:
             if hosted_by(self.works.graph.stages, number):
                 continue
             channels = self.plan.stages[number].channels
-            found = first_grids(self.works.graph.compiled, runner, self.reads, channels)
+            found = first_grids(self.works.graph.compiled, runner, self.reads, channels, self.plan.now)
             if found is not None:
                 self.spreads[number] = found
 

@@ -25,12 +25,14 @@ _FEWEST_ROWS: Final = 1_000
 _ENOUGH_ROWS: Final = 100_000
 
 
-def first_grids(compiled: Compiled, runner: StageRunner, reads: Reads, channels: int) -> Spread | None:
-    """The keys to put on grids; None if there are too few rows to tell."""
+def first_grids(
+    compiled: Compiled, runner: StageRunner, reads: Reads, channels: int, now: int
+) -> Spread | None:
+    """The keys to put on grids; None if there are too few rows to tell. `now` is the time of the epoch."""
     exchange = runner.kernel.exchanges[0]
     if exchange.copied == "neither" or channels == 1 or not exchange.keys:
         return Spread()
-    counted = [_counted(compiled, runner.number, port, reads) for port in range(len(runner.ports))]
+    counted = [_counted(compiled, runner.number, port, reads, now) for port in range(len(runner.ports))]
     counted = [each for each in counted if len(each[0])]
     if sum(int(counts.sum()) for _, counts in counted) < _FEWEST_ROWS:
         return None
@@ -41,10 +43,10 @@ def first_grids(compiled: Compiled, runner: StageRunner, reads: Reads, channels:
     return Spread.of(spread_hot_keys(keys.view(np.uint64), left, right, Ring(channels), exchange.copied))
 
 
-def _counted(compiled: Compiled, stage: int, port: int, reads: Reads) -> tuple[Any, Any]:
+def _counted(compiled: Compiled, stage: int, port: int, reads: Reads, now: int) -> tuple[Any, Any]:
     """The most frequent hashes among the first rows of a port, with the number of rows of each."""
     found, rows = [np.zeros(0, np.int64)], 0
-    for hashes in _hashes(compiled, stage, port, reads):
+    for hashes in _hashes(compiled, stage, port, reads, now):
         found.append(hashes)
         rows += len(hashes)
         if rows >= _ENOUGH_ROWS:
@@ -55,7 +57,7 @@ def _counted(compiled: Compiled, stage: int, port: int, reads: Reads) -> tuple[A
     return every[most], counts[most]
 
 
-def _hashes(compiled: Compiled, stage: int, port: int, reads: Reads) -> Iterator[Any]:
+def _hashes(compiled: Compiled, stage: int, port: int, reads: Reads, now: int) -> Iterator[Any]:
     for stream, split in (each for task in reads.tasks for each in task):
         intake = compiled.intakes[stream]
         for way in compiled.ways[stream]:
@@ -63,7 +65,7 @@ def _hashes(compiled: Compiled, stage: int, port: int, reads: Reads) -> Iterator
             if not isinstance(end, ToPort) or (end.port.stage, end.port.port) != (stage, port):
                 continue
             for batch in split.read(intake.needed):
-                rows = end.port.rows(way.rows(intake.take(batch, None, 0).rows))
+                rows = end.port.rows(way.rows(intake.take(batch, None, now).rows))
                 keys = [rows[name] for name in end.port.exchange.keys]
                 known = np.logical_and.reduce([np.asarray(each.is_valid()) for each in keys])
                 yield spark_hash(keys, rows.num_rows)[known].view(np.int64)
