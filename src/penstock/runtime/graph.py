@@ -98,6 +98,7 @@ class _Building:
     hosted: dict[int, tuple[Hosted, ...]] = field(default_factory=dict)
     read: dict[str, set[str]] = field(default_factory=dict)
     judging: list[PortMap] = field(default_factory=list)
+    looks: dict[str, list[Way]] = field(default_factory=dict)
 
     def compiled(self, routers: Location) -> Compiled:
         """What tasks need of all this."""
@@ -116,6 +117,7 @@ class _Building:
             hosted=self.hosted,
             routers=routers,
             judging=tuple(self.judging),
+            looks={stream: tuple(ways) for stream, ways in self.looks.items()},
         )
 
     def add(self, stage: Stage) -> None:
@@ -158,7 +160,7 @@ class _Building:
         exchange, number = kernel.exchanges[port], stage.number
         wanted = frozenset(name.lower() for name in _columns_of(exchange))
         schema = self._end_schema(feed, wanted)
-        feed, _ = feed.narrowed(wanted)
+        whole, (feed, _) = feed, feed.narrowed(wanted)
         found = None if feed.outside else port_map(kernel, number, port, schema, self.subqueries.setting)
         beyond = port_map(kernel, number, port, schema, self.subqueries.setting) if feed.outside else None
         floor = (number, port)
@@ -172,10 +174,21 @@ class _Building:
             sent = PortMap(number, port, kernel, evaluated=True)
             steps = feed.outside + feed.beyond
             self._spark_way(feed, wanted, steps, (), None, ToPort(sent), number, exchange, floor)
-        if kernel.judges and (found is None or isinstance(feed.origin, int)):
-            self._kept_to_judge(
-                feed, wanted, schema, found or beyond or PortMap(number, port, kernel, evaluated=True)
-            )
+        if kernel.judges:
+            self._look_again(whole, stage, port, kernel)
+
+    def _look_again(self, feed: Feed, stage: Stage, port: int, kernel: Kernel) -> None:
+        """How tuples that come too late are found again, as they came to a port: read once more, or kept."""
+        wanted = frozenset(name.lower() for name in feed.end.schema.names)
+        schema = self._end_schema(feed, wanted)
+        number, setting = stage.number, self.subqueries.setting
+        found = port_map(kernel, number, port, schema, setting)
+        if found is None or feed.outside or isinstance(feed.origin, int):
+            self._kept_to_judge(feed, wanted, schema, found or PortMap(number, port, kernel, evaluated=True))
+            return
+        given = pa.schema([*feed.origin.schema.arrow(), (TIME, pa.int64())])
+        tail = compile_tail(feed.inside, given, setting)
+        self.looks.setdefault(feed.origin.name, []).append(Way(tail, schema, ToPort(found)))
 
     def _kept_to_judge(self, feed: Feed, wanted: frozenset[str], schema: Any, port: PortMap) -> None:
         """Keep the rows of a port in files, for a second look at those that come too late."""

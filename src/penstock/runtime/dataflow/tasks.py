@@ -67,7 +67,8 @@ class Compiled:
 
     `ways` are those of each stream and stage; `after` those behind a step that Spark evaluates, by the number
     of its way. `members` are the stages in the channels of each root, the root first, and `hosted` the ports of
-    those that are not. `judging` are ports whose rows are kept in files for a second look. `late` and `rejects` are where tuples of streams go that are set aside, `missed` where
+    those that are not. For a second look at late tuples, `looks` are ways with every column, and `judging`
+    ports whose rows are kept in files. `late` and `rejects` are where tuples of streams go that are set aside, `missed` where
     those of stages go.
     """
 
@@ -79,6 +80,7 @@ class Compiled:
     hosted: Mapping[int, tuple[Hosted, ...]]
     routers: Location
     judging: tuple[PortMap, ...] = ()
+    looks: Mapping[str, tuple[Way, ...]] = field(default_factory=dict)
     late: Mapping[str, ResultFormat] = field(default_factory=dict)
     rejects: Mapping[str, ResultFormat] = field(default_factory=dict)
     missed: Mapping[int, ResultFormat] = field(default_factory=dict)
@@ -483,9 +485,10 @@ def judged_rows(
 ) -> Iterator[Any]:
     """The tuples of splits that a stage found to be too late, by hash of key and bucket, as they came to it."""
     for stream, split in reads:
+        ways = [way for way in compiled.looks.get(stream, ()) if _leads_to(way, stage)]
         intake = compiled.intakes[stream]
-        ways = [way for way in compiled.ways[stream] if _leads_to(way, stage)]
-        for batch in split.read(intake.needed):
+        intake = replace(intake, needed=tuple(intake.schema.names))
+        for batch in split.read(intake.needed) if ways else ():
             taken = intake.take(batch, work.bounds.get(stream), work.now)
             for way in ways:
                 yield from _judged(way, way.rows(taken.rows), late)
