@@ -42,8 +42,8 @@ def state(  # noqa: PLR0913 -- each is one option of the command
     """List what a checkpoint keeps, print the state of a key, compare two epochs, or export a stage.
 
     Spark does not run. Nothing is written to the checkpoint, and the query may run at the same time. The
-    exception is --abandon: the plan and Spark's offsets of the epoch after the last one are set aside, so
-    that the next start plans it anew, with the limits that it has then.
+    exception is --abandon: the plan of the epoch after the last one is set aside, so that the next start
+    plans it anew, with the limits that it has then.
 
     Example: penstock state checkpoint --key berlin
 
@@ -88,8 +88,8 @@ def _abandoned(folder: str, *, json: bool) -> None:
     words = "no epoch is planned: there is nothing to abandon"
     if epoch is not None:
         words = (
-            f"epoch {epoch} is abandoned: its plan and Spark's offsets are in {folder}/aside; the next start "
-            "plans it anew, with the limits that it has then"
+            f"epoch {epoch} is abandoned: its plan is in {folder}/aside; the next start plans it "
+            "anew, with the limits that it has then"
         )
     _give(json, {"abandoned": epoch}, typer.echo, words)
 

@@ -127,7 +127,7 @@ class Split(ABC):
 
     @property
     def size(self) -> int:
-        """About how much it is, in any unit; splits are shared out to tasks by it."""
+        """About how many bytes it is; splits are shared out to tasks by it."""
         return 1
 
     @property

@@ -253,7 +253,7 @@ class Operator(ABC):
         return f"xxhash64({', '.join(self.key_names)}) by ring and table, {NATIVE}"
 
 
-NATIVE = "a native expression: no Python touches a row to route it"
+NATIVE = "vectorised on Arrow: no Python touches a row to route it"
 
 
 class Step(Operator):

@@ -86,7 +86,7 @@ class Query:
         strategy: Strategy = "subquery",
         merging: Merging = "transparent",
         partitioning: PartitioningName = "balanced",
-        dealing: Dealing = "runs",
+        dealing: Dealing | None = None,
         resources: Mapping[int, Resources | str] | None = None,
         alpha: float | tuple[float, float, float] = ALPHA,
         sigma: float = SIGMA,
@@ -126,9 +126,9 @@ class Query:
                 ``"best effort"``: the run does not wait; what a slower input brings too late is set aside.
             partitioning: How routers are made: ``"balanced"``, ``"uniform"``, ``"consistent"``, ``"scan"``,
                 ``"redist"`` or ``"readj"``.
-            dealing: How rows of windows without a key are dealt out to the channels that form partials:
-                ``"runs"`` of a mean pane, so that channels are even whatever the rates are, or whole panes
-                ``"round robin"``, the baseline. Results are the same.
+            dealing: By default partials of windows without a key are formed where tuples are read. Otherwise
+                how rows are dealt out to channels that form them: ``"runs"`` of a mean pane, so that channels
+                are even whatever the rates are, or whole panes ``"round robin"``. Results are the same.
             resources: How state, computation and communication grow with the frequency of a key, by the
                 number of a stage, as letters such as ``"LQL"`` or as ``ps.Resources``, which has its own
                 tolerances; by default the operator decides.

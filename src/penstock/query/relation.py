@@ -104,7 +104,7 @@ class Relation(
         strategy: Strategy = "subquery",
         merging: Merging = "transparent",
         partitioning: PartitioningName = "balanced",
-        dealing: Dealing = "runs",
+        dealing: Dealing | None = None,
         resources: Mapping[int, Resources | str] | None = None,
         alpha: float | tuple[float, float, float] = ALPHA,
         sigma: float = SIGMA,

@@ -105,7 +105,7 @@ class RunOptions:
     strategy: Strategy = "subquery"
     merging: Merging = "transparent"
     partitioning: PartitioningName = "balanced"
-    dealing: Dealing = "runs"
+    dealing: Dealing | None = None
     resources: Mapping[int, Resources | str] | None = None
     alpha: float | tuple[float, float, float] = ALPHA
     sigma: float = SIGMA
@@ -143,7 +143,8 @@ class RunOptions:
         one_of("strategy", self.strategy, STRATEGIES, BadOption)
         one_of("merging", self.merging, MERGINGS, BadOption)
         one_of("partitioning", self.partitioning, PARTITIONINGS, BadOption)
-        one_of("dealing", self.dealing, DEALINGS, BadOption)
+        if self.dealing is not None:
+            one_of("dealing", self.dealing, DEALINGS, BadOption)
         if self.resources is not None:
             self._set("resources", _by_stage("resources", self.resources, _resources))
         hint = ": the bytes of state that an epoch may move"

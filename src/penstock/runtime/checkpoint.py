@@ -6,11 +6,11 @@
     manifests/        what an epoch did, written after everything it names is durable
     segments/         the state that manifests name
     routers/          the routers that plans name
-    between/          what one stage passes to the next, until the epoch is committed
+    between/          what stages pass to steps of Spark SQL, until the epoch is committed
     late/ rejects/    tuples set aside
     back.json aside/  that a run went back to an earlier epoch, and what it set aside (`going_back.py`)
     control/          what the run's control saw and decided (`recording.py`)
-    spark/            Structured Streaming's own offsets and commits
+    rows/             what sources keep
 
 If a manifest exists, its epoch happened. Each file carries a checksum, so that a read detects a torn
 file and the error names it. Only the owner writes: its number is checked each time a plan or a manifest gets
@@ -37,11 +37,11 @@ from penstock.state.storage import Location
 
 __all__ = ["Checkpoint", "epoch_of"]
 
-FORMAT = 9
+FORMAT = 10
 
 _QUERY = "query.json"
 _MADE = ("plans", "manifests", "segments", "routers", "between", "late", "rejects")
-_OTHERS = frozenset({"owners", "results", "rows", "spark", "aside", "back.json", "control"})
+_OTHERS = frozenset({"owners", "results", "rows", "aside", "back.json", "control"})
 # What a mounted volume or a desktop leaves in an empty folder.
 _IGNORED = frozenset({"lost+found"})
 
@@ -91,11 +91,6 @@ class Checkpoint:
     def control(self) -> Location:
         """Where the recording of the run's control is."""
         return self.root / "control"
-
-    @property
-    def spark(self) -> Location:
-        """Where Structured Streaming keeps its own part."""
-        return self.root / "spark"
 
     def identified(self) -> "Checkpoint":
         """The same with its id, a new one if there is none yet; nothing is written."""
@@ -318,11 +313,6 @@ class Checkpoint:
         for folder in (self.root, self.plans, self.manifests, self.routers):
             for name in folder.names():
                 if name.startswith("_"):
-                    folder.delete(name, Purpose.OWNER)
-        # Spark writes its records in the same way, under names such as .12.<random>.tmp.
-        for folder in (self.spark / "offsets", self.spark / "commits"):
-            for name in folder.names():
-                if name.startswith(".") and name.endswith(".tmp"):
                     folder.delete(name, Purpose.OWNER)
 
     def _create(self, folder: Location, name: str, value: Any, step: Purpose) -> None:

@@ -34,7 +34,7 @@ _log = logging.getLogger("penstock.run")
 HISTORY = 1000
 """The number of epochs that `Run.progress` remembers."""
 
-_LOOK_S = 0.02
+_LOOK_S = 0.05
 """How long a run waits until it asks again sources that had nothing new."""
 
 MOST_WARNINGS = 100

@@ -22,6 +22,7 @@ from penstock.state.storage import Location
 __all__ = ["GatesReader", "GatesSplit"]
 
 _NAME: Final = "reader"
+_ROW_BYTES: Final = 64
 
 
 class GatesReader(Reader):
@@ -102,8 +103,8 @@ class GatesSplit(Split):
 
     @property
     def size(self) -> int:
-        """In rows."""
-        return sum(last - first for part in self.parts for _, first, last in part.wanted)
+        """About its bytes."""
+        return _ROW_BYTES * sum(last - first for part in self.parts for _, first, last in part.wanted)
 
     def read(self, columns: Sequence[str]) -> Iterator[Any]:
         """Only these columns and the time of arrival are sent."""
