@@ -163,8 +163,8 @@ class Oracle:
         """FROM with its joins, and the event time of what it gives."""
         flow, time = source(block.first), f"{block.first.id}._t"
         by_window = any(each.bound.kind == "window" for each in (*block.joins, *block.subs))
-        if block.first.window and (by_window or block.group is not None):
-            # Rows of windows that nothing groups or joins keep their own time.
+        if block.first.window and by_window:
+            # Rows of windows that no other window meets keep their own time, also within a group.
             time = f"{block.first.id}._w"
         for each in block.joins:
             if each.bound.kind == "last":
