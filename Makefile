@@ -37,6 +37,7 @@ doctests: $(READY)
 	$(BIN)/pytest --doctest-modules src/penstock lab/penstock_lab
 
 bench: $(READY)
+	$(BIN)/penstock bench peers
 	$(BIN)/penstock bench windows
 	$(BIN)/penstock bench latency
 	$(BIN)/penstock bench growth --plot docs/growth.png

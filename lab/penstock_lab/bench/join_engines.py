@@ -1,8 +1,8 @@
 """The engines that join two streams of calls, each running the same query over the same files.
 
-The query is the join of [002] §IV.B.2: calls of one phone at most a minute apart, and their distance
-in space. The calls come from two networks, each a stream with files of its own, so that every engine reads
-the same. All write snappy parquet; a run is over when the last epoch is committed.
+The query is the join of [002] §IV.B.2: calls of one phone at most a minute apart, or another span, and their
+distance in space. The calls come from two networks, each a stream with files of its own, so that every engine
+reads the same. All write snappy parquet; a run is over when the last epoch is committed.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,26 @@ from pyspark.sql import functions as F  # noqa: N812  the name that Spark users 
 import penstock as ps
 from penstock.query import Relation
 from penstock_lab.bench.session import settings, stock_settings, tuned_settings
+from penstock_lab.bench.spark_sink import drain
 from penstock_lab.workloads.calls import CALL_COLUMNS
 
-__all__ = ["DELAY_S", "JOIN_ENGINES", "PENSTOCK", "SPARK", "WITHIN_S", "JoinEngine", "JoinJob"]
+__all__ = [
+    "DELAY_S",
+    "JOIN_ENGINES",
+    "METRES_APART",
+    "PENSTOCK",
+    "SPARK",
+    "SPARK_TUNED",
+    "WITHIN_S",
+    "JoinEngine",
+    "JoinJob",
+]
 
 DELAY_S = 1
 WITHIN_S = 60
 _METRES = "sqrt(({a}x{b} - {c}x{d}) * ({a}x{b} - {c}x{d}) + ({a}y{b} - {c}y{d}) * ({a}y{b} - {c}y{d}))"
+METRES_APART = _METRES.format(a="l.", b="", c="r.", d="")
+"""The distance of two calls `l` and `r`, for any engine that speaks SQL."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,7 @@ class JoinJob:
     place: Path
     how: Literal["inner", "left"]
     files_per_epoch: int
+    within_s: int = WITHIN_S
 
     @property
     def output(self) -> Path:
@@ -55,7 +69,7 @@ def _run_penstock(spark: SparkSession, job: JoinJob) -> None:
     pairs = north.join(
         south,
         "caller",
-        within=f"{WITHIN_S} seconds",
+        within=f"{job.within_s} seconds",
         how=job.how,
         suffixes=("_north", "_south"),
         named="time",
@@ -75,12 +89,12 @@ def _calls(job: JoinJob, folder: Path) -> Relation:
 
 def _run_spark(spark: SparkSession, job: JoinJob) -> None:
     with settings(spark, stock_settings()):
-        _drain(_joined(spark, job), job)
+        drain(_joined(spark, job), job.output, job.place / "state")
 
 
 def _run_spark_tuned(spark: SparkSession, job: JoinJob) -> None:
     with settings(spark, tuned_settings()):
-        _drain(_joined(spark, job), job)
+        drain(_joined(spark, job), job.output, job.place / "state")
 
 
 def _joined(spark: SparkSession, job: JoinJob) -> DataFrame:
@@ -93,8 +107,8 @@ def _joined(spark: SparkSession, job: JoinJob) -> DataFrame:
         .withWatermark("time", f"{DELAY_S} seconds")
         for folder in (job.north, job.south)
     )
-    minute = f"INTERVAL {WITHIN_S} SECONDS"
-    condition = f"l.caller = r.caller AND r.time BETWEEN l.time - {minute} AND l.time + {minute}"
+    span = f"INTERVAL {job.within_s} SECONDS"
+    condition = f"l.caller = r.caller AND r.time BETWEEN l.time - {span} AND l.time + {span}"
     return (
         left.alias("l")
         .join(right.alias("r"), F.expr(condition), job.how)
@@ -103,22 +117,9 @@ def _joined(spark: SparkSession, job: JoinJob) -> DataFrame:
             "l.caller",
             F.col("l.time").alias("sent_north"),
             F.col("r.time").alias("sent_south"),
-            F.expr(_METRES.format(a="l.", b="", c="r.", d="")).alias("metres"),
+            F.expr(METRES_APART).alias("metres"),
         )
     )
-
-
-def _drain(result: DataFrame, job: JoinJob) -> None:
-    query = (
-        result.writeStream.format("parquet")
-        .option("path", str(job.output))
-        .option("checkpointLocation", str(job.place / "state"))
-        .option("compression", "snappy")
-        .outputMode("append")
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
 
 
 PENSTOCK = JoinEngine("penstock", _run_penstock)

@@ -23,6 +23,7 @@ import penstock as ps
 from penstock_lab.bench.cost import Cost, cost_of
 from penstock_lab.bench.nexmark_queries import MISSING, QUERIES, SIDE, NexmarkQuery
 from penstock_lab.bench.session import measuring_session, settings, tuned_settings
+from penstock_lab.bench.spark_sink import drain
 from penstock_lab.errors import BadBench
 from penstock_lab.reports import Check, Report, Value, report_here, say
 from penstock_lab.workloads.nexmark import AUCTION, BID, PERSON, Nexmark
@@ -154,17 +155,7 @@ class _Bench:
                     .parquet(str(self.folders[each]))
                 )
                 frame.withWatermark("date_time", DELAY).createOrReplaceTempView(each)
-            running = (
-                self.spark.sql(query.spark)
-                .writeStream.format("parquet")
-                .option("path", str(place / "out"))
-                .option("checkpointLocation", str(place / "state"))
-                .option("compression", "snappy")
-                .outputMode("append")
-                .trigger(availableNow=True)
-                .start()
-            )
-            running.awaitTermination()
+            drain(self.spark.sql(query.spark), place / "out", place / "state")
 
     def _truth(self, query: NexmarkQuery) -> pa.Table:
         with settings(self.spark, tuned_settings()):

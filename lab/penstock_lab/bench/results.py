@@ -28,14 +28,14 @@ def last_end(folder: Path) -> int | None:
     return _one("SELECT epoch_us(max(window_end)) FROM read_parquet(?)", _files(folder))[0]
 
 
-def delivered(folder: Path, until: int) -> Delivered:
-    """Count and checksum of the windows that end no later than `until`, in microseconds since 1970.
+def delivered(folder: Path, until: int | None) -> Delivered:
+    """Count and checksum of the windows that end by `until` (microseconds since 1970), or of all.
 
     A sum of hashes, so a row that comes twice shows as much as one that is missing.
     """
     if not _any(folder):
         return Delivered(0, 0)
-    rows, checksum = _one(_CHECKSUM, _files(folder), until)
+    rows, checksum = _one(_CHECKSUM, _files(folder), until, until)
     return Delivered(int(rows), int(checksum))
 
 
@@ -52,6 +52,14 @@ def pairs_delivered(folder: Path, until: int | None) -> Delivered:
     if not _any(folder):
         return Delivered(0, 0)
     rows, checksum = _one(_PAIRS, _files(folder), until, until)
+    return Delivered(int(rows), int(checksum))
+
+
+def projected_delivered(folder: Path) -> Delivered:
+    """Count and checksum of all rows that passed a filter, with their computed column."""
+    if not _any(folder):
+        return Delivered(0, 0)
+    rows, checksum = _one(_PROJECTED, _files(folder))
     return Delivered(int(rows), int(checksum))
 
 
@@ -93,7 +101,7 @@ _CHECKSUM = """
     SELECT count(*), coalesce(sum(hash(
         epoch_us(window_start), epoch_us(window_end), key, reports, round(mean, 6), round(top, 6)
     )), 0)
-    FROM read_parquet(?) WHERE epoch_us(window_end) <= ?
+    FROM read_parquet(?) WHERE CAST(? AS BIGINT) IS NULL OR epoch_us(window_end) <= ?
 """
 
 _PAIRS = """
@@ -101,6 +109,10 @@ _PAIRS = """
         epoch_us(time), caller, epoch_us(sent_north), epoch_us(sent_south), round(metres, 3)
     )), 0)
     FROM read_parquet(?) WHERE CAST(? AS BIGINT) IS NULL OR epoch_us(time) < ?
+"""
+
+_PROJECTED = """
+    SELECT count(*), coalesce(sum(hash(epoch_us(time), key, round(scaled, 6))), 0) FROM read_parquet(?)
 """
 
 _SUMS = """

@@ -6,16 +6,14 @@ from collections.abc import Callable
 
 __all__ = ["free_port", "listens", "wait_until"]
 
-_PAUSE_S = 0.1
 
-
-def wait_until(done: Callable[[], bool], seconds: float) -> bool:
-    """Ask every tenth of a second until it is done; False if that takes longer than the time given."""
+def wait_until(done: Callable[[], bool], seconds: float, pause: float = 0.1) -> bool:
+    """Ask every `pause` seconds until it is done; False if that takes longer than the time given."""
     deadline = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= deadline:
             return False
-        time.sleep(_PAUSE_S)
+        time.sleep(pause)
     return True
 
 

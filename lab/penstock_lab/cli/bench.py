@@ -431,9 +431,62 @@ def nexmark(  # noqa: PLR0913 -- each is one option of the command
     from penstock_lab.bench.nexmark import nexmark as measure  # noqa: PLC0415
 
     size = QUICK if quick else FULL
-    chosen = size.queries if queries is None else tuple(each.strip() for each in queries.split(","))
+    chosen = size.queries if queries is None else _named(queries)
     size = replace(size, queries=chosen, events=events or size.events, repeats=repeats or size.repeats)
     deliver(measure(size, seed=seed, quick=quick), json=json)
+
+
+@bench.command()
+def peers(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Only these of filter, tumbling, 60-by-10, 100-by-1, join, small-epochs and epoch-sizes, "
+            "such as filter,join."
+        ),
+    ] = None,
+    engines: Annotated[
+        str | None,
+        typer.Option(
+            help="Only these of penstock, spark, spark-tuned, duckdb and polars; by default all but "
+            "spark-tuned, polars where it is installed."
+        ),
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; their median counts.")] = None,
+    warm_epochs: Annotated[
+        int | None, typer.Option(min=1, help="Small epochs before those that are measured; 200 by default.")
+    ] = None,
+    data_dir: DataDir = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Compare six queries with Spark Structured Streaming, and with DuckDB and Polars in batch.
+
+    Example: penstock bench peers --only filter,join --json > peers.json
+    """
+    from penstock_lab.bench.peers import FULL, PARTS, QUICK  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.peers import peers as measure  # noqa: PLC0415
+
+    size = QUICK if quick else FULL
+    if repeats is not None:
+        size = replace(size, rounds=replace(size.rounds, repeats=repeats))
+    if warm_epochs is not None:
+        size = replace(size, small=replace(size.small, warm=warm_epochs))
+    report = measure(
+        size,
+        only=PARTS if only is None else _named(only),
+        engines=None if engines is None else _named(engines),
+        seed=seed,
+        quick=quick,
+        data_dir=data_dir,
+    )
+    deliver(report, json=json)
+
+
+def _named(text: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in text.split(","))
 
 
 @bench.command(name="linear-road")

@@ -1,6 +1,8 @@
 """Reports for people: tables on standard output, progress on standard error."""
 
 import sys
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +18,10 @@ def emit_json(report: Report) -> None:
 
 
 def show(report: Report, console: Console | None = None) -> None:
-    """Print the rows and the checks as tables, below a line that says where they were measured."""
+    """Print the rows and the checks as tables, below a line that says where they were measured.
+
+    Consecutive rows of one `section` are a table of their own under its name.
+    """
     console = console or Console()
     machine = report.machine
     console.print(
@@ -25,8 +30,10 @@ def show(report: Report, console: Console | None = None) -> None:
         f"Python {machine.python}, Spark {machine.spark}",
         highlight=False,
     )
-    if report.rows:
-        console.print(_rows(report))
+    for section, rows in groupby(report.rows, key=lambda row: row.get("section")):
+        if section is not None:
+            console.print(f"\n{section}", highlight=False)
+        console.print(_rows([{name: row[name] for name in row if name != "section"} for row in rows]))
     if report.checks:
         console.print(_checks(report.checks))
 
@@ -36,14 +43,14 @@ def say(text: str) -> None:
     Console(stderr=True, soft_wrap=True).print(text, highlight=False, markup=False)
 
 
-def _rows(report: Report) -> Table:
+def _rows(rows: Sequence[Mapping[str, Value]]) -> Table:
     # Parts of one report may measure different things, so the columns are the union in order of appearance.
-    columns = list(dict.fromkeys(column for row in report.rows for column in row))
+    columns = list(dict.fromkeys(column for row in rows for column in row))
     table = Table(box=None, pad_edge=False)
     for column in columns:
-        numeric = all(not isinstance(row.get(column), str) for row in report.rows)
+        numeric = all(not isinstance(row.get(column), str) for row in rows)
         table.add_column(column, justify="right" if numeric else "left")
-    for row in report.rows:
+    for row in rows:
         table.add_row(*(_figure(row.get(column)) for column in columns))
     return table
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock_lab.bench.results import count, delivered, last_end, pairs_delivered
+from penstock_lab.bench.results import count, delivered, last_end, pairs_delivered, projected_delivered
 
 SECOND = 1_000_000
 
@@ -38,6 +38,7 @@ def test_a_row_that_comes_twice_shows(tmp_path):
 def test_windows_past_the_limit_are_left_out(tmp_path):
     write(tmp_path / "one", "x.parquet", [A, B])
     assert delivered(tmp_path / "one", 10 * SECOND).rows == 1
+    assert delivered(tmp_path / "one", None).rows == 2
     assert last_end(tmp_path / "one") == 20 * SECOND
     assert count(tmp_path / "one") == 2
 
@@ -46,6 +47,19 @@ def test_an_engine_without_output_delivered_nothing(tmp_path):
     assert count(tmp_path) == 0
     assert last_end(tmp_path) is None
     assert delivered(tmp_path, 10 * SECOND).rows == 0
+
+
+def test_a_computed_value_that_differs_shows(tmp_path):
+    for name, scaled in (("one", 1.5), ("same", 1.5), ("other", 1.25)):
+        (tmp_path / name).mkdir()
+        time = pa.array([0], pa.timestamp("us", "UTC"))
+        pq.write_table(
+            pa.table({"time": time, "key": [1], "scaled": [scaled]}), tmp_path / name / "x.parquet"
+        )
+    one, same, other = (projected_delivered(tmp_path / name) for name in ("one", "same", "other"))
+    assert one.rows == 1
+    assert one == same
+    assert one != other
 
 
 def pair(folder, sent_south):

@@ -17,6 +17,7 @@ BENCHMARKS = [
     "operators",
     "order",
     "nexmark",
+    "peers",
     "process",
     "rescale",
     "subkeys",

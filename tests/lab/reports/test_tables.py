@@ -26,6 +26,14 @@ def test_rows_of_different_columns_share_one_table():
     assert "FAILED" in out.getvalue()
 
 
+def test_each_section_is_a_table_with_its_own_columns():
+    out = io.StringIO()
+    rows = ({"section": "cases", "wall_s": 1.5}, {"section": "epochs", "epoch_s": 0.25})
+    show(replace(REPORT, rows=rows, checks=()), Console(file=out, width=120))
+    lines = [line.strip() for line in out.getvalue().splitlines()[2:]]
+    assert lines == ["", "cases", "wall_s", "1.5", "", "epochs", "epoch_s", "0.25"]
+
+
 def test_json_alone_is_on_standard_output(capsys):
     say("working")
     emit_json(REPORT)
