@@ -1,10 +1,10 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from penstock.runtime.spark.routes import route_column
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.routing import HashPair, Ring
-from penstock.runtime.spark.routes import route_column
 from routing.routers import HOT, KEYED
 
 EDGES = np.array([0, 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1], np.uint64)

@@ -1,10 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from penstock.runtime.spark.routes import plain_pane_column, rate_pane_column, sub_key_column
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.routing import PaneHistory, PlainPanes, Ring, SubKeys, plan_panes, split_hot_keys, split_panes
-from penstock.runtime.spark.routes import plain_pane_column, rate_pane_column, sub_key_column
 
 RNG = np.random.default_rng(11)
 HOT = np.concatenate(

@@ -3,13 +3,13 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from penstock.runtime.spark.forming import Formed
 
 from penstock.control.observation import ChannelLoad, KnownKeys, StageChannels
 from penstock.control.skew.split_keys import SplitKeys
 from penstock.control.sub_keys import MOST_SPLIT, SplitKey, SubKeyPlan, plan_sub_keys
 from penstock.routing import Frequencies, first_router
 from penstock.runtime.records import EpochPlan, StagePlan
-from penstock.runtime.spark.forming import Formed
 from penstock.runtime.stage import Receipt, channel_work
 from penstock_lab.workloads import zipf_shares
 

@@ -1,15 +1,15 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
-
-from penstock.routing import Grid, Ring, grid_for, spread_hot_keys
 from penstock.runtime.spark.routes import (
     grid_left_column,
     grid_right_column,
     spread_left_column,
     spread_right_column,
 )
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.routing import Grid, Ring, grid_for, spread_hot_keys
 
 EDGES = np.array([0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1], np.uint64)
 RNG = np.random.default_rng(4)

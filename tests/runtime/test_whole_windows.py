@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from penstock.runtime.spark.routes import window_column
 from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
 
 import penstock as ps
@@ -15,7 +16,6 @@ from operators.cases import Total
 from penstock.control.rescale import Rebatch
 from penstock.ingest import Client, Gate
 from penstock.routing import Batches, WindowChannels, WindowShape
-from penstock.runtime.spark.routes import window_column
 from rescales import AtRandom
 from sessions import interpreting
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+from penstock.runtime.spark.routes import plain_pane_column, rate_pane_column, route_column, sub_key_column
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that Spark users know
 
 from penstock.routing import Hashes, PaneHistory, PlainPanes, Ring, plan_panes, split_hot_keys, split_panes
-from penstock.runtime.spark.routes import plain_pane_column, rate_pane_column, route_column, sub_key_column
 from penstock_lab.bench.session import measuring_session
 from penstock_lab.bench.split_data import PANE, SplitData
 from penstock_lab.bench.task_time import TaskTime, task_time

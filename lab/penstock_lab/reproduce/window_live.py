@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import psutil
+from penstock.runtime.spark.routes import run_column, window_column
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
 
 from penstock.routing import Batches, WindowChannels, WindowShape
-from penstock.runtime.spark.routes import run_column, window_column
 from penstock.runtime.spark.session import spark_session
 from penstock_lab.algorithms.window_ring import WindowRing
 from penstock_lab.reports import Check, say

@@ -60,7 +60,7 @@ class Feed:
         return self.inside + self.outside + self.beyond
 
     def narrowed(self, wanted: frozenset[str]) -> "tuple[Feed, frozenset[str]]":
-        """The feed that gives no more than these columns, in lower case, and those that it reads at its origin."""
+        """The feed that gives no more than these columns, in lower case, and what it reads at its origin."""
         steps: list[Step] = []
         for step, given in zip(reversed(self.steps), reversed(self.given), strict=True):
             columns: Any = _Given(Schema(tuple(starmap(Column, given.items()))))

@@ -33,9 +33,10 @@ def evaluate(sql: str, table: Any, written: str = "") -> Any:
     except duckdb.Error as error:
         if not written or isinstance(error, (duckdb.OutOfMemoryException, duckdb.IOException)):
             raise
+        told = " ".join(str(error).split())
         raise BadValue(
-            f"{written}: {' '.join(str(error).split())}; leave such tuples out with where() before it, or use a "
-            "function that gives null for them"
+            f"{written}: {told}; leave such tuples out with where() before it, or use a function that gives "
+            "null for them"
         ) from error
     finally:
         connection.close()

@@ -1,10 +1,10 @@
 """What a port of a stage sends to its channels, and where: a value that any executor can run.
 
-The map side runs an exchange on Arrow as a projection, an optional combine and a placement; where a stage runs
-in the channels of another one, rows stay where they are. What DuckDB cannot evaluate as Spark does, Spark SQL
-evaluates. A row goes to the channel of its key. Where an operator keeps nothing and has no key, any channel
-will do, and the plan of an epoch says how rows find theirs. Two exceptions keep one key from filling one
-channel:
+The map side runs an exchange on Arrow as a projection, an optional combine and a placement; where a stage
+runs in the channels of another one, rows stay where they are. What DuckDB cannot evaluate as Spark does,
+Spark SQL evaluates. A row goes to the channel of its key. Where an operator keeps nothing and has no key, any
+channel will do, and the plan of an epoch says how rows find theirs. Two exceptions keep one key from filling
+one channel:
 
 - *Pairs.* An operator that looks at pairs of rows may have copies of a row in several channels, as long as
   each pair meets in exactly one of them: a grid of channels, for all rows where there is no key, for the
@@ -126,10 +126,11 @@ class Exchange:
 
     `columns` and `digests` are sent as rows; with a `combine`, partials may be sent instead. `keys` name the
     columns that the router hashes, in its order. `copied` says which ports of an operator over pairs may have
-    copies of a row; `parts` that rows of a hot key may be formed in several channels; `everywhere` that every channel gets every row, and divides the work by itself.
-    `groupings` are the ways in which rows may find a channel where any will do, that of the first epoch
-    first; `value` names the column that holds the hash of what the cost of a row depends on. With `windows`
-    a row goes to every channel that computes one of its windows; the plan says which channel that is.
+    copies of a row; `parts` that rows of a hot key may be formed in several channels; `everywhere` that every
+    channel gets every row, and divides the work by itself. `groupings` are the ways in which rows may find a
+    channel where any will do, that of the first epoch first; `value` names the column that holds the hash of
+    what the cost of a row depends on. With `windows` a row goes to every channel that computes one of its
+    windows; the plan says which channel that is.
     """
 
     columns: tuple[SqlColumn, ...]

@@ -1,9 +1,9 @@
 """Spark's `xxhash64` of Arrow columns: bit for bit what the native expression gives, vectorised in numpy.
 
 So the channel of state can be computed without a stored hash. Several columns chain: the hash of one is the
-seed of the next, and a null leaves the seed as it is; so do the fields of a struct and the elements of an array.
-Numbers cost about 20 ns a row; texts are hashed in groups of equal length, a few array operations for each
-eight bytes of a group. Maps, which Spark does not hash, are hashed as arrays of pairs.
+seed of the next, and a null leaves the seed as it is; so do the fields of a struct and the elements of an
+array. Numbers cost about 20 ns a row; texts are hashed in groups of equal length, a few array operations for
+each eight bytes of a group. Maps, which Spark does not hash, are hashed as arrays of pairs.
 """
 
 from collections.abc import Callable, Sequence

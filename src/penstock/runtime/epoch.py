@@ -1,12 +1,12 @@
 """One epoch, in order: its tasks level by level, delivery, and the records it leaves.
 
-The plan, the tuples and the manifest before it decide everything that an epoch does, so a replay does the same
-again. Nothing that it leaves behind counts before its manifest is written. The driver stands between levels: it
-reads what the map side told, advances every stage once, and then lets the channels run.
+The plan, the tuples and the manifest before it decide everything that an epoch does, so a replay does the
+same again. Nothing that it leaves behind counts before its manifest is written. The driver stands between
+levels: it reads what the map side told, advances every stage once, and then lets the channels run.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -259,11 +259,7 @@ class Epoch:
         if exchanged is not None:
             self._exchanges.append(exchanged)
         told = {each.task.place: each for each in receipts}
-        for each in told.values():
-            for place, attempt in each.consumed.items():
-                known = self._told.get(place)
-                if known is None or known.task.attempt != attempt:
-                    raise Differs(f"task {place} of epoch {self.epoch_id.epoch}")
+        self._check_attempts(told.values())
         self._told.update(told)
         for name, seen in summed(each.streams for each in told.values()).items():
             self.seen[name] = self.seen.get(name, StreamSeen()) + seen
@@ -279,6 +275,13 @@ class Epoch:
         self._waiting = any(sent.rows for each in told.values() for sent in each.sent.values()) or any(
             each.relayed for each in told.values()
         )
+
+    def _check_attempts(self, receipts: Iterable[TaskReceipt]) -> None:
+        """Raise if tasks took rows from other attempts than those by whose receipts the stages advanced."""
+        for place, attempt in (pair for each in receipts for pair in each.consumed.items()):
+            known = self._told.get(place)
+            if known is None or known.task.attempt != attempt:
+                raise Differs(f"task {place} of epoch {self.epoch_id.epoch}")
 
     def _merging(self, tasks: Mapping[int, ChannelTask]) -> Any:
         """While channels run, their results leave as they finish, where somebody takes them."""
@@ -519,22 +522,16 @@ class Epoch:
 
     def _set_aside(self) -> Counts:
         """Deliver late tuples and rejects to their own outputs and return all counts."""
-        late: dict[tuple[Any, Any], list[Output]] = {}
-        rejects: dict[str | int, list[Output]] = {}
-        refused = None if self.works.refusals is None else EpochRefusals(self.works.refusals)
-        for each in self._files:
-            if each.kind in {"late", "missed", "judged"}:
-                late.setdefault((each.kind, each.origin), []).append(each.output)
-            elif each.kind == "rejects":
-                rejects.setdefault(each.origin, []).append(each.output)
-            elif each.kind == "refused" and refused is not None:
-                refused.take(each.origin, [each.output])
-        if refused is not None:
-            for stage, receipts in self.tasks.items():
-                refused.take(stage, [file for each in receipts for file in each.refused])
+        late = {
+            (kind, origin): outputs
+            for kind in ("late", "missed", "judged")
+            for origin, outputs in self._aside(kind).items()
+        }
+        rejects = self._aside("rejects")
         for name, outputs in rejects.items():
             self._warn(name, outputs)
         rejected = sum(each.rows for files in rejects.values() for each in files)
+        refused = self._refused()
         if refused is not None:
             self.warnings += refused.warnings()
             for origin, found in refused.files.items():
@@ -551,6 +548,25 @@ class Epoch:
             partly_late=sum(each.partly_late for every in self.tasks.values() for each in every),
         )
 
+    def _aside(self, kind: str) -> dict[Any, list[Output]]:
+        """The files of a kind that tasks wrote, by the stream or stage that they are of."""
+        found: dict[Any, list[Output]] = {}
+        for each in self._files:
+            if each.kind == kind:
+                found.setdefault(each.origin, []).append(each.output)
+        return found
+
+    def _refused(self) -> EpochRefusals | None:
+        """The rows that functions refused; None if they fail instead."""
+        if self.works.refusals is None:
+            return None
+        refused = EpochRefusals(self.works.refusals)
+        for origin, outputs in self._aside("refused").items():
+            refused.take(origin, outputs)
+        for stage, receipts in self.tasks.items():
+            refused.take(stage, [file for each in receipts for file in each.refused])
+        return refused
+
     def _warn(self, name: str | int, outputs: Sequence[Output]) -> None:
         files = self.works.rejects[name]
         many = f"{sum(each.rows for each in outputs):,} tuples of stream {name!r} were rejected"
@@ -560,7 +576,7 @@ class Epoch:
         )
 
     def _judge(self, runner: StageRunner) -> None:
-        """Set the tuples aside that channels found to be too late; few epochs have any, so they are read again."""
+        """Set the tuples aside that channels found to be too late; few epochs have any."""
         number = runner.number
         late = sorted({pair for each in self.tasks.get(number, []) for pair in each.late})
         if not late:

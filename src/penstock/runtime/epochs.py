@@ -285,14 +285,14 @@ class Epochs:
                 _LOGGER.warning("epoch %d is run again: %s ran twice", epoch_id.epoch, differing)
                 if mergers.mergers:
                     raise RunError(
-                        f"epoch {epoch_id.epoch}: a task was lost and ran again when some of its results had left "
-                        "already; start again with the same checkpoint"
+                        f"epoch {epoch_id.epoch}: a task was lost and ran again when some of its results had "
+                        "left already; start again with the same checkpoint"
                     ) from differing
             finally:
                 epoch.release()
         raise RunError(
-            f"epoch {epoch_id.epoch}: tasks were lost in each of {_MOST_TRIES} tries; look at the executors, then "
-            "start again with the same checkpoint"
+            f"epoch {epoch_id.epoch}: tasks were lost in each of {_MOST_TRIES} tries; look at the executors, "
+            "then start again with the same checkpoint"
         )
 
     def _mergers(self, epoch_id: EpochId) -> EpochMergers:

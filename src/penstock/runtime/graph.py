@@ -36,8 +36,8 @@ class SparkWay:
     """A way with steps that only Spark can evaluate, between two parts on Arrow.
 
     `before` leads from its origin to Spark: the rows of a stream leave their task as they are, those of a
-    stage pass through files. Spark takes the `steps`, and then evaluates the `exchange` of a port if it has to.
-    What follows is `Compiled.after` of the same number; `stage` is the stage that it leads to, if it does.
+    stage pass through files. Spark takes the `steps`, and then evaluates the `exchange` of a port if it has
+    to. What follows is `Compiled.after` of the same number; `stage` is the one that it leads to.
     """
 
     number: int

@@ -1,7 +1,7 @@
 """The levels of an epoch: all stages of a level share one exchange, and come after those that feed them.
 
-The tasks that fill the exchange of a level are those that read, and the channels of the level before it. A step
-that only Spark can evaluate lies between two exchanges, since it reads files of the stage that feeds it.
+The tasks that fill the exchange of a level are those that read, and the channels of the level before it. A
+step that only Spark can evaluate lies between two exchanges, since it reads files of the stage that feeds it.
 """
 
 from collections.abc import Collection
@@ -15,7 +15,7 @@ __all__ = ["level_of_stages", "levels_of"]
 
 
 def level_of_stages(graph: Graph, plan: EpochPlan, staying: Collection[int]) -> dict[int, int]:
-    """The level of each stage; one that stays in the tasks that feed it has their level, -1 for those that read.
+    """The level of each stage; one that stays in the tasks that feed it has their level, -1 if these read.
 
     The channels of a stage that needs two hops are one level behind those that form partials for them.
     """

@@ -163,27 +163,26 @@ class EpochMergers:
             return
         for (stage, _), merger in found.items():
             merger.begin(ends[stage], channels[stage])
-        told: queue.SimpleQueue[tuple[int, int, Sequence[Output]] | None] = queue.SimpleQueue()
+        told: queue.SimpleQueue[TaskReceipt | None] = queue.SimpleQueue()
         failed: list[Exception] = []
 
         def merge() -> None:
             while (each := told.get()) is not None:
-                stage, number, files = each
-                for way, merger in found.items():
-                    if way[0] == stage:
-                        merger.channel(number, [output for output in files if output.exit == way[1]])
-
-        def finished(receipt: TaskReceipt) -> None:
-            for stage, done in receipt.channels.items():
-                for each in done:
-                    told.put((stage, each.channel, each.outputs))
+                _merge(each, found)
 
         thread = service("penstock-merger", merge, _log, failed.append)
         thread.start()
         try:
-            yield finished
+            yield told.put
         finally:
             told.put(None)
             thread.join()
         if failed:
             raise failed[0]
+
+
+def _merge(receipt: TaskReceipt, mergers: Mapping[Way, Merger]) -> None:
+    """Pass on what the channels of a task have written."""
+    for (stage, exit_), merger in mergers.items():
+        for each in receipt.channels.get(stage, ()):
+            merger.channel(each.channel, [output for output in each.outputs if output.exit == exit_])

@@ -136,7 +136,7 @@ class Planner:
         record: StageRecord | None,
         last: Manifest | None,
     ) -> StagePlan:
-        """With rows without a key dealt out in runs of a mean pane, or by whole panes round robin, if asked for.
+        """With rows without a key dealt out, if asked for: in runs of a mean pane, or by whole panes in turn.
 
         Runs are shorter where the epoch is short: it should have many for each channel of each task of its
         source, of which there are about as many as channels.

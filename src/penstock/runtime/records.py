@@ -157,11 +157,12 @@ class RecentCost:
 class StageRecord:
     """What a stage left behind: the segments of every channel, and its progress.
 
-    `shrinkage` is the measured ratio of rows to what the map side combined them into, None where it did not. `tuples` and `seconds` sum what its channels took and how long they were
-    busy; `recent` has both of the last epochs. `spread` are its hot keys on grids, None while they are not
-    known: the search in the first epoch with rows had too few of them, and no plan has chosen any since.
-    `keys` are the frequent keys from which routers are made. `in_bucket` is how many tuples the last epoch
-    had in a bucket, None if it had none.
+    `shrinkage` is the measured ratio of tuples to the rows that they were combined into, None where they were
+    not. `tuples` and `seconds` sum what its channels took and how long they were busy; `recent` has both of
+    the last epochs. `spread` are its hot keys on grids, None while they are not known: the search in the
+    first epoch with rows had too few of them, and no plan has chosen any since. `keys` are the frequent keys
+    from which routers are made. `in_bucket` is how many tuples the last epoch had in a bucket, None if it had
+    none.
     """
 
     channels: tuple[tuple[Segment, ...], ...] = ()

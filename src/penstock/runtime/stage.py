@@ -1,4 +1,4 @@
-"""A stage ready to run; what changes from epoch to epoch comes in as arguments and is returned as a record."""
+"""A stage ready to run: made once, and unchanged from epoch to epoch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Partials of panes and keys: what channels of an aggregation are sent, form, merge and keep ([004] §2.4).
 
-Each tuple is aggregated once, into the partial of its pane and key. Partials are formed on the map side, or in
-a channel from raw rows; both give the same columns.
+Each tuple is aggregated once, into the partial of its pane and key. Partials are formed on the map side, or
+in a channel from raw rows; both give the same columns.
 """
 
 from dataclasses import dataclass

@@ -139,7 +139,7 @@ class ChannelTask:
     sampled: bool = True
     windows: WindowChannels | None = None
 
-    def work(  # noqa: PLR0913 -- what a channel is given with its task
+    def work(  # noqa: PLR0913, PLR0917 -- what a channel is given with its task
         self,
         kernel: Kernel,
         number: int,

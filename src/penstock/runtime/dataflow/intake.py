@@ -178,7 +178,8 @@ class Intake:
         table = held.group_by(self.key).aggregate([(TIME, "max")])
         if from_arrow(held.schema.field(self.key).type) != "string":
             table = evaluate(
-                f"SELECT CAST({duck_name(self.key)} AS VARCHAR) AS {duck_name(self.key)}, {TIME}_max FROM input",
+                f"SELECT CAST({duck_name(self.key)} AS VARCHAR) AS {duck_name(self.key)}, {TIME}_max "
+                "FROM input",
                 table,
             )
         names, times = table[self.key].to_pylist(), table[f"{TIME}_max"].to_pylist()

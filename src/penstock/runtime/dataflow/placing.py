@@ -244,7 +244,7 @@ def _salts(rows: Any, exchange: Exchange) -> NDArray[np.uint64]:
     return spark_hash([rows[each.name] for each in exchange.columns], rows.num_rows)
 
 
-def placer(  # noqa: PLR0911 -- one line for each rule
+def placer(  # noqa: PLR0911, PLR0913, PLR0917 -- a rule, and all that may decide on it
     exchange: Exchange, plan: StagePlan, spread: Spread | None, routers: Routers, port: int, task: int
 ) -> Placer:
     """How the rows of a port find the channels that keep them, or that compute with them."""

@@ -75,9 +75,9 @@ class TaskFile:
 class TaskReceipt:
     """What one attempt of a task did.
 
-    `channels` has what kernels did, by stage; `formed` how many rows of a stage a channel made partials of for
-    others, and its processor time. `consumed` names the attempts of the tasks whose rows it took. `relayed`
-    counts payloads that it passed on to a later level.
+    `channels` has what kernels did, by stage; `formed` how many rows of a stage a channel made partials of
+    for others, and its processor time. `consumed` names the attempts of the tasks whose rows it took.
+    `relayed` counts payloads that it passed on to a later level.
     """
 
     task: TaskId

@@ -66,10 +66,10 @@ class Compiled:
     """What never changes in a run; workers get it once.
 
     `ways` are those of each stream and stage; `after` those behind a step that Spark evaluates, by the number
-    of its way. `members` are the stages in the channels of each root, the root first, and `hosted` the ports of
-    those that are not. For a second look at late tuples, `looks` are ways with every column, and `judging`
-    ports whose rows are kept in files. `late` and `rejects` are where tuples of streams go that are set aside, `missed` where
-    those of stages go.
+    of its way. `members` are the stages in the channels of each root, the root first, and `hosted` the ports
+    of those that are not. For a second look at late tuples, `looks` are ways with every column, and `judging`
+    ports whose rows are kept in files. `late` and `rejects` are where tuples of streams go that are set
+    aside, `missed` where those of stages go.
     """
 
     intakes: Mapping[str, Intake]
@@ -483,7 +483,7 @@ def judged_rows(
     reads: Iterable[tuple[str, Split]],
     late: Sequence[tuple[int, int]],
 ) -> Iterator[Any]:
-    """The tuples of splits that a stage found to be too late, by hash of key and bucket, as they came to it."""
+    """The tuples of splits that a stage found to be too late, by hash of key and bucket, as they came."""
     for stream, split in reads:
         ways = [way for way in compiled.looks.get(stream, ()) if _leads_to(way, stage)]
         intake = compiled.intakes[stream]

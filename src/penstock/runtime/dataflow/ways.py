@@ -1,8 +1,8 @@
 """The ways of rows from where they come about: their steps on Arrow, and what becomes of them then.
 
-Rows come about at the intake of a stream, or as results of a stage. A way ends in a port of a stage, in a file
-for a sink, in the same channel for the next stage, or before a step that only Spark can evaluate. Conditions
-at the end of a subquery are part of its way, and what they drop is never sent ([002] §III.A).
+Rows come about at the intake of a stream, or as results of a stage. A way ends in a port of a stage, in a
+file for a sink, in the same channel for the next stage, or before a step that only Spark can evaluate.
+Conditions at the end of a subquery are part of its way, and what they drop is never sent ([002] §III.A).
 """
 
 from collections.abc import Callable, Mapping, Sequence

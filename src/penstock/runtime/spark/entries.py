@@ -1,4 +1,4 @@
-"""How tuples enter the tasks of an epoch: splits that workers read, and what only Spark can read or evaluate."""
+"""How tuples enter the tasks of an epoch: splits that workers read, and what only Spark can read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -193,6 +193,7 @@ class Channels:
     def __call__(
         self, compiled: Compiled, index: int, arrived: Iterable[Any], task: TaskId, tell: Tell
     ) -> Iterator[Payload]:
+        """What a task does with the payloads of its partition."""
         return run_channel(compiled, self.work, self.tasks, self.level, index, arrived, task, tell)
 
 

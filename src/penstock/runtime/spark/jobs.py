@@ -2,9 +2,9 @@
 """Tasks on Spark: RDDs of bytes, one exchange for a level, and receipts that come back as tasks finish.
 
 An exchange takes pairs of a partition and a buffer, both as bytes, which tasks in Python give directly: Spark
-neither pickles nor groups them. Spark runs the tasks up to the exchange; the driver then reads their receipts,
-and only then says what the channels do. Receipts are added to an accumulator: Spark delivers what a task added
-when it succeeds, and again if it has to run a second time, so a receipt names its attempt.
+neither pickles nor groups them. Spark runs the tasks up to the exchange; the driver then reads their
+receipts, and only then says what the channels do. Receipts are added to an accumulator: Spark delivers what a
+task added when it succeeds, and again if it has to run a second time, so a receipt names its attempt.
 """
 
 import hashlib
@@ -182,9 +182,9 @@ class Job:
         return frame.mapInArrow(_RowsTask(self._task(function)), schema)
 
     def run(
-        self, hear: Callable[[TaskReceipt], None] | None = None
+        self, hear: Callable[[TaskReceipt], object] | None = None
     ) -> tuple[list[TaskReceipt], Exchanged | None]:
-        """Run all tasks; their receipts, and the exchange that they have filled, unless nothing comes after."""
+        """Run all tasks; their receipts, and the exchange that they have filled, if something comes after."""
         jobs = self.jobs
         if not self.parts:
             return [], None

@@ -1,3 +1,4 @@
+# ruff: noqa: SLF001 -- Hadoop has no other door
 """Whether Spark itself can use a place."""
 
 from typing import Any
