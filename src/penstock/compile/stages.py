@@ -68,9 +68,10 @@ class Feed:
             assert less is not None, "a step stays one"
             steps.insert(0, less)
             wanted = less.reads(0, wanted, (columns,))
-        inside, outside = len(self.inside), len(self.inside) + len(self.outside)
-        parts = {"inside": steps[:inside], "outside": steps[inside:outside], "beyond": steps[outside:]}
-        return replace(self, **{name: tuple(part) for name, part in parts.items()}), wanted
+        first = len(self.inside)
+        last = first + len(self.outside)
+        parts = (tuple(steps[:first]), tuple(steps[first:last]), tuple(steps[last:]))
+        return replace(self, inside=parts[0], outside=parts[1], beyond=parts[2]), wanted
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -130,10 +130,11 @@ class SparkEngine:
         own = spark.newSession()
         prepare(own, graph.setting)
         readers: dict[str, Reader] = {}
+        closing: list[Callable[[], None]] = []
         run = Run(
             bounded=ends,
             name=options.name,
-            close=lambda: _close(deliveries, folder, readers.values()),
+            close=lambda: _close(deliveries, folder, closing),
             outputs=len(deliveries),
             unkept=any(isinstance(each.sink, UnkeptSink) for each in deliveries),
             disorder=options.disorder,
@@ -141,6 +142,7 @@ class SparkEngine:
         for each in streams:
             place = _own(root / "rows", each.name, streams)
             readers[each.name] = open_source(own, each, place, partial(run.warn, stream=each.name))
+            closing.append(readers[each.name].close)
         rescaling = Rescaling(
             runners=graph.stages,
             routers=Routers(folder.routers),
@@ -160,6 +162,8 @@ class SparkEngine:
             rejects={each.name: rejects[each.name].format() for each in streams},
             missed={number: files.format() for number, files in missed.items()},
         )
+        jobs = SparkJobs(own, compiled)
+        closing.append(jobs.close)
         works = RunSetup(
             streams=streams,
             readers=readers,
@@ -171,7 +175,7 @@ class SparkEngine:
             missed=missed,
             judged=aside.judged([each.number for each in graph.stages if each.kernel.judges]),
             merging=options.merging,
-            jobs=SparkJobs(own, compiled),
+            jobs=jobs,
             refusals=_refusals(options, rejects),
         )
         planner = Planner(
@@ -390,11 +394,13 @@ def _channels(options: RunOptions, slots: int, subqueries: Subqueries) -> tuple[
     return channels_of(subqueries, max(options.channels, hosts), options.costs)
 
 
-def _close(sinks: Iterable[OpenSink], checkpoint: Checkpoint, readers: Iterable[Reader] = ()) -> None:
-    """Close every sink and reader and give the checkpoint back, then raise the first failure."""
+def _close(
+    sinks: Iterable[OpenSink], checkpoint: Checkpoint, more: Iterable[Callable[[], None]] = ()
+) -> None:
+    """Close every sink and what else is open and give the checkpoint back, then raise the first failure."""
     with ExitStack() as stack:
         stack.callback(checkpoint.release)
-        for reader in readers:
-            stack.callback(reader.close)
+        for each in more:
+            stack.callback(each)
         for each in sinks:
             stack.callback(each.close)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext, cloudpickle
+from pyspark import TaskContext, accumulators, cloudpickle
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.core.rdd import RDD
 from pyspark.serializers import NoOpSerializer, pack_long
@@ -250,7 +250,11 @@ class SparkJobs:
             self._numbers[tasks] = self.context.parallelize(range(tasks), tasks)
         return self._numbers[tasks]
 
-    def hearing(self, hear: Callable[[TaskReceipt], None] | None) -> "_Hearing":
+    def close(self) -> None:
+        """Let go of what PySpark keeps for the receipts."""
+        accumulators._accumulatorRegistry.pop(self.told.aid, None)
+
+    def hearing(self, hear: Callable[[TaskReceipt], object] | None) -> "_Hearing":
         """While tasks run, collect their receipts."""
         return _Hearing(self, hear)
 
@@ -260,7 +264,7 @@ class SparkJobs:
 
 
 class _Hearing:
-    def __init__(self, jobs: SparkJobs, hear: Callable[[TaskReceipt], None] | None) -> None:
+    def __init__(self, jobs: SparkJobs, hear: Callable[[TaskReceipt], object] | None) -> None:
         self._jobs, self._hear = jobs, hear
         self._receipts: list[TaskReceipt] = []
 
