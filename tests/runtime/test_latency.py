@@ -5,7 +5,7 @@ import pytest
 
 import penstock.query as ps
 from penstock.operators.kernel import WindowEnds
-from penstock.runtime.epoch_input import StreamSeen
+from penstock.runtime.dataflow.receipts import StreamSeen
 from penstock.runtime.latency import ArrivalLines, LatencyMeter, ResultWay
 from penstock.runtime.pacer import Pacer, pacer
 
