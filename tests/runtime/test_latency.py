@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from penstock.runtime.epoch_input import StreamSeen
 
 import penstock.query as ps
 from penstock.operators.kernel import WindowEnds
+from penstock.runtime.dataflow.receipts import StreamSeen
 from penstock.runtime.latency import ArrivalLines, LatencyMeter, ResultWay
 from penstock.runtime.pacer import Pacer, pacer
 

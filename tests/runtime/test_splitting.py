@@ -3,14 +3,13 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.runtime.spark.forming import Formed
 
 from penstock.control.observation import ChannelLoad, KnownKeys, StageChannels
 from penstock.control.skew.split_keys import SplitKeys
 from penstock.control.sub_keys import MOST_SPLIT, SplitKey, SubKeyPlan, plan_sub_keys
 from penstock.routing import Frequencies, first_router
+from penstock.runtime.dataflow.channels import Formed, Receipt, channel_work
 from penstock.runtime.records import EpochPlan, StagePlan
-from penstock.runtime.stage import Receipt, channel_work
 from penstock_lab.workloads import zipf_shares
 
 EVEN, UNEVEN = (1000, 1010, 990, 1000), (3000, 500, 300, 200)
@@ -100,10 +99,11 @@ def test_a_plan_survives_its_text():
 
 
 def test_the_work_of_formers_is_theirs():
-    receipts = [
-        Receipt(0, (), (), tuples=90, cpu_seconds=1.0, formed=(Formed(0, 40, 2.0), Formed(1, 50, 0.0))),
-        Receipt(1, (), (), tuples=10, cpu_seconds=0.5, formed=(Formed(1, 10, 3.0),)),
-    ]
-    found = channel_work(receipts)
-    assert [(each.rows, each.seconds, each.cpu_seconds) for each in found] == [(40, 2.0, 3.0), (60, 3.0, 3.5)]
-    assert Receipt.from_json(receipts[0].to_json()) == receipts[0]
+    formed = Formed(0, 40, 2.0), Formed(1, 60, 3.0)
+    for told in ([formed, ()], [formed[:1], formed[1:]]):
+        receipts = [
+            Receipt(0, (), (), tuples=90, cpu_seconds=1.0, formed=told[0]),
+            Receipt(1, (), (), tuples=10, cpu_seconds=0.5, formed=told[1]),
+        ]
+        found = [(each.rows, each.seconds, each.cpu_seconds) for each in channel_work(receipts)]
+        assert found == [(40, 2.0, 3.0), (60, 3.0, 3.5)]

@@ -2,14 +2,19 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from penstock.runtime.spark.frames import sql_over
+import penstock as ps
+from penstock.runtime.spark.frames import stepped
 
 
 def test_each_query_reads_its_own_frame(spark):
-    frames = {name: spark.range(1).selectExpr(f"id AS {name}") for name in ("first", "second")}
+    stream = ps.stream("t", "time timestamp, n bigint", "time")
+    steps = {name: (stream.select("time", **{name: "n"}).operator,) for name in ("first", "second")}
+    frame = spark.sql("SELECT timestamp '2024-01-01' AS time, id AS n, id AS _ps_time FROM range(1)")
 
     def columns(name):
-        return {tuple(sql_over(frames[name], "SELECT * FROM _ps_rows").columns) for _ in range(150)}
+        # Steps are evaluated over a view of the session, whose name all runs share.
+        return {tuple(stepped(frame, steps[name]).columns) for _ in range(150)}
 
     with ThreadPoolExecutor(2) as threads:
-        assert list(threads.map(columns, frames)) == [{("first",)}, {("second",)}]
+        found = list(threads.map(columns, steps))
+    assert found == [{("time", "first", "_ps_time")}, {("time", "second", "_ps_time")}]

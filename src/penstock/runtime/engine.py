@@ -400,7 +400,7 @@ def _close(
     """Close every sink and what else is open and give the checkpoint back, then raise the first failure."""
     with ExitStack() as stack:
         stack.callback(checkpoint.release)
-        for each in more:
-            stack.callback(each)
+        for close in more:
+            stack.callback(close)
         for each in sinks:
             stack.callback(each.close)

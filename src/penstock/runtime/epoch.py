@@ -202,8 +202,7 @@ class Epoch:
         self._stayed(staying, at, -1, began)
         for level, parts in enumerate(work.levels):
             stages = [part.stage for part in parts if part.hop]
-            with translated(Failing(self.epoch_id.epoch, _words(graph, stages))):
-                exchanged = self._run_level(work, entries, level, stages, exchanged)
+            exchanged = self._run_level(work, entries, level, stages, exchanged)
             for number in stages:
                 for member in members_of(graph.stages, number):
                     self._record(member, time.perf_counter() - began)
@@ -229,6 +228,7 @@ class Epoch:
     ) -> Exchanged | None:
         """Run the channels of a level on what has been exchanged; what they exchange for the next one."""
         graph = self.works.graph
+        failing = Failing(self.epoch_id.epoch, _words(graph, stages))
         members = [each for number in stages for each in members_of(graph.stages, number)]
         for each in members:
             self._advance(each)
@@ -243,15 +243,18 @@ class Epoch:
             for each in members_of(graph.stages, number)
         }
         job = self.works.jobs.job(work, level + 1)
-        if self._waiting or tasks:
-            given = exchanged if self._waiting else None
-            job.channels(given, Channels(work, tasks, level), work.partitions(level))
-        entries.enter(job, level + 1, self._spark_files())
-        with self._merging(tasks) as hear:
-            receipts, following = job.run(hear)
+        with translated(failing):
+            if self._waiting or tasks:
+                given = exchanged if self._waiting else None
+                job.channels(given, Channels(work, tasks, level), work.partitions(level))
+            entries.enter(job, level + 1, self._spark_files())
+            with self._merging(tasks) as hear:
+                receipts, following = job.run(hear)
+        # That attempts differ is no failure: the epoch is run again.
         self._settle(receipts, following)
-        for number in active:
-            self._judge(graph.stages[number])
+        with translated(failing):
+            for number in active:
+                self._judge(graph.stages[number])
         return following
 
     def _settle(self, receipts: Sequence[TaskReceipt], exchanged: Exchanged | None) -> None:
@@ -260,6 +263,8 @@ class Epoch:
             self._exchanges.append(exchanged)
         told = {each.task.place: each for each in receipts}
         self._check_attempts(told.values())
+        # A task of an earlier job that ran again, and whose rows nobody took, has told everything already.
+        told = {place: each for place, each in told.items() if place not in self._told}
         self._told.update(told)
         for name, seen in summed(each.streams for each in told.values()).items():
             self.seen[name] = self.seen.get(name, StreamSeen()) + seen

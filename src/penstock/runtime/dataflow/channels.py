@@ -77,11 +77,13 @@ class Receipt:
 def channel_work(receipts: Sequence[Receipt]) -> tuple[ChannelWork, ...]:
     """What each channel of a stage did: the rows it took or formed, and its time for both.
 
-    One receipt per channel, in order.
+    One receipt per channel, in order. What was formed anywhere comes to its channel as partials, whose tuples
+    are those of the formers.
     """
-    rows = [0 if each.formed else each.tuples for each in receipts]
+    every = [formed for each in receipts for formed in each.formed]
+    rows = [0 if every else each.tuples for each in receipts]
     forming = [0.0] * len(receipts)
-    for formed in (formed for each in receipts for formed in each.formed):
+    for formed in every:
         rows[formed.former] += formed.rows
         forming[formed.former] += formed.seconds
     return tuple(
