@@ -110,7 +110,12 @@ class Oracle:
             case Ranked():
                 return self._ranked(relation)
             case Verb():
-                return MEANINGS[relation.kind](relation, *(self.table(each) for each in relation.inputs))
+                inputs = [self.table(each) for each in relation.inputs]
+                try:
+                    return MEANINGS[relation.kind](relation, *inputs)
+                except OverflowError as error:
+                    # Python has no date after the year 9999.
+                    raise OracleFailed(str(error)) from error
         raise TypeError(relation)
 
     def _source(self, table: Table) -> pa.Table:

@@ -410,6 +410,15 @@ def test_the_windows_of_each_row():
             "twice",
         ),
         (
+            (
+                "SELECT window_end, count(*) AS c FROM (SELECT window.start AS window_start, window.end AS "
+                "window_end, kind FROM reports GROUP BY kind, window(time, '2 minutes', '1 minute')) "
+                "GROUP BY window_end, window(window_start, '1 minute')"
+            ),
+            BadName,
+            "GROUP BY window_end is a column of its table",
+        ),
+        (
             "SELECT grouping(kind) AS g FROM reports [RANGE 1 HOUR] GROUP BY kind",
             BadExpression,
             "GROUPING SETS",

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import penstock as ps
 from operators.joins.epochs import Epoch, join, multiset, rows, run, schema
+from penstock.operators.exchange import TIME
 from penstock.operators.joins.spec import END, ByWindow, Condition, Frontiers, Pair
+from penstock.operators.kernel import StagePosition
 
 ORACLE = duckdb.connect(config={"threads": 1})
 CONDITIONS = [
@@ -114,3 +117,21 @@ def test_a_row_alone_leaves_when_both_frontiers_have_passed_the_end_of_its_windo
     # [0, 10) closes without a partner; in [5, 15) the row at 13 is one, and then nothing is left to wait for.
     assert [each["t"].to_pylist() for each in delivered] == [[0]]
     assert [held.left.rows.num_rows for held in states] == [1, 1, 0, 0]
+
+
+def test_rows_that_come_too_late_for_some_of_their_windows_are_counted():
+    a, b = (ps.stream(name, "ts timestamp, k bigint", time="ts") for name in "ab")
+    hop = "TABLE(HOP(TABLE {}, DESCRIPTOR(ts), INTERVAL '5' SECONDS, INTERVAL '10' SECONDS))"
+    joined = ps.sql(
+        f"SELECT l.k FROM {hop.format('a')} AS l JOIN {hop.format('b')} AS r "
+        "ON l.k = r.k AND l.window_start = r.window_start AND l.window_end = r.window_end",
+        a,
+        b,
+    )
+    (relation,) = joined.inputs
+    kernel = relation.operator.compile("timestamp", [lambda texts: [("bigint", True)] * len(texts)] * 2)
+    new = pa.table({TIME: [4_000_000, 6_000_000, 11_000_000]})
+    before = StagePosition((6_000_000, 14_000_000))
+    # The window up to 5 s is closed: of the row at 4 s one window of two is open.
+    assert kernel.partly_late(before, (None, new), "rows") == 1
+    assert kernel.partly_late(StagePosition(), (new, None), "rows") == 0

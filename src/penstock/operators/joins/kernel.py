@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import WrongType
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
-from penstock.operators.exchange import KEY, TIME, Digest, Exchange, SqlColumn
+from penstock.operators.exchange import KEY, TIME, Digest, Exchange, Form, SqlColumn
 from penstock.operators.joins.condition.meaning import channel_condition
 from penstock.operators.joins.node import WINDOW_END, Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
@@ -201,6 +202,17 @@ class JoinKernel(Kernel):
                 side.new_matched[stays],
             )
         return tuple(kept)
+
+    def partly_late(self, before: StagePosition, new: tuple[Any | None, ...], form: Form) -> int:
+        """Rows of which some windows were closed and others were not; each copy on a grid counts."""
+        del form
+        windows = self.join.bound
+        both = Frontiers(*(before.frontiers or (None, None))).both
+        if not isinstance(windows, ByWindow) or both is None:
+            return 0
+        opened = windows.first_open(both)
+        first = [windows.first_with(rows[TIME].to_numpy()) for rows in new if rows is not None]
+        return sum(int(np.count_nonzero(each < opened)) for each in first)
 
     def _table(self, port: int) -> TimeTable:
         bound = self.join.bound

@@ -190,6 +190,7 @@ class Statement:
             )
         if not found:
             return None, None
+        _check_bounds(keys if any(calls) else (), scope)
         if group is not None:
             left = [key for key, call in zip(keys, calls, strict=True) if call is None and not is_bound(key)]
             if function is not None and not any(map(is_bound, keys)):
@@ -566,6 +567,16 @@ def _check_tables(sources: tuple[FromTable, ...]) -> None:
         if each.name.lower() in seen:
             raise BadName(f"two tables have the name {each.name!r}; rename one with AS")
         seen.add(each.name.lower())
+
+
+def _check_bounds(keys: Sequence[Tree], scope: Scope) -> None:
+    """Refuse a key that is a bound of earlier windows: those of the statement have the same names."""
+    for key in keys:
+        if isinstance(key, exp.Column) and is_bound(key) and key.name in scope.relation.schema:
+            raise BadName(
+                f"GROUP BY {key.name} is a column of its table, and the windows of GROUP BY give the result "
+                f"a column of the same name; rename it in a sub-query, such as {key.name} AS inner_{key.name}"
+            )
 
 
 def _check_alias(table: Tree) -> None:
