@@ -2,11 +2,12 @@
 
 First a plain query, then one whose functions come to grief: at chosen points they stop until this process has
 killed what it should, an executor or a whole worker, or they kill their own process, or wait for a
-speculative copy of themselves.
+speculative copy of themselves. Faults of "mapping" come while tuples are read, others while channels run.
 """
 
 import datetime as dt
 import json
+import logging
 import os
 import signal
 import sys
@@ -24,7 +25,14 @@ from penstock_lab.bench.cluster import standalone_cluster
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 # Those of each epoch; a worker that is lost does not come back, so it is the last.
-FAULTS = (("process",), ("other executor",), ("own executor",), ("straggler", "mapping process"))
+FAULTS = (
+    ("process",),
+    ("other executor",),
+    ("own executor",),
+    ("straggler", "mapping process"),
+    ("mapping own executor",),
+    ("reader's executor",),
+)
 LAST = "worker"
 SETTINGS = {
     "spark.speculation": "true",
@@ -73,16 +81,20 @@ def strike(folder, fault):
     except FileExistsError:
         again.touch()
         return
-    kind = fault.partition(" in ")[0]
-    if kind in {"process", "mapping process"}:
+    kind = kind_of(fault)
+    if kind == "process":
         os.kill(os.getpid(), signal.SIGKILL)
     if kind == "straggler":
         wait_for(again)
         return
-    hidden = Path(folder, f"{fault}.hidden")
-    hidden.write_text(str(executor()))
+    hidden, reader = Path(folder, f"{fault}.hidden"), Path(folder, f"{fault}.reader")
+    hidden.write_text(reader.read_text() if kind == "reader's executor" else str(executor()))
     hidden.rename(Path(folder, f"{fault}.asked"))
     wait_for(Path(folder, f"{fault}.done"))
+
+
+def kind_of(fault):
+    return fault.partition(" in ")[0].removeprefix("mapping ")
 
 
 def wait_for(path):
@@ -111,8 +123,11 @@ def mapped(folder):
 
     def parsed(batch):
         for fault in pc.unique(batch["fault"]).to_pylist():
-            if fault and fault.startswith("mapping"):
+            if fault.startswith("mapping"):
                 strike(folder, fault)
+            elif folder and fault.startswith("reader"):
+                # The channels wait in the files of this executor's disk.
+                Path(folder, f"{fault}.reader").write_text(str(executor()))
         return pa.record_batch(
             [batch["key"], batch["fault"], pc.cast(batch["text"], pa.int64())], ["key", "fault", "value"]
         )
@@ -195,9 +210,10 @@ def avenge(points, over):
     while not over.wait(0.01):
         for asked in points.glob("*.asked"):
             fault, own = asked.name.partition(".")[0], int(asked.read_text())
-            if fault.startswith("other"):
+            kind = kind_of(fault)
+            if kind == "other executor":
                 victims = [each for each in executors() if each != own]
-            elif fault.startswith("own"):
+            elif kind in {"own executor", "reader's executor"}:
                 victims = [own]
             else:
                 worker = parent(own)
@@ -205,6 +221,15 @@ def avenge(points, over):
             for each in victims:
                 os.kill(each, signal.SIGKILL)
             asked.rename(points / f"{fault}.done")
+
+
+class Replays(logging.Handler):
+    """Counts the epochs that were run again, since channels took rows of different attempts of a task."""
+
+    count = 0
+
+    def emit(self, record):
+        self.count += "is run again" in record.getMessage()
 
 
 def attempts(session):
@@ -222,6 +247,8 @@ if __name__ == "__main__":
         plain = results(session, home / "plain")
         points, over = home / "points", threading.Event()
         points.mkdir()
+        replays = Replays()
+        logging.getLogger("penstock.run").addHandler(replays)
         avenger = threading.Thread(target=avenge, args=(points, over))
         avenger.start()
         began = time.monotonic()
@@ -231,5 +258,6 @@ if __name__ == "__main__":
             over.set()
             avenger.join()
         seen = sorted(each.name for each in points.iterdir())
-        told = {"seen": seen, "attempts": attempts(session), "seconds": time.monotonic() - began}
+        told = {"seen": seen, "attempts": attempts(session), "replays": replays.count}
+        told |= {"seconds": time.monotonic() - began}
         print(json.dumps({"plain": plain, "disturbed": found, **told}))  # noqa: T201 -- the test reads it

@@ -32,6 +32,8 @@ def check(found, session, folder, rounds):
     assert reached == {each for epoch in faults(rounds) for each in epoch}
     # A lost executor takes its part of the map side with it: at least that stage was run again.
     assert found["attempts"] >= rounds
+    # Where channels had taken rows of the task that was lost, or wait for them, the whole epoch was.
+    assert found["replays"] >= rounds
     # A second copy ran while the first was still there.
     assert sum(each.startswith("straggler") and each.endswith(".again") for each in found["seen"]) == rounds
 
@@ -44,7 +46,7 @@ def test_a_cluster_of_two_executors_gives_what_local_mode_gives(cluster, spark, 
 
 
 def test_lost_executors_workers_and_processes_change_no_result(cluster, spark, tmp_path):
-    """Executors killed after the map side and during channels, a worker lost, tasks run again and twice."""
+    """Executors killed while they read and during channels, a worker lost, tasks run again and twice."""
     check(cluster, spark, tmp_path, 1)
 
 

@@ -11,6 +11,9 @@ from penstock.connect import EpochId, Output, ResultFile, ResultFormat
 from penstock.operators.kernel import WindowEnds
 from penstock.routing import realised_disorder
 from penstock.runtime import results as reading
+from penstock.runtime.dataflow.channels import Receipt
+from penstock.runtime.dataflow.payloads import new_task
+from penstock.runtime.dataflow.receipts import TaskReceipt
 from penstock.runtime.merger import EpochMergers, Merger
 from penstock.runtime.results import ResultBuffer, ResultReaders
 from penstock.state.storage import Location
@@ -111,8 +114,19 @@ def test_what_a_receiver_raises_fails_the_epoch(files):
 
     mergers = EpochMergers({0: merger(files, Failing(0))}, {(4, 1): 0})
     (file,) = files([1])
-    with pytest.raises(OSError, match="disk is full"), mergers.running({4: ends(1)}, 1) as told:
-        told(4, 0, [Output(file.name, file.rows, file.bytes, exit=1)])
+    receipt = Receipt(0, (), (Output(file.name, file.rows, file.bytes, exit=1),))
+    with pytest.raises(OSError, match="disk is full"), mergers.running({4: ends(1)}, {4: 1}) as told:
+        told(TaskReceipt(new_task(1, 0), channels={4: (receipt,)}))
+
+
+def test_a_channel_that_runs_twice_gives_its_results_once(files):
+    taken, written = Taken(None), [files([1, 2]), files([2])]
+    mergers = EpochMergers({0: merger(files, taken)}, {(4, 0): 0})
+    with mergers.running({4: ends(1, 2)}, {4: 2}) as told:
+        for channel in (1, 1, 0, 1):
+            receipt = Receipt(channel, (), tuple(written[channel]))
+            told(TaskReceipt(new_task(1, channel), channels={4: (receipt,), 3: (receipt,)}))
+    assert taken.windows == [2, 1, 2]
 
 
 def buffer(**options):

@@ -25,8 +25,7 @@ from penstock.runtime import ownership
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.going_back import abandon, go_back, resume_going_back, went_back
 from penstock.runtime.ownership import Owner, holder
-from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
-from penstock.runtime.spark.offsets import SparkOffsets
+from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord, StreamRead
 from penstock.state.sealed import seal
 from penstock.state.segments import Segment
 from penstock.state.storage import Location
@@ -38,7 +37,7 @@ def claimed(folder, **options):
 
 
 def plan(epoch):
-    return EpochPlan((StagePlan(1),), now=epoch, offsets=f"offsets {epoch}")
+    return EpochPlan((StagePlan(1),), now=epoch, reads={"t": StreamRead({"n": epoch})})
 
 
 def happen(checkpoint, epoch, *files):
@@ -208,14 +207,13 @@ def test_no_manifest_replaces_another(tmp_path):
     assert records(tmp_path) == before
 
 
-def test_what_spark_had_not_finished_writing_is_gone_after_a_claim(tmp_path):
-    claimed(tmp_path).release()
-    for part in ("offsets", "commits"):
-        (tmp_path / "spark" / part).mkdir(parents=True)
-        (tmp_path / "spark" / part / ".7.5b3c.tmp").write_text("v1")
-        (tmp_path / "spark" / part / "6").write_text("v1")
-    claimed(tmp_path)
-    assert sorted(path.name for path in (tmp_path / "spark").rglob("*")) == ["6", "6", "commits", "offsets"]
+def test_what_an_earlier_owner_had_not_finished_writing_is_gone_after_a_claim(tmp_path):
+    happen(claimed(tmp_path), 0)
+    before = records(tmp_path)
+    for part in ("plans", "manifests", "routers"):
+        (tmp_path / part / "_000000000001-data.json.5b3c").write_text("torn")
+    claimed(tmp_path, takeover=True)
+    assert records(tmp_path) == before
 
 
 def test_a_folder_of_data_is_no_checkpoint(tmp_path):
@@ -276,39 +274,13 @@ def test_files_of_failed_attempts_are_collected_between_epochs(tmp_path):
     assert checkpoint.between.names() == []
 
 
-def spark_epochs(folder, last, committed):
-    """Spark's part after `last` planned epochs, with a source of one file to an epoch."""
-    for part in ("offsets", "commits", "sources/0"):
-        (folder / "spark" / part).mkdir(parents=True, exist_ok=True)
-    for epoch in range(last + 1):
-        head = f'v1\n{{"batchTimestampMs":{epoch}}}\n'
-        (folder / f"spark/offsets/{epoch}").write_text(f'{head}{{"logOffset":{epoch}}}')
-        (folder / f"spark/sources/0/{epoch}").write_text(f'v1\n{{"path":"{epoch}.parquet"}}')
-        if epoch <= committed:
-            (folder / f"spark/commits/{epoch}").write_text("v1\n{}")
-
-
-def test_offsets_are_known_by_what_they_read_and_not_by_when(tmp_path):
-    """Defect 13: nothing tied a manifest to Spark's offsets."""
-    spark_epochs(tmp_path, 2, 2)
-    offsets = SparkOffsets(Location(str(tmp_path / "spark")))
-    before = offsets.settle(1)
-    path = tmp_path / "spark/offsets/1"
-    path.write_text(path.read_text().replace('Ms":1', 'Ms":99'))
-    offsets.check(1, before, "manifest")
-    (tmp_path / "spark/sources/0/1").write_text('v1\n{"path":"other.parquet"}')
-    with pytest.raises(DamagedCheckpoint, match=r"offsets/1 has other offsets .* than its manifest"):
-        offsets.check(1, before, "manifest")
-    path.write_text('v1\n{}\n{"logOffset":2}')
-    with pytest.raises(DamagedCheckpoint, match="lose or repeat rows"):
-        offsets.check(1, before, "plan")
+ASIDE = ("manifests", "plans")
 
 
 def test_going_back_sets_later_epochs_aside(tmp_path):
     checkpoint = replace(claimed(tmp_path), kept=10)
     for epoch in range(4):
         happen(checkpoint, epoch, f"s{epoch}")
-    spark_epochs(tmp_path, 4, 3)
     checkpoint.write_plan(EpochId(4), plan(4))
     with pytest.raises(UnknownEpoch, match="kept are 0, 1, 2, 3"):
         go_back(checkpoint, 9)
@@ -317,10 +289,11 @@ def test_going_back_sets_later_epochs_aside(tmp_path):
     assert checkpoint.latest().epoch_id == EpochId(1)
     assert went_back(checkpoint, EpochId(1))
     assert [name[:12] for name in checkpoint.plans.names()] == ["000000000000", "000000000001"]
-    for part in ("offsets", "commits", "sources/0"):
-        assert sorted(path.name for path in (tmp_path / "spark" / part).iterdir()) == ["0", "1"]
+    # Sources go on from there.
+    assert checkpoint.latest().plan.reads == {"t": StreamRead({"n": 1})}
     aside = tmp_path / "aside" / "000000000001"
-    assert sorted(path.name for path in (aside / "spark/offsets").iterdir()) == ["2", "3", "4"]
+    found = {part: sorted(int(path.name[:12]) for path in (aside / part).iterdir()) for part in ASIDE}
+    assert found == {"manifests": [2, 3], "plans": [2, 3, 4]}
     # What is aside can be put back, so its segments stay.
     assert checkpoint.segments.names() == ["s0", "s1", "s2", "s3"]
     happen(checkpoint, 2)
@@ -335,14 +308,12 @@ def test_a_driver_that_stalls_while_it_goes_back_sets_nothing_of_the_next_aside(
         old = replace(claimed(folder), kept=10)
         for epoch in range(2):
             happen(old, epoch, f"s{epoch}")
-        spark_epochs(folder, 1, 1)
 
         def take_over(folder=folder):
             new = replace(claimed(folder, takeover=True), kept=10)
             resume_going_back(new)
             for epoch in range(new.latest().epoch_id.epoch + 1, 3):
                 happen(new, epoch, f"n{epoch}")
-            spark_epochs(folder, 2, 2)
 
         # Between a check and the rename after it, it can still move one record.
         besides = ("owners", "rename")
@@ -354,7 +325,6 @@ def test_a_driver_that_stalls_while_it_goes_back_sets_nothing_of_the_next_aside(
         resume_going_back(found)
         assert found.latest().epoch_id == EpochId(2), at
         assert len(found.manifests.names()) == len(found.plans.names()) == 3, at
-        assert {"2"} <= {path.name for path in (folder / "spark/offsets").iterdir()}, at
     assert at > 10
 
 
@@ -362,12 +332,11 @@ def test_going_back_is_completed_by_the_next_start(tmp_path):
     checkpoint = replace(claimed(tmp_path), kept=10)
     for epoch in range(4):
         happen(checkpoint, epoch)
-    spark_epochs(tmp_path, 3, 3)
     record = {"last": str(EpochId(1)), "owner": 1, "done": False}
     (tmp_path / "back.json").write_bytes(seal(record))
     resume_going_back(checkpoint)
     assert checkpoint.latest().epoch_id == EpochId(1)
-    assert sorted(path.name for path in (tmp_path / "spark/commits").iterdir()) == ["0", "1"]
+    assert [name[:12] for name in checkpoint.plans.names()] == ["000000000000", "000000000001"]
     assert json.loads((tmp_path / "back.json").read_text().splitlines()[0])["done"]
 
 
@@ -376,7 +345,6 @@ def test_a_planned_epoch_is_abandoned(tmp_path):
     checkpoint = claimed(tmp_path)
     happen(checkpoint, 0)
     checkpoint.write_plan(EpochId(1), plan(1))
-    spark_epochs(tmp_path, 1, 0)
     with pytest.raises(CheckpointInUse, match="stop that run first"):
         abandon(checkpoint.root)
     checkpoint.release()
@@ -384,9 +352,8 @@ def test_a_planned_epoch_is_abandoned(tmp_path):
     again = claimed(tmp_path)
     assert again.plan(EpochId(1)) is None
     assert went_back(again, EpochId(0))
-    # Spark plans it anew, with the limits of the next start; its source of files lists the files again.
-    for part in ("offsets", "sources/0"):
-        assert [path.name for path in (tmp_path / "spark" / part).iterdir()] == ["0"]
+    # The next start plans it anew, with its own limits, after the last epoch that happened.
+    assert again.latest().plan.reads == {"t": StreamRead({"n": 0})}
     again.release()
     assert abandon(checkpoint.root) is None
 
@@ -395,7 +362,7 @@ def test_a_drain_is_not_undone_by_abandoning(tmp_path):
     checkpoint = claimed(tmp_path)
     happen(checkpoint, 0)
     checkpoint.commit(Manifest(EpochId(0, drain=True), plan(0)))
-    spark_epochs(tmp_path, 1, 0)
+    checkpoint.write_plan(EpochId(1), plan(1))
     checkpoint.release()
     assert abandon(checkpoint.root) == 1
     assert checkpoint.latest().epoch_id == EpochId(0, drain=True)

@@ -76,7 +76,7 @@ def test_a_key_that_is_split_is_not_placed_as_a_whole(rescaling):
     """Defect 4: its tuples are formed in every channel, so its own channel has no more to do for it."""
     name = rescaling.routers.store(first_router("balanced", 8))
     split = SubKeyPlan((SplitKey(HOT, 0.3, 64),))
-    before = StagePlan(8, form="partials", router=name, target=name, sub_keys=split)
+    before = StagePlan(8, form="combined", router=name, target=name, sub_keys=split)
     plan = rescaling.following(0, before, StageRecord(), Rescale(0, 9), 1.0)
     rest = rest_of(rescaling, plan)
     assert rest.max() / rest.min() <= 1.3

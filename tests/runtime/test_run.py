@@ -167,12 +167,19 @@ def test_a_missing_segment_is_named_by_the_run(tmp_path):
         query.start(ps.memory(), checkpoint=tmp_path).wait()
 
 
-def test_a_checkpoint_whose_spark_part_is_lost_is_an_error_and_not_a_silent_loss(tmp_path):
-    query = readings([(1, "a", 1.0)], [(2, "a", 1.0)], [(3, "a", 1.0)]).window("10 seconds").agg(n=ps.count())
-    query.start(ps.memory(), checkpoint=tmp_path).wait()
-    shutil.rmtree(tmp_path / "spark")
-    with pytest.raises(DamagedCheckpoint, match="Spark continues at epoch 0"):
-        query.start(ps.memory(), checkpoint=tmp_path).wait()
+@pytest.mark.parametrize("kind", ["files", "dataframe"])
+def test_a_checkpoint_without_what_its_source_keeps_is_an_error_and_not_a_silent_loss(tmp_path, spark, kind):
+    rows = pa.table({"time": pa.array([1, 2], pa.timestamp("s", tz="UTC")), "k": ["a", "b"]})
+    (tmp_path / "in").mkdir()
+    pq.write_table(rows, tmp_path / "in" / "a.parquet")
+    frame = spark.readStream.schema("time timestamp, k string").parquet(str(tmp_path / "in"))
+    sources = {"files": ps.files(tmp_path / "in"), "dataframe": ps.dataframe(frame, bounded=True)}
+    stream = ps.stream("t", "time timestamp, k string", "time", source=sources[kind])
+    query = stream.window("10 seconds").agg(n=ps.count())
+    query.start(ps.memory(), checkpoint=tmp_path / "state").wait()
+    shutil.rmtree(tmp_path / "state" / "rows")
+    with pytest.raises(DamagedCheckpoint, match=r"is missing.*; restore the whole checkpoint"):
+        query.start(ps.memory(), checkpoint=tmp_path / "state").wait()
 
 
 def test_parquet_files_can_be_read_by_others(tmp_path):
@@ -190,7 +197,7 @@ def test_delta_has_one_transaction_per_epoch_and_none_twice(tmp_path):
     assert table.transaction_version("test") == 3
     assert sorted(table.to_pyarrow_table()["n"].to_pylist()) == [1, 1, 1]
     # A checkpoint that has forgotten its epochs would take its next results for delivered.
-    for part in ("manifests", "plans", "segments", "spark"):
+    for part in ("manifests", "plans", "segments"):
         shutil.rmtree(tmp_path / "state" / part)
     with pytest.raises(SinkError, match="up to epoch 1, but this run begins with epoch 0"):
         query.start(ps.delta(tmp_path / "table", app="test"), checkpoint=tmp_path / "state")

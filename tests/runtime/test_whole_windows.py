@@ -8,14 +8,11 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
-from penstock.runtime.spark.routes import window_column
-from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
 
 import penstock as ps
 from operators.cases import Total
 from penstock.control.rescale import Rebatch
 from penstock.ingest import Client, Gate
-from penstock.routing import Batches, WindowChannels, WindowShape
 from rescales import AtRandom
 from sessions import interpreting
 
@@ -190,21 +187,3 @@ def test_whole_panes_go_round_robin_if_asked_for(tmp_path):
     assert found == {start: 1000 * sum(values) + max(values) for start, values in groups.items()}
     even, odd = (sum(t % 2 == part for t, _, _ in epochs[0]) for part in (0, 1))
     assert [each.rows for each in run.progress[0].stages[0].channels] == [even, odd]
-
-
-@pytest.mark.parametrize(
-    ("shape", "batches"),
-    [
-        (WindowShape(10, 3, 2), Batches(1)),
-        (WindowShape(100, 7), Batches(4)),
-        (WindowShape(9, 2), Batches(3).changed(2, beyond=5)),
-    ],
-)
-def test_the_native_route_is_that_of_the_router(spark, shape, batches):
-    times = np.arange(-60, 60)
-    for channels in (1, 2, 5):
-        windows = WindowChannels(shape, batches, channels)
-        frame = spark.range(-60, 60, 1, 1).withColumn("c", F.explode(window_column("id", windows)))
-        found = sorted((row["id"], row["c"]) for row in frame.collect())
-        rows, routes = windows.deliveries(times)
-        assert found == sorted(zip(times[rows].tolist(), routes.tolist(), strict=True))
