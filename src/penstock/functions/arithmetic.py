@@ -1,7 +1,7 @@
 """Arithmetic and bits: operands are cast to the type of the result, so that both engines compute in it.
 
-Integers overflow with an error in both engines. Products and quotients of decimals are Spark's: it gives up
-digits of the fraction where a result needs more than 38 digits.
+Integers overflow with an error in both engines. Quotients of decimals are Spark's, and so are products that
+may need more than 38 digits: it gives up digits of the fraction there.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from penstock.functions.function import (
 __all__: list[str] = []
 
 _MOST_DIGITS: Final = 38
+_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
 
 def _widest(given: Sequence[str]) -> str:
@@ -49,6 +50,15 @@ def _summed(given: Sequence[str]) -> str | None:
     return f"decimal({digits},{fraction})" if digits <= _MOST_DIGITS else None
 
 
+def _product(given: Sequence[str]) -> str | None:
+    """Decimals, and integers as decimals of all their digits, where Spark keeps every digit."""
+    (one, places), (other, scale) = (
+        (_DIGITS[each], 0) if each in _DIGITS else precision_of(each) for each in given
+    )
+    digits = one + other + 1
+    return f"decimal({digits},{places + scale})" if digits <= _MOST_DIGITS else None
+
+
 def _short_decimal(given: Sequence[str]) -> str | None:
     """Spark rounds longer decimals when it changes their sign."""
     return given[0] if precision_of(given[0])[0] <= 18 else None
@@ -76,6 +86,9 @@ define(
     "*",
     Form(_WHOLE, _widest, "{0:as} * {1:as}", raises=True),
     Form(_REAL, _floating, "{0:as} * {1:as}"),
+    Form(("decimal", "decimal"), _product, "CAST({0} * {1} AS {type})"),
+    Form(("decimal", "integer"), _product, "CAST({0} * {1} AS {type})", varying=frozenset({1})),
+    Form(("integer", "decimal"), _product, "CAST({0} * {1} AS {type})", varying=frozenset({0})),
     written="{0} * {1}",
 )
 define(

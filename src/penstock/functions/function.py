@@ -72,6 +72,7 @@ class Form:
       is `{type}`; with `{0:with}` numbers are widened to be compared. `{all}` are all arguments, `{rest}` all
       but the first, with the same endings.
     - `literals`: places of arguments that must be literals, and which are allowed.
+    - `varying`: places of arguments that must not be literals: Spark takes those for narrower decimals.
     - `raises`: it raises for some values in ANSI mode, so without ANSI mode its meaning is another.
     - `zoned`: its value depends on the session's time zone; the SQL is for UTC.
     """
@@ -80,6 +81,7 @@ class Form:
     gives: Gives
     sql: str
     literals: dict[int, Callable[[str], bool]] = field(default_factory=dict)
+    varying: frozenset[int] = frozenset()
     raises: bool = False
     zoned: bool = False
     order: Order = "strict"

@@ -5,7 +5,7 @@ arguments. A node without one makes the whole expression one that only Spark can
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
@@ -290,7 +290,7 @@ class _Translation:
         given = [each.type for each in arguments]
         for form in function.forms if function else ():
             kind = form.result(given)
-            if kind is None or not _literals_fit(form.literals, arguments):
+            if kind is None or not _literals_fit(form, arguments):
                 continue
             self._check(f"{name}()", raises=form.raises, zoned=form.zoned)
             return _applied(name, form, arguments, kind)
@@ -397,9 +397,11 @@ def _chain(node: Tree) -> list[Tree]:
     return [rest, *reversed(parts)]
 
 
-def _literals_fit(wanted: Mapping[int, Callable[[str], bool]], arguments: Sequence[Translated]) -> bool:
-    texts = {place: arguments[place].literal for place in wanted}
-    return all(text is not None and wanted[place](text) for place, text in texts.items())
+def _literals_fit(form: Form, arguments: Sequence[Translated]) -> bool:
+    if any(arguments[place].literal is not None for place in form.varying):
+        return False
+    texts = {place: arguments[place].literal for place in form.literals}
+    return all(text is not None and form.literals[place](text) for place, text in texts.items())
 
 
 def _literal(node: Tree, *, negative: bool = False) -> Translated:
