@@ -9,6 +9,8 @@ from operators.contract import Case
 from operators.deduplicate.case import ROW, build
 from operators.deduplicate.case import oracle as deduplicated
 from operators.group_cases import count_windows, session_windows
+from penstock.functions import DEFAULT
+from penstock.operators.channelled_step import ChannelledStep
 from processes import Running, Sessions, Waiting, visit_session, waiting_oracle
 
 TIMES = st.integers(-20, 100)
@@ -437,6 +439,12 @@ def channelled_map(**given):
     return Case(VALUES.map(shouted, "s string, w bigint", **given), (VALUE,), oracle)
 
 
+def channelled_step(made, oracle):
+    """A step as a stage of its own, as the operator strategy has it."""
+    step = ChannelledStep(made.operator, VALUES.schema.names, DEFAULT)
+    return Case(VALUES.derive(step), (VALUE,), oracle)
+
+
 CASES = {
     "tumbling windows": slid(7, 7, ["k"]),
     "sliding windows": slid(20, 6, ["k", "s"], offset=2),
@@ -498,4 +506,13 @@ CASES = {
     "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),
     "map in channels": channelled_map(channels=True),
     "map by cost": channelled_map(by=["k", "s"]),
+    "projection in channels": channelled_step(
+        VALUES.select("time", w="v + 1"), lambda ports, _: [(row["time"], row["v"] + 1) for row in ports[0]]
+    ),
+    "condition in channels": channelled_step(
+        VALUES.where("v > 0"),
+        lambda ports, _: [
+            tuple(row[name] for name in VALUES.schema.names) for row in ports[0] if row["v"] > 0
+        ],
+    ),
 }

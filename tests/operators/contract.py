@@ -1,27 +1,24 @@
 """The channels of any stateful operator without Spark, and what every operator is held to.
 
-`KernelRun` does what a run does for one stage, on Arrow and real files: it evaluates the exchanges, routes
-rows, asks the kernel how far it comes, runs a task in every channel, and moves state between routers. It
-deals rows out in a random order and with random salts, so nothing may depend on the order in which a shuffle
-brings them.
+`KernelRun` does what a run does for one stage, with the product's own parts: ports send rows as payloads,
+channels take them from an inbox, the kernel says how far it comes, a task runs in every channel, and state
+moves between routers. Rows are dealt out to tasks in a random order, cut anywhere, and payloads arrive in a
+random order, so nothing may depend on the order in which a shuffle brings them.
 """
 
 import json
-import re
+import pickle
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from penstock.runtime.in_place import in_place
-from penstock.runtime.spark.exchange import PORT, SLOT, slots
-from penstock.runtime.spark.forming import _BUSY, _FORMER
-from penstock.runtime.stage_outputs import StageOutput
 from pyspark import cloudpickle
 
-from penstock.expressions.duck import evaluate
-from penstock.operators.exchange import HASH, TIME
+from penstock.control.sub_keys import SplitKey, SubKeyPlan
+from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Seen
 from penstock.routing import (
     PARTITIONINGS,
@@ -36,12 +33,26 @@ from penstock.routing import (
     step_toward,
 )
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.records import StageRecord
+from penstock.runtime.dataflow.channels import ChannelTask, window_channels
+from penstock.runtime.dataflow.payloads import Inbox, Payload, new_task
+from penstock.runtime.dataflow.ports import port_map
+from penstock.runtime.dataflow.receipts import SentSeen
+from penstock.runtime.dataflow.tasks import (
+    FORM,
+    HOME,
+    Compiled,
+    EpochWork,
+    LevelPart,
+    _new,
+    _Sending,
+    run_channel,
+)
+from penstock.runtime.epoch import _onward
+from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.rescale.batching import planned_batches
+from penstock.runtime.rescale.learnt_costs import LearntCosts, planned_grouping
 from penstock.runtime.rescale.moving import placing
-from penstock.runtime.stage import ChannelTask, Receipt, window_channels
-from penstock.state import Departure, Location, MoveTask, MovingStage, StateLayout, gathered
-from transpiled import translate
+from penstock.state import Location, MoveTask, MovingStage, StateLayout, gathered
 
 NOTHING = np.zeros(0, np.uint64)
 
@@ -95,8 +106,9 @@ def added_up(changes, keys):
 class KernelRun:
     """One stage in channels, epoch after epoch.
 
-    With `restless`, state moves, epochs are replayed and idle channels run at random; otherwise only what a
-    test asks for happens. Rows that functions refuse go to `refusals`; without it, such functions fail.
+    With `restless`, state moves, epochs are replayed, idle channels run, and rows come in any form, all at
+    random; otherwise only what a test asks for happens. Rows that functions refuse go to `refusals`; without
+    it, such functions fail.
     """
 
     relation: object
@@ -113,21 +125,38 @@ class KernelRun:
 
     def __post_init__(self):
         streams, operator = self.relation.inputs, self.relation.operator
-        compiled = operator.compile(self.relation.time_type, [described(each.schema) for each in streams])
-        self.kernel = cloudpickle.loads(cloudpickle.dumps(compiled))
+        self.use(operator.compile(self.relation.time_type, [described(each.schema) for each in streams]))
         self.rng = np.random.default_rng(self.seed)
         self.single = operator.why_single() is not None
-        channels = 1 if self.single else self.channels
-        router = first_router("uniform", channels) if self.kernel.exchanges[0].keys else None
-        windows = self.kernel.exchanges[0].windows
-        self.layout = StateLayout(router, channels, batches=windows and Batches(windows.batch))
-        self.record = StageRecord(channels=((),) * channels)
+        self.begin(1 if self.single else self.channels)
         self.segments = Location(f"{self.folder}/segments")
         self.segments.make()
         self.accepted = tuple([] for _ in streams)
         self.hashes = NOTHING
+        self.costs = LearntCosts()
         self.written = {}
-        self.ports = [EvaluatedPort.of(*each) for each in zip(self.kernel.exchanges, streams, strict=True)]
+
+    def use(self, kernel):
+        """Run this kernel, as a worker gets it."""
+        routers = Location(f"{self.folder}/routers")
+        routers.make()
+        compiled = Compiled({}, {}, {}, (kernel,), {0: (0,)}, {}, routers)
+        self.compiled = cloudpickle.loads(cloudpickle.dumps(compiled))
+        (self.kernel,) = self.compiled.kernels
+        self.routers = self.compiled.known_routers
+        self.schemas = [
+            pa.schema([*each.schema.arrow(), (TIME, pa.int64())]) for each in self.relation.inputs
+        ]
+        self.ports = [port_map(self.kernel, 0, port, each) for port, each in enumerate(self.schemas)]
+        assert None not in self.ports, "only Spark can evaluate a port"
+
+    def begin(self, channels):
+        """Begin with so many channels and no state."""
+        exchange = self.kernel.exchanges[0]
+        router = first_router("uniform", channels) if exchange.keys else None
+        batches = exchange.windows and Batches(exchange.windows.batch)
+        self.layout = StateLayout(router, channels, batches=batches)
+        self.record = StageRecord(channels=((),) * channels)
 
     # A whole run.
 
@@ -181,46 +210,52 @@ class KernelRun:
 
     def _run(self, before, rows, frontiers, drained):
         """An epoch from a record: the record after it, and its results."""
-        form = self.form()
-        dealt = [self._dealt(port, each, form) for port, each in enumerate(rows)]
-        seen = Seen(
-            rows=any(table is not None for port in dealt for table in port.channels),
-            bucket=max((port.bucket for port in dealt if port.bucket is not None), default=None),
-            state=any(before.channels),
-        )
-        advance = self.kernel.advance(before.position, _onward(before, frontiers), seen, drained)
+        tables = [self.source(port, each) for port, each in enumerate(rows)]
+        for port, table in enumerate(tables):
+            self.look(port, self.ports[port].rows(table))
+        inboxes, sent = self._exchanged(tables)
+        seen = Seen(rows=bool(sent.rows), bucket=sent.last, state=any(before.channels))
+        onward = _onward(before.position.frontiers, frontiers)
+        advance = self.kernel.advance(before.position, onward, seen, drained)
         # Where an idle stage runs because another one in its channels is not, nothing may come of it.
         if advance.idle and not (self.restless and self.rng.random() < 0.5):
             self.earliest = np.inf
             return replace(before, position=advance.position), []
         task = ChannelTask(
             stage=0,
-            kernel=self.kernel,
             folder=self.segments,
             label=f"e{self.epoch}",
             state=before.channels,
             before=before.position,
             after=advance.position,
-            exits=(StageOutput(None, self.kernel.schema, None),),
-            form=form,
             ended=advance.ended,
             windows=self.windows,
-            refusals=self.refusals,
         )
-        segments, found, times = [], [], [np.inf]
-        for channel in range(self.layout.channels):
-            new = _together(self.kernel.exchanges, [port.channels[channel] for port in dealt])
-            receipt, onward = task.work(channel, new)
+        receipts, made = [], []
+        for channel, inbox in enumerate(inboxes):
+            new, form = _new(self.kernel, inbox)
+            refused = None if self.refusals is None else self.refusals.open()
+            refuse = None if refused is None else refused.add
+            receipt = task.work(self.kernel, channel, new, form, made.append, refuse)
             # Defect 9: some operators reported no processor time.
             assert receipt.cpu_seconds > 0, "no processor time"
-            assert receipt.received == (0 if new is None else new.num_rows)
-            segments.append(Receipt.from_json(receipt.to_json()).segments)
-            for table in onward.values():
-                found += self.tuples(table)
-                times += [pc.min(table[TIME]).as_py()] if table.num_rows else []
-        self.earliest = min(times)
+            receipts.append(pickle.loads(pickle.dumps(receipt)))
+            if refused is not None:
+                refused.close()
+        self._check_tuples(sent, receipts)
+        self.costs.update([each.learnt for each in receipts if each.learnt])
+        times = [pc.min(each[TIME]).as_py() for each in made if each.num_rows]
+        self.earliest = min(times, default=np.inf)
+        found = [row for each in made for row in self.tuples(each)]
         assert not (advance.idle and found), "an idle stage gave results"
-        return replace(before, position=advance.position, channels=tuple(segments)), found
+        channels = tuple(each.segments for each in receipts)
+        return replace(before, position=advance.position, channels=channels), found
+
+    def _check_tuples(self, sent, receipts):
+        """Channels take what ports have sent, as rows or in partials; of copies there are any number."""
+        exchanges = self.kernel.exchanges
+        if all(each.copied == "neither" and not each.everywhere and not each.windows for each in exchanges):
+            assert sum(each.tuples for each in receipts) == sent.tuples, "a tuple was lost or taken twice"
 
     def tuples(self, table):
         """Results as tuples: the first column is the event time, unless they are changes; in microseconds."""
@@ -230,104 +265,120 @@ class KernelRun:
 
     def form(self):
         """How rows reach the channels in this epoch."""
-        return str(self.rng.choice(self.forms)) if self.restless else self.forms[0]
+        return str(self.rng.choice(self.forms)) if self.restless else "own"
 
     @property
     def forms(self):
-        """Every way in which rows may reach the channels."""
+        """Every way in which rows may reach the channels: `own` is what the rows of each task decide."""
         exchange = self.kernel.exchanges[0]
-        return [*exchange.forms, *(["partials"] if exchange.parts else [])]
-
-    def hashed(self, keys, rows):
-        """The hash by which rows find their channel."""
-        return spark_hash(keys, rows)
+        combined = ["rows", "combined", "either"] if exchange.combine is not None else []
+        return ["own", *combined, *(["two hops"] if exchange.parts else [])]
 
     def source(self, port, rows):
-        """Tuples of a stream, with their time as Spark marks it."""
-        return self.ports[port].source(rows)
-
-    def _dealt(self, port, rows, form):
-        """The rows of a port by channel, in the given form."""
-        exchange, count = self.kernel.exchanges[port], self.layout.channels
-        source = self.source(port, rows)
-        sent = self.ports[port].sent(source)
-        bucket = pc.max(sent[exchange.bucket.name]).as_py() if exchange.bucket and len(rows) else None
-        if form == "combined" and rows:
-            sent = self._combined(exchange, source, sent)
-        elif form == "partials" and rows:
-            sent = self._partials(sent)
-        if exchange.hashed:
-            hashes = self.hashed([sent[name] for name in exchange.keys], sent.num_rows)
-            sent = sent.append_column(HASH, pa.array(hashes.view(np.int64)))
-        by_window = exchange.windows is not None
-        places, channels = self._by_window(sent) if by_window else self._routed(port, sent)
-        tables = []
-        for channel in range(count):
-            own = self.rng.permutation(places[channels == channel])
-            tables.append(sent.take(pa.array(own)) if len(own) else None)
-        return DealtPort(tables, bucket)
-
-    def _by_window(self, table):
-        """Pairs of a row and a channel that computes one of its windows."""
-        return self.windows.deliveries(self.kernel.exchanges[0].times(table))
-
-    def _routed(self, port, table):
-        """Pairs of a row and a channel that it goes to."""
-        exchange, rows = self.kernel.exchanges[port], np.arange(table.num_rows)
-        salts = self.rng.integers(0, 2**64, table.num_rows, dtype=np.uint64)
-        if exchange.groupings:
-            return rows, self.rng.integers(0, self.layout.channels, len(rows))
-        if not exchange.keys:
-            if len(self.ports) == 1:
-                return rows, np.zeros(len(rows), np.int64)
-            if exchange.everywhere:
-                count = self.layout.channels
-                return np.repeat(rows, count), np.tile(np.arange(count), len(rows))
-            grid = shaped_grid(exchange.copied, self.layout.channels)
-            copies = (grid.left, grid.right)[port](salts)
-            return copies.rows, copies.channels
-        keys = [table[name] for name in exchange.keys]
-        hashes = self.hashed(keys, len(rows))
-        self.hashes = np.union1d(self.hashes, hashes)
-        if exchange.nulls == "equal":
-            return rows, self.layout.router.route(hashes)
-        spread = self.layout.join_router()
-        copies = (spread.left, spread.right)[port](hashes, salts)
-        known = np.logical_and.reduce([np.asarray(each.is_valid()) for each in keys])
-        lone = np.flatnonzero(~known) if exchange.nulls == "anywhere" else rows[:0]
-        anywhere = self.rng.integers(0, self.layout.channels, len(lone))
-        chosen = known[copies.rows]
-        return (
-            np.concatenate([copies.rows[chosen], lone]),
-            np.concatenate([copies.channels[chosen], anywhere]),
+        """Tuples of a stream, with their time as an intake adds it."""
+        schema = self.schemas[port]
+        return pa.table(
+            [
+                pa.array(
+                    [row["time" if each.name == TIME else each.name] for row in rows],
+                    pa.int64() if pa.types.is_timestamp(each.type) else each.type,
+                ).cast(each.type)
+                for each in schema
+            ],
+            schema=schema,
         )
 
-    def _combined(self, exchange, source, sent):
-        """What Spark SQL combines on the map side; in random pieces, as it does so for each partition."""
-        by = [*exchange.keys, exchange.bucket.name]
-        for name in by:
-            source = source.append_column(name, sent[name])
-        names = [*(f'"{name}"' for name in by)]
-        names += [f'{translate(sql)} AS "{name}"' for name, sql in exchange.combine.columns]
-        found = []
-        for piece in self._pieces(source):
-            table = evaluate(f"SELECT {', '.join(names)} FROM input GROUP BY ALL", piece)
-            found.append(table.select(self.kernel.partials.names).cast(self.kernel.partials))
-        return pa.concat_tables(found)
+    def look(self, port, sent):
+        """Look at what a port sends: the keys, for routers that know some of them."""
+        keys = [sent[name] for name in self.kernel.exchanges[port].keys]
+        if keys:
+            self.hashes = np.union1d(self.hashes, spark_hash(keys, sent.num_rows))
 
-    def _partials(self, sent):
-        """What several channels form of their shares of the rows."""
-        found = []
-        for former, piece in enumerate(self._pieces(sent)):
-            table = self.kernel.form(piece)
-            numbers, busy = np.full(table.num_rows, former, np.int32), np.zeros(table.num_rows)
-            found.append(table.append_column(_FORMER, pa.array(numbers)).append_column(_BUSY, pa.array(busy)))
-        return pa.concat_tables(found)
+    def stage_plan(self, form):
+        """How the next epoch runs."""
+        exchange, layout = self.kernel.exchanges[0], self.layout
+        grouping, costs = None, ""
+        if exchange.groupings:
+            costs = self.costs.stored(self.routers)
+            elsewhere = [each for each in exchange.groupings if each != "in place"]
+            grouping = planned_grouping(elsewhere, None, str(self.rng.choice(elsewhere)), costs)
+        plan = StagePlan(
+            layout.channels,
+            router="" if layout.router is None else self.routers.store(layout.router),
+            grouping=grouping,
+            costs=costs,
+            batches=layout.batches,
+        )
+        if form != "two hops" or layout.channels == 1:
+            return plan
+        if not exchange.keys:
+            return replace(plan, run=int(self.rng.integers(3)))
+        split = [
+            SplitKey(each, 0.1, int(self.rng.integers(1, 5)))
+            for each in self._known().view(np.int64).tolist()
+        ]
+        return replace(plan, sub_keys=SubKeyPlan(tuple(split)))
 
-    def _pieces(self, table):
-        place = self.rng.integers(0, 3, table.num_rows)
-        found = [table.filter(pa.array(place == each)) for each in range(3)]
-        return [each for each in found if each.num_rows]
+    def _exchanged(self, tables):
+        """The inboxes of the channels after an exchange, or two, and what ports have sent."""
+        form = self.form()
+        plan = self.stage_plan(form)
+        hops = [FORM, HOME] if plan.two_hops else [HOME]
+        work = EpochWork(
+            now=0,
+            bounds={},
+            plans=(plan,),
+            spreads=(self.layout.spread,),
+            levels=tuple((LevelPart(0, hop, 0, plan.channels),) for hop in hops),
+        )
+        payloads, seen = [], SentSeen()
+        for number, pieces in enumerate(self._dealt(tables)):
+            sending = _Sending(self.compiled, work, new_task(0, number))
+            combines = {"rows": False, "combined": True, "either": bool(self.rng.integers(2))}.get(form)
+            for port, rows in enumerate(pieces):
+                made, own = self._sent(sending, port, rows, combines)
+                if self.restless and self.rng.random() < 0.3:
+                    again, same = self._sent(sending, port, rows, combines)
+                    assert own == same, "another cut tells other numbers"
+                    assert list(map(_shown, made)) == list(map(_shown, again)), "another cut sends other rows"
+                payloads += made
+                seen += own
+        for level in range(len(hops) - 1):
+            arrived, payloads, told = self._arrived(work, level, payloads), [], []
+            for channel, data in enumerate(arrived):
+                task = new_task(level + 1, channel)
+                payloads += run_channel(self.compiled, work, {}, level, channel, data, task, told.append)
+            seen += sum((each.sent[0] for each in told if each.sent), SentSeen())
+        inboxes = []
+        for data in self._arrived(work, len(hops) - 1, payloads):
+            inboxes.append(Inbox())
+            for each in data:
+                inboxes[-1].add(Payload.from_bytes(each))
+        return inboxes, seen
+
+    def _dealt(self, tables):
+        """The rows of each port for up to three tasks, in any order."""
+        tasks = int(self.rng.integers(1, 4))
+        dealt = [np.array_split(self.rng.permutation(each.num_rows), tasks) for each in tables]
+        for task in range(tasks):
+            yield [table.take(pa.array(own[task])) for table, own in zip(tables, dealt, strict=True)]
+
+    def _sent(self, sending, port, rows, combines):
+        """What a port sends of rows that come in any batches, and what it tells of them."""
+        opened = sending.port(self.ports[port])
+        opened._combines = combines
+        cuts = [0, *np.sort(self.rng.integers(0, rows.num_rows + 1, 2)).tolist(), rows.num_rows]
+        made = []
+        for first, last in pairwise(cuts):
+            made += opened.take(rows.slice(first, last - first))
+        return [*made, *opened.flush()], opened.seen
+
+    def _arrived(self, work, level, payloads):
+        """The payloads of each partition, as bytes and in any order."""
+        found = [[] for _ in range(work.partitions(level))]
+        for place in self.rng.permutation(len(payloads)):
+            found[work.partition(payloads[place], level)].append(payloads[place].to_bytes())
+        return found
 
     @property
     def windows(self):
@@ -345,23 +396,22 @@ class KernelRun:
         """Bring all state to where another layout has it, by default any, of these or any channels."""
         before, after = self.layout, layout or self._any_layout(channels)
         stage = MovingStage(self.kernel.tables, self.record.channels, placing(self.kernel, before, after))
-        task = MoveTask(self.segments, f"m{self.epoch}", (stage,))
-        departures = {}
-        for channel in task.sources(before, after):
-            left = task.work(channel)
-            departures[channel] = tuple(
-                Departure.from_json(json.loads(json.dumps(each.to_json()))) for each in left
-            )
+        task = pickle.loads(pickle.dumps(MoveTask(self.segments, f"m{self.epoch}", (stage,))))
+        departures = {channel: task.work(channel) for channel in task.sources(before, after)}
         (channels,) = gathered(task, departures, after.channels)
         self.moved += sum(each.rows for every in departures.values() for each in every)
         self.record, self.layout = replace(self.record, channels=channels), after
+
+    def _known(self):
+        """Some keys that rows have had."""
+        return np.unique(self.rng.choice(self.hashes, 3)) if len(self.hashes) else NOTHING
 
     def _any_layout(self, channels=None):
         """Any router of these or any channels, or a step to it; hot keys of joins on any grids."""
         rng, channels = self.rng, 1 if self.single else channels or int(self.rng.integers(1, 6))
         if self.layout.router is None:
             return StateLayout(None, channels, batches=self.layout.batches)
-        known = np.unique(rng.choice(self.hashes, 3)) if len(self.hashes) else NOTHING
+        known = self._known()
         frequencies = Frequencies(known, np.full(len(known), 0.1))
         before = self.layout.router
         router = next_router(
@@ -376,13 +426,7 @@ class KernelRun:
         copied = self.kernel.exchanges[0].copied
         if copied == "neither" or self.rng.random() < 0.3:
             return None
-        sizes, columns, targets = [], [], []
-        for _ in keys:
-            grid = shaped_grid(copied, int(self.rng.integers(1, channels + 1)))
-            sizes.append(grid.channels)
-            columns.append(grid.columns)
-            targets += self.rng.permutation(channels)[: grid.channels].tolist()
-        return Spread(tuple(keys.view(np.int64).tolist()), tuple(sizes), tuple(columns), tuple(targets))
+        return any_spread(self.rng, copied, channels, keys)
 
     def remember_files(self):
         """Read every new file, for later."""
@@ -396,71 +440,15 @@ class KernelRun:
             assert self.segments.read(name) == data, f"{name} was changed"
 
 
-@dataclass(frozen=True)
-class DealtPort:
-    """The rows of a port for each channel, None where there are none, and the last bucket among them."""
-
-    channels: list
-    bucket: int | None
-
-
-@dataclass(frozen=True)
-class EvaluatedPort:
-    """The exchange of a port on Arrow: DuckDB evaluates its columns, and Spark's hash is ours.
-
-    `hashed` are columns that DuckDB finds in its input: the hashes that columns of the exchange ask for.
-    """
-
-    exchange: object
-    in_place: object
-    schema: object
-    hashed: tuple
-
-    @classmethod
-    def of(cls, exchange, stream):
-        schema = pa.schema([*stream.schema.arrow(), (TIME, pa.int64())])
-        hashed = []
-
-        def named(match):
-            hashed.append([name.strip(" `") for name in match[1].split(",")])
-            return f"_hash{len(hashed) - 1}"
-
-        columns = []
-        for each in exchange.columns:
-            sql = re.sub(
-                r"^cast\(`(\w+)` AS ([^`]+)\)$", lambda match: _needed(match, stream.schema), each.sql
-            )
-            sql = re.sub(r"xxhash64\(([^()]*)\)", named, sql)
-            sql = re.sub(r"shiftrightunsigned\(([^()]*), 1\)", rf"(shiftright(\1, 1) & {2**63 - 1})", sql)
-            columns.append(replace(each, sql=sql))
-        whole = pa.schema([*schema, *((f"_hash{place}", pa.int64()) for place in range(len(hashed)))])
-        exchange = replace(exchange, columns=tuple(columns))
-        return cls(exchange, in_place(exchange, whole), schema, tuple(hashed))
-
-    def source(self, rows):
-        """Tuples of the stream, with their time as Spark marks it."""
-        return pa.table(
-            {
-                each.name: pa.array(
-                    [row["time" if each.name == TIME else each.name] for row in rows],
-                    pa.int64() if pa.types.is_timestamp(each.type) else each.type,
-                ).cast(each.type)
-                for each in self.schema
-            },
-            schema=self.schema,
-        )
-
-    def sent(self, source):
-        """What the port sends of them."""
-        for place, names in enumerate(self.hashed):
-            hashes = spark_hash([source[name] for name in names], source.num_rows)
-            source = source.append_column(f"_hash{place}", pa.array(hashes.view(np.int64)))
-        return self.in_place.rows(source)
-
-
-def _needed(match, schema):
-    """A cast, unless the column has the type already: DuckDB is not asked to cast binary."""
-    return f"`{match[1]}`" if schema.column(match[1]).type == match[2] else match[0]
+def any_spread(rng, copied, channels, keys):
+    """These keys of a join on grids of any size in any channels."""
+    sizes, columns, targets = [], [], []
+    for _ in keys:
+        grid = shaped_grid(copied, int(rng.integers(1, channels + 1)))
+        sizes.append(grid.channels)
+        columns.append(grid.columns)
+        targets += rng.permutation(channels)[: grid.channels].tolist()
+    return Spread(tuple(keys.view(np.int64).tolist()), tuple(sizes), tuple(columns), tuple(targets))
 
 
 def described(schema):
@@ -469,26 +457,9 @@ def described(schema):
     return lambda texts: [(types[text.strip("`")], True) for text in texts]
 
 
-def _onward(before, frontiers):
-    """Frontiers never go back."""
-    old = before.position.frontiers or (None,) * len(frontiers)
-    return tuple(
-        one if other is None or (one is not None and other < one) else other
-        for one, other in zip(old, frontiers, strict=True)
-    )
-
-
-def _together(exchanges, tables):
-    """The rows of all ports as one shuffle brings them, None if there are none."""
-    if len(exchanges) == 1:
-        return tables[0]
-    sent = []
-    for port, (table, places) in enumerate(zip(tables, slots(exchanges), strict=True)):
-        if table is not None:
-            columns = [pa.array([port] * table.num_rows, pa.int32())]
-            columns += table.select([each.name for each in exchanges[port].columns]).columns
-            sent.append(pa.table(columns, names=[PORT, *map(SLOT.format, places)]))
-    return pa.concat_tables(sent, promote_options="default") if sent else None
+def _shown(payload):
+    """A payload as text, whatever batches its rows are in."""
+    return repr((replace(payload, data=b""), payload.rows().to_pylist()))
 
 
 def _tuples(table):

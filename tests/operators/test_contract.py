@@ -11,16 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.runtime.in_place import InPlacePorts, in_place
 
 import penstock as ps
 from operators.cases import CASES, LEFT, RIGHT
-from operators.contract import EvaluatedPort, KernelRun, added_up, described
+from operators.contract import KernelRun, added_up, described
 from penstock.operators import Operator
 from penstock.operators.exchange import KEY, TIME
-from penstock.runtime.records import StageRecord
-from penstock.runtime.stage import _by_port
-from penstock.state import StateLayout
+from penstock.runtime.dataflow.ports import port_map
 
 over_all = pytest.mark.parametrize("name", CASES)
 
@@ -108,10 +105,9 @@ class DividedRun(KernelRun):
 
     def __post_init__(self):
         super().__post_init__()
-        self.kernel, self.single = replace(self.kernel, divided=True), False
-        channels = self.channels
-        self.layout = StateLayout(None, channels)
-        self.record = StageRecord(channels=((),) * channels)
+        self.use(replace(self.kernel, divided=True))
+        self.single = False
+        self.begin(self.channels)
 
 
 @settings(max_examples=15)
@@ -132,9 +128,7 @@ class HostedRun(KernelRun):
 
     def __post_init__(self):
         super().__post_init__()
-        self.kernel = self.kernel.hosted(("v",))
-        streams = self.relation.inputs
-        self.ports = [EvaluatedPort.of(*each) for each in zip(self.kernel.exchanges, streams, strict=True)]
+        self.use(self.kernel.hosted(("v",)))
 
     def _any_spread(self, channels, keys):
         """Other stages rely on whole keys."""
@@ -161,7 +155,7 @@ def test_a_join_in_the_channels_of_another_stage_gives_what_it_gives_in_its_own(
     assert as_text(found) == as_text(whole)
 
 
-def test_ports_in_place_come_as_a_shuffle_would_bring_them():
+def test_a_port_in_the_channels_of_another_stage_has_the_keys_of_that_stage():
     relation = LEFT.select("k", "v").join(RIGHT.select("k", "w"), "k", within="15 us")
     kernel = relation.operator.compile("timestamp", [described(each.schema) for each in relation.inputs])
     kernel = kernel.hosted(("k",))
@@ -169,11 +163,10 @@ def test_ports_in_place_come_as_a_shuffle_would_bring_them():
         pa.table({"k": pa.array([1, None], pa.int64()), "v": [5, 6], TIME: [3, 4]}),
         pa.table({"w": [7], "k": [1], TIME: [9]}),
     ]
-    ports = [in_place(each, rows.schema) for each, rows in zip(kernel.exchanges, given, strict=True)]
-    both = InPlacePorts(tuple(ports))
-    for rows in (given, [given[0], None], [None, given[1]]):
-        found = _by_port(kernel.exchanges, both.rows(rows))
-        assert [each and each.num_rows for each in found] == [each and each.num_rows for each in rows]
+    ports = [port_map(kernel, 0, port, rows.schema) for port, rows in enumerate(given)]
+    found = [each.rows(rows) for each, rows in zip(ports, given, strict=True)]
+    # A row without a key has no partner in an inner join.
+    assert [each.num_rows for each in found] == [1, 1]
     assert found[1].select(["w", KEY.format(0), TIME]).to_pylist() == [{"w": 7, KEY.format(0): 1, TIME: 9}]
 
 

@@ -17,7 +17,9 @@ from operators.key_operators import JOINS, OPERATORS, PAYLOAD
 from operators.key_types import COMPARED, KEY_TYPES, REFUSED, canonical, packed
 from penstock.errors import BadProcess, QueryError, WrongType
 from penstock.operators import Operator
+from penstock.operators.channelled_step import ChannelledStep
 from penstock.operators.exchange import TIME
+from penstock.routing.spark_hash import spark_hash
 from penstock.state.segments import read
 
 CHANNELS = (1, 8, 2, 3)
@@ -83,19 +85,20 @@ class KeyedRun(KernelRun):
             "w": numbers["v"],
             TIME: times,
         }
-        schema = self.ports[port].schema
+        schema = self.schemas[port]
         return pa.table([given[name] for name in schema.names], schema=schema)
 
     def form(self):
         """Each form in turn."""
         return self.forms[self.epoch % len(self.forms)]
 
-    def hashed(self, keys, rows):
+    def look(self, port, sent):
         """All spellings of a key have one hash."""
-        found = super().hashed(keys, rows)
-        for key, each in zip(canonical(keys), found.tolist(), strict=True):
+        super().look(port, sent)
+        keys = [sent[name] for name in self.kernel.exchanges[port].keys]
+        hashes = spark_hash(keys, sent.num_rows).tolist() if keys else []
+        for key, each in zip(canonical(keys), hashes, strict=True):
             assert self.hashes_of.setdefault(key, each) == each, f"{key} has two hashes"
-        return found
 
     def tuples(self, table):
         """The columns that the oracle tells, by name; all key columns are one canonical key."""
@@ -201,14 +204,17 @@ def test_every_cell(name, tmp_path):
     assert found == expected
 
 
-def test_every_operator_with_state_is_in_the_matrix():
+def test_every_operator_with_channels_and_keys_is_in_the_matrix():
     def below(kind):
         return {kind}.union(*map(below, kind.__subclasses__()))
 
     own = {each for each in below(Operator) if each.__module__.startswith("penstock.") and each.stateful}
     kind = KEY_TYPES["bigint"]
     made = [each.build(streams_of(kind.sql, kind.sql), kind.names) for each in OPERATORS.values()]
-    assert {each.__qualname__ for each in own} == {type(each.operator).__qualname__ for each in made}
+    without_keys = {ChannelledStep.__qualname__}
+    assert {each.__qualname__ for each in own} - without_keys == {
+        type(each.operator).__qualname__ for each in made
+    }
 
 
 NESTED = [
