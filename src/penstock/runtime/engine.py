@@ -44,6 +44,7 @@ from penstock.runtime.run import Run
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.executors import Executors
 from penstock.runtime.spark.failures import hushed
+from penstock.runtime.spark.frames import typed
 from penstock.runtime.spark.jobs import SparkJobs
 from penstock.runtime.spark.plans import check_filesystem
 from penstock.runtime.spark.session import prepare, spark_session, sql_setting
@@ -88,7 +89,7 @@ class SparkEngine:
             for place, sink in enumerate(sinks)
         ]
         between = ResultFormat(folder.between, "parquet")
-        graph = build(spark, subqueries, deliveries, between, folder.routers)
+        graph = build(partial(typed, spark), subqueries, deliveries, between, folder.routers)
         if options.from_epoch is not None:
             _check_takes_back(sinks)
         notes = [_note(runner).to_json() for runner in graph.stages]
@@ -189,7 +190,7 @@ class SparkEngine:
         )
         control = _control(options, subqueries, rescaling, folder, nodes)
         meter = None if ends else LatencyMeter(result_ways(graph), streams, options.latency_seconds)
-        epochs = Epochs(own, works, planner, report=run.report, control=control, meter=meter)
+        epochs = Epochs(works, planner, report=run.report, control=control, meter=meter)
         epochs.readers = run.readers
         epochs.slots = nodes.slots
         if not ends:

@@ -416,7 +416,7 @@ class Epoch:
             self.moves.append(Moved(number, before.channels, after.channels))
             return
         moving = Moving(
-            self.works.jobs.session,
+            self.works.jobs,
             self.works.rescaling.routers,
             self.works.checkpoint.segments,
             f"{self.epoch_id}-{number}-moved",

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from penstock.connect import NOTHING_SAID, EpochId, SourceNote
 from penstock.control.observation import Observation, StageChannels
 from penstock.control.scaling.pacing import EpochTaken
@@ -61,7 +59,6 @@ class Epochs:
     With a `tick`, an epoch runs at least so often, in seconds, also if no stream has tuples.
     """
 
-    session: SparkSession
     works: RunSetup
     planner: Planner
     report: Callable[[EpochProgress], None]
@@ -89,7 +86,7 @@ class Epochs:
         self._happened = 0
         self._ran = time.monotonic()
         self._noted: Mapping[str, SourceNote] = {}
-        self.slots = self.session.sparkContext.defaultParallelism
+        self.slots = self.works.jobs.slots
         if self.last is not None:
             self.planner.resume(self.last)
             self.control.resume(self.last.control)

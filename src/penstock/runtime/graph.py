@@ -1,11 +1,11 @@
 """A query ready to run: the plan of every stage, typed by Spark, and every way between them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from sqlglot import exp
 
@@ -24,11 +24,14 @@ from penstock.runtime.dataflow.ports import PortMap, port_map
 from penstock.runtime.dataflow.tasks import Compiled, Hosted, Origin
 from penstock.runtime.dataflow.ways import End, ToFile, ToPort, ToSpark, ToStage, Way
 from penstock.runtime.delivering import OpenSink, QueryOutput
-from penstock.runtime.spark.frames import describe, empty_frame, stepped
+from penstock.runtime.spark.frames import describe
 from penstock.runtime.stage import StageRunner, members_of
 from penstock.state.storage import Location
 
-__all__ = ["Graph", "SparkWay", "build"]
+__all__ = ["Graph", "SparkWay", "Typed", "build"]
+
+Typed = Callable[[Any, tuple[Step, ...]], DataFrame]
+"""Gives an empty frame after steps over columns of an Arrow schema, which tells types."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,14 @@ class Graph:
 
 
 def build(
-    session: SparkSession,
+    typed: Typed,
     subqueries: Subqueries,
     deliveries: Sequence[OpenSink],
     between: ResultFormat,
     routers: Location,
 ) -> Graph:
     """Compile and connect all stages; this finds everything that can be wrong with types."""
-    building = _Building(session, subqueries, deliveries, between)
+    building = _Building(typed, subqueries, deliveries, between)
     for stage in subqueries.stages:
         building.add(stage)
     outlets = tuple(building.outlet(place) for place in range(len(subqueries.outputs)))
@@ -87,7 +90,7 @@ def build(
 
 @dataclass
 class _Building:
-    session: SparkSession
+    typed: Typed
     subqueries: Subqueries
     deliveries: Sequence[OpenSink]
     between: ResultFormat
@@ -243,7 +246,7 @@ class _Building:
         if isinstance(origin, int):
             before = replace(before, end=ToFile("spark", number, self.between))
             self._added(origin, before)
-        made = _arrow(stepped(empty_frame(self.session, reached), steps))
+        made = _arrow(self.typed(reached, steps))
         last = compile_tail(beyond, made, setting)
         self.spark_ways.append(SparkWay(number, origin, before, steps, exchange, stage))
         self.after[number] = (origin, Way(last, schema, end))
@@ -289,7 +292,7 @@ class _Building:
             schema = pa.schema([*feed.origin.schema.arrow(), (TIME, pa.int64())])
         else:
             schema = self.runners[feed.origin].kernel.schema
-        return stepped(empty_frame(self.session, schema), feed.steps)
+        return self.typed(schema, feed.steps)
 
     def _output_schema(self, place: int) -> Any:
         feed = self.subqueries.outputs[place][0]

@@ -4,15 +4,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
-
 from penstock.control.observation import Moved
 from penstock.operators.kernel import Kernel
 from penstock.routing import shaped_grid
 from penstock.runtime.dataflow.channels import window_channels
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.routers import Routers
-from penstock.runtime.spark.moves import move_state
+from penstock.runtime.spark.jobs import SparkJobs
 from penstock.runtime.stage import StageRunner
 from penstock.state.moving import MoveTask, MovingStage, gathered
 from penstock.state.placing import (
@@ -62,7 +60,7 @@ def placing(kernel: Kernel, before: StateLayout, after: StateLayout) -> Placing:
 class Moving:
     """Moves the state of a stage and of those in its channels, all by the router of the first."""
 
-    session: SparkSession
+    jobs: SparkJobs
     routers: Routers
     folder: Location
     label: str
@@ -90,7 +88,7 @@ class Moving:
         )
         task = MoveTask(self.folder, self.label, stages)
         sources = task.sources(old, new)
-        departures = move_state(self.session, task, sources) if sources else {}
+        departures = self.jobs.move(task, sources) if sources else {}
         channels = gathered(task, departures, after.channels)
         moved = [replace(record, channels=each) for record, each in zip(records, channels, strict=True)]
         moved[0] = replace(moved[0], spread=new.spread)

@@ -21,7 +21,7 @@ from penstock.operators.kernel import Describe
 from penstock.runtime.spark.failures import one_line
 from penstock.runtime.spark.worker_heap import freeze_worker
 
-__all__ = ["describe", "empty_frame", "exchanged", "stepped"]
+__all__ = ["describe", "empty_frame", "exchanged", "stepped", "typed"]
 
 _VIEW = "_ps_rows"
 _ONE_VIEW = Lock()
@@ -32,6 +32,11 @@ def empty_frame(session: SparkSession, schema: Any) -> DataFrame:
     """A frame of these columns without rows."""
     nullable = pa.schema([each.with_nullable(True) for each in schema])
     return session.createDataFrame([], from_arrow_schema(nullable))
+
+
+def typed(session: SparkSession, schema: Any, steps: tuple[Step, ...]) -> DataFrame:
+    """A frame without rows after steps over these columns; by it Spark's analyzer tells types."""
+    return stepped(empty_frame(session, schema), steps)
 
 
 def stepped(frame: DataFrame, steps: tuple[Step, ...]) -> DataFrame:

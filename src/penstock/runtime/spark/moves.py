@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from penstock.state.moving import MoveTask
 from penstock.state.table import Departure
@@ -12,10 +12,10 @@ __all__ = ["move_state"]
 
 
 def move_state(
-    session: SparkSession, task: MoveTask, sources: Sequence[int]
+    context: SparkContext, task: MoveTask, sources: Sequence[int]
 ) -> dict[int, tuple[Departure, ...]]:
     """Run the moves out of these channels; the result has, for each, the new state of every stage."""
-    numbers = session.sparkContext.parallelize(sources, len(sources))
+    numbers = context.parallelize(sources, len(sources))
     return dict(numbers.mapPartitions(_Moves(task)).collect())
 
 
