@@ -25,6 +25,7 @@ from penstock.query.qos import most_disorder
 from penstock.routing import Resources
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.control import RunControl
+from penstock.runtime.dataflow.tasks import Compiled
 from penstock.runtime.delivering import OpenSink
 from penstock.runtime.epoch import RunSetup
 from penstock.runtime.epochs import Epochs
@@ -34,6 +35,7 @@ from penstock.runtime.latency import LatencyMeter, result_ways
 from penstock.runtime.pacer import pacer
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
+from penstock.runtime.progress import EpochProgress
 from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.refusals import RefusalSetup
 from penstock.runtime.rescale.frequent_keys import FrequentKeys
@@ -53,11 +55,11 @@ from penstock.runtime.time_steps import period, steady_time
 from penstock.state.storage import Location
 from penstock.state.view import StageNote
 
-__all__ = ["SparkEngine"]
+__all__ = ["Claimed", "SparkEngine"]
 
 
 class SparkEngine:
-    """Runs queries with Structured Streaming."""
+    """Runs queries on Spark."""
 
     def explain(self, query: Query, *, form: str, strategy: str, channels: int | None) -> str:
         """The plan of a query."""
@@ -106,51 +108,77 @@ class SparkEngine:
         with ExitStack() as undo:
             undo.callback(_close, deliveries, folder)
             undo.enter_context(folder.owned())
-            run = self._begin(query, subqueries, options, spark, folder, graph)
+            run = self._begin(Claimed(query, subqueries, options, folder, graph), spark)
             undo.pop_all()
         return run
 
-    def _begin(  # noqa: PLR0913, PLR0917 -- what start has found so far
-        self,
-        query: Query,
-        subqueries: Subqueries,
-        options: RunOptions,
-        spark: SparkSession,
-        folder: Checkpoint,
-        graph: Graph,
-    ) -> Run:
-        begins = _begins(folder, options.from_epoch)
-        root, streams = folder.root, query.streams
-        deliveries = [each.delivery for each in graph.outlets]
-        for outlet in graph.outlets:
-            outlet.delivery.prepare(outlet.schema, begins)
-        aside = _Aside(root, folder.id, begins, options, streams)
-        ends = all(map(bounded, streams))
+    def _begin(self, claimed: "Claimed", spark: SparkSession) -> Run:
+        query, options, graph = claimed.query, claimed.options, claimed.graph
+        ends = all(map(bounded, query.streams))
         nodes = _nodes(options, spark, live=not ends)
         # A separate session: the settings of epochs must not change the user's.
         own = spark.newSession()
         prepare(own, graph.setting)
-        readers: dict[str, Reader] = {}
+        deliveries = [each.delivery for each in graph.outlets]
         closing: list[Callable[[], None]] = []
         run = Run(
             bounded=ends,
             name=options.name,
-            close=lambda: _close(deliveries, folder, closing),
+            close=lambda: _close(deliveries, claimed.folder, closing),
             outputs=len(deliveries),
             unkept=any(isinstance(each.sink, UnkeptSink) for each in deliveries),
             disorder=options.disorder,
         )
-        for each in streams:
-            place = _own(root / "rows", each.name, streams)
-            readers[each.name] = open_source(own, each, place, partial(run.warn, stream=each.name))
-            closing.append(readers[each.name].close)
+
+        def opened(stream: Stream, folder: Location) -> Reader:
+            return open_source(own, stream, folder, partial(run.warn, stream=stream.name))
+
+        epochs = claimed.epochs(nodes, opened, partial(SparkJobs, own), run.report)
+        closing += [each.close for each in epochs.works.readers.values()]
+        closing.append(epochs.works.jobs.close)
+        epochs.readers = run.readers
+        if not ends:
+            epochs.meter = LatencyMeter(result_ways(graph), query.streams, options.latency_seconds)
+            epochs.tick = period(query.streams)
+            epochs.pacer = pacer(options.latency_seconds, options.trigger_seconds, epochs.tick)
+        run.begin(epochs)
+        return run
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A query that is compiled, and the checkpoint that this run owns."""
+
+    query: Query
+    subqueries: Subqueries
+    options: RunOptions
+    folder: Checkpoint
+    graph: Graph
+
+    def epochs(
+        self,
+        nodes: "_Nodes",
+        opened: Callable[[Stream, Location], Reader],
+        jobs: Callable[[Compiled], SparkJobs],
+        report: Callable[[EpochProgress], None],
+    ) -> Epochs:
+        """What runs its epochs, from where the checkpoint is; sinks are opened first, then sources."""
+        options, folder, graph, streams = self.options, self.folder, self.graph, self.query.streams
+        begins = _begins(folder, options.from_epoch)
+        for outlet in graph.outlets:
+            outlet.delivery.prepare(outlet.schema, begins)
+        aside = _Aside(folder.root, folder.id, begins, options, streams)
+        readers = {
+            each.name: opened(each, _own(folder.root / "rows", each.name, streams)) for each in streams
+        }
+        stages = self.subqueries.stages
         rescaling = Rescaling(
             runners=graph.stages,
             routers=Routers(folder.routers),
             partitioning=options.partitioning,
-            resources=tuple(_resources(each, options) for each in subqueries.stages),
-            frequent={each.number: FrequentKeys() for each in subqueries.stages},
-            costs={each.number: LearntCosts() for each in subqueries.stages},
+            resources=tuple(_resources(each, options) for each in stages),
+            frequent={each.number: FrequentKeys() for each in stages},
+            costs={each.number: LearntCosts() for each in stages},
             most_bytes=options.most_moved,
             sigma=options.sigma,
         )
@@ -163,8 +191,6 @@ class SparkEngine:
             rejects={each.name: rejects[each.name].format() for each in streams},
             missed={number: files.format() for number, files in missed.items()},
         )
-        jobs = SparkJobs(own, compiled)
-        closing.append(jobs.close)
         works = RunSetup(
             streams=streams,
             readers=readers,
@@ -176,30 +202,24 @@ class SparkEngine:
             missed=missed,
             judged=aside.judged([each.number for each in graph.stages if each.kernel.judges]),
             merging=options.merging,
-            jobs=jobs,
+            jobs=jobs(compiled),
             refusals=_refusals(options, rejects),
         )
         planner = Planner(
             graph,
             folder,
-            _channels(options, nodes.slots, subqueries),
+            _channels(options, nodes.slots, self.subqueries),
             rescaling,
             time.time,
             steady_time(streams),
             options.dealing,
         )
-        control = _control(options, subqueries, rescaling, folder, nodes)
-        meter = None if ends else LatencyMeter(result_ways(graph), streams, options.latency_seconds)
-        epochs = Epochs(works, planner, report=run.report, control=control, meter=meter)
-        epochs.readers = run.readers
-        epochs.slots = nodes.slots
-        if not ends:
-            epochs.tick = period(streams)
-            epochs.pacer = pacer(options.latency_seconds, options.trigger_seconds, period(streams))
+        control = _control(options, self.subqueries, rescaling, folder, nodes)
+        found = Epochs(works, planner, report=report, control=control)
+        found.slots = nodes.slots
         if options.channels is not None:
-            epochs.planner.match(epochs.last)
-        run.begin(epochs)
-        return run
+            planner.match(found.last)
+        return found
 
 
 def _begins(folder: Checkpoint, from_epoch: int | None) -> Begins:
