@@ -1,24 +1,20 @@
 """A whole query without Spark: the product's own graph, planner, epochs, tasks and records in one process.
 
 Only two things stand in for Spark: the certified translation tells types in place of its analyzer, and the
-tasks of a job run here one after another. They run in a random order, some of them twice; payloads arrive in
-a random order, from any number of tasks, in any form; and now and then a run dies before its epoch counts.
+tasks of a job run here one after another. Now and then a run dies before its epoch counts, and the next one
+replays it.
 """
 
 import atexit
 import json
 import os
-import pickle
 import shutil
-import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -28,44 +24,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import cloudpickle
-from pyspark.sql.pandas.types import from_arrow_schema
-from sqlglot import exp
 
+from fuzz.local_jobs import Jobs, any_sizes
+from fuzz.local_types import NeedsSpark, Typed
 from operators.contract import any_spread
-from penstock.compile import compile_tail, cut, is_single, optimise
+from penstock.compile import cut, is_single, optimise
 from penstock.connect import Ahead, Offset, ResultFormat, SourceContext, SourceNote, memory
 from penstock.connect.sources.rows import RowsReader
 from penstock.connect.sources.rows import rows as given_rows
 from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
 from penstock.control.sub_keys import SplitKey, SubKeyPlan
-from penstock.expressions.inference import type_of
-from penstock.expressions.parsing import parse_scalar
-from penstock.expressions.schema import Schema
-from penstock.expressions.types import arrow_type, from_arrow
-from penstock.functions import DEFAULT, Uncertified, passed_or_translated
+from penstock.functions import DEFAULT
 from penstock.operators.exchange import TIME
 from penstock.query import Query, Relation, RunOptions, Stream
 from penstock.query.run_options import DEALINGS
 from penstock.routing import PARTITIONINGS
-from penstock.runtime import engine, hot_keys
+from penstock.runtime import engine
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.dataflow import payloads, ports
-from penstock.runtime.dataflow.payloads import Payload, new_task
-from penstock.runtime.dataflow.receipts import TaskReceipt
 from penstock.runtime.dataflow.ways import ToStage, Way
 from penstock.runtime.delivering import OpenSink
-from penstock.runtime.epoch import RunSetup
-from penstock.runtime.epochs import Epochs
 from penstock.runtime.graph import build
-from penstock.runtime.planning import Planner
 from penstock.runtime.records import Manifest
-from penstock.runtime.rescale.frequent_keys import FrequentKeys
-from penstock.runtime.rescale.learnt_costs import LearntCosts
-from penstock.runtime.rescale.requests import Rescaling
-from penstock.runtime.routers import Routers
-from penstock.runtime.spark import entries
 from penstock.runtime.stage import StageRunner, hosted_by
-from penstock.runtime.time_steps import steady_time
 from penstock.state import Location
 
 __all__ = ["LocalResult", "NeedsSpark", "run_local"]
@@ -77,10 +57,6 @@ MOST_CHANNELS = 5
 _NEVER_MORE = 2**60
 """An event time after every row."""
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
-class NeedsSpark(Exception):  # noqa: N818 -- it is an answer, not a fault
-    """Only Spark can evaluate the query; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -154,184 +130,6 @@ def run_local(
         shutil.rmtree(compiled.root.path, ignore_errors=True)
 
 
-# -- types, in place of Spark's analyzer ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Typed:
-    """Columns and their types, in place of an empty frame by which Spark's analyzer tells types."""
-
-    columns: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def after(cls, schema: pa.Schema, steps: tuple[Any, ...]) -> "_Typed":
-        """The columns after steps."""
-        tail = _tail(steps, pa.schema([each.with_nullable(True) for each in schema]))
-        made = schema if tail is None else tail.schema
-        return cls(tuple((each.name, from_arrow(each.type)) for each in made))
-
-    @property
-    def schema(self) -> Any:
-        return from_arrow_schema(pa.schema([(name, arrow_type(kind)) for name, kind in self.columns]))
-
-    def select(self, *texts: str) -> "_Typed":
-        return self.selectExpr(*texts)
-
-    def selectExpr(self, *texts: str) -> "_Typed":  # noqa: N802 - Spark's name
-        return _Typed(tuple((_name(text), _type(text, self.columns)) for text in texts))
-
-
-@lru_cache(maxsize=1024)
-def _name(text: str) -> str:
-    node = parse_scalar(text)
-    return node.name if isinstance(node, exp.Column) else text
-
-
-@lru_cache(maxsize=1024)
-def _type(text: str, columns: tuple[tuple[str, str], ...]) -> str:
-    types = dict(columns)
-    try:
-        found = passed_or_translated(text, types).type
-    except Uncertified as missing:
-        # A digest is computed apart; the translation of anything else is asked for once more.
-        found = type_of(parse_scalar(text), Schema.from_arrow(_visible(types)))
-        if found is None:
-            raise NeedsSpark(str(missing)) from missing
-    assert found is not None, text
-    return found
-
-
-def _visible(types: Mapping[str, str]) -> pa.Schema:
-    return pa.schema([(name, arrow_type(kind)) for name, kind in types.items() if name != TIME])
-
-
-@lru_cache(maxsize=64)
-def _tail(steps: tuple[Any, ...], schema: pa.Schema) -> Any:
-    """Steps as tasks evaluate them."""
-    try:
-        return compile_tail(steps, schema)
-    except Uncertified as missing:
-        raise NeedsSpark(str(missing)) from missing
-
-
-# -- jobs, in place of Spark's -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Exchanged:
-    """Payloads by partition, as bytes and in any order."""
-
-    partitions: list[list[bytes]]
-
-    def release(self) -> None:
-        """Nothing is held."""
-
-
-@dataclass
-class _Job:
-    """Tasks that run here one after another, in any order; of several attempts the last one counts."""
-
-    jobs: "_Jobs"
-    work: Any
-    level: int
-    tasks: list[tuple[int, Any, int, Sequence[bytes]]] = field(default_factory=list)
-    _parts: int = 0
-
-    def read(self, function: Any, tasks: int) -> None:
-        """So many tasks that get their number alone."""
-        self._add(function, [()] * tasks)
-
-    def channels(self, exchanged: _Exchanged | None, function: Any, partitions: int) -> None:
-        """A task for each partition of an exchange."""
-        self._add(function, [()] * partitions if exchanged is None else exchanged.partitions)
-
-    def _add(self, function: Any, arrived: Sequence[Sequence[bytes]]) -> None:
-        self._parts += 1
-        first = self._parts << 20
-        self.tasks += [(first + index, function, index, data) for index, data in enumerate(arrived)]
-
-    def run(self, hear: Any = None) -> tuple[list[TaskReceipt], _Exchanged | None]:
-        """Run all tasks; their receipts, and what they have sent, unless nothing comes after."""
-        if not self.tasks:
-            return [], None
-        told: list[TaskReceipt] = []
-        partitions = self.work.partitions(self.level)
-        sent: list[list[bytes]] = [[] for _ in range(partitions)]
-        for place in self.jobs.rng.permutation(len(self.tasks)):
-            for payload in self._attempted(*self.tasks[place], told):
-                sent[self.work.partition(payload, self.level)].append(payload.to_bytes())
-        for each in sent:
-            self.jobs.rng.shuffle(each)
-        for receipt in told if hear is not None else ():
-            hear(receipt)
-        return told, _Exchanged(sent) if partitions else None
-
-    def _attempted(
-        self, number: int, function: Any, index: int, arrived: Sequence[bytes], told: list[TaskReceipt]
-    ) -> list[Payload]:
-        """What arrives of a task: all of one attempt, seldom some channels' part of another."""
-        rng = self.jobs.rng
-
-        def attempt() -> Iterator[Payload]:
-            task = new_task(self.level, number)
-            tell = lambda receipt: told.append(pickle.loads(pickle.dumps(receipt)))  # noqa: E731
-            return function(self.jobs.compiled, index, iter(arrived), task, tell)
-
-        if not self.jobs.restless or rng.random() > 0.1:
-            return list(attempt())
-        if rng.random() < 0.5:
-            # It is lost on its way, and tells nothing.
-            lost = attempt()
-            list(islice(lost, int(rng.integers(3))))
-            lost.close()
-            return list(attempt())
-        first, again = list(attempt()), list(attempt())
-        if rng.random() < 0.9:
-            return again
-        some = {each.channel for each in again if rng.random() < 0.5}
-        return [each for each in first if each.channel in some] + [
-            each for each in again if each.channel not in some
-        ]
-
-
-@dataclass
-class _Jobs:
-    """Runs the tasks of one run; what Spark ships is pickled here too."""
-
-    compiled: Any
-    rng: Any
-    restless: bool
-    session: Any = None
-    slots: int = 2
-
-    def job(self, work: Any, level: int) -> _Job:
-        """Tasks that fill an exchange."""
-        return _Job(self, work, level)
-
-    def move(self, task: Any, sources: Sequence[int]) -> dict[int, Any]:
-        """Move state out of these channels."""
-        task = pickle.loads(pickle.dumps(task))
-        return {int(channel): task.work(int(channel)) for channel in self.rng.permutation(sources)}
-
-
-@contextmanager
-def _any_sizes(rng: Any) -> Iterator[None]:
-    """Let what the product does for many rows, such as cutting, combining and spilling, happen to few."""
-    drawn = {
-        (sys.modules[RowsReader.__module__], "ROWS_PER_SPLIT"): [9, 131_072],
-        (entries, "LEAST_BYTES"): [1, 1 << 20],
-        (hot_keys, "_FEWEST_ROWS"): [1, 1_000],
-        (ports, "_PAYS"): [0.0, 1.3, np.inf],
-        (ports, "_FLUSHED"): [13, 1 << 20],
-        (payloads, "_HELD"): [1000, 64 * 2**20, 64 * 2**20, 64 * 2**20],
-    }
-    with ExitStack() as stack:
-        for (module, name), values in drawn.items():
-            stack.callback(setattr, module, name, getattr(module, name))
-            setattr(module, name, values[int(rng.integers(len(values)))])
-        yield
-
-
 # -- a query -------------------------------------------------------------------------------------------
 
 
@@ -367,18 +165,19 @@ class _Compiled:
             for place, each in enumerate(self.query.outputs)
         ]
         between = ResultFormat(self.checkpoint.between, "parquet")
-        self.graph = build(_Typed.after, self.subqueries, self.deliveries, between, self.checkpoint.routers)
-        if self.graph.spark_ways:
-            raise NeedsSpark("; ".join(map(str, self.graph.spark_ways[0].steps)) or "an exchange")
-        self.notes = [engine._note(each).to_json() for each in self.graph.stages]
-        shipped = cloudpickle.loads(cloudpickle.dumps(self.graph.compiled))
+        graph = build(Typed.after, self.subqueries, self.deliveries, between, self.checkpoint.routers)
+        for way in graph.spark_ways:
+            columns = [] if way.exchange is None else [each.sql for each in way.exchange.columns]
+            raise NeedsSpark("; ".join([*map(str, way.steps), *columns]))
+        self.notes = [engine._note(each).to_json() for each in graph.stages]
+        shipped = cloudpickle.loads(cloudpickle.dumps(graph.compiled))
         self.probes = {
             each.number: _Probe(None, None, ToStage())
-            for each in self.graph.stages
+            for each in graph.stages
             if each.stage.operator.why_last() is None
         }
         ways = {number: (*shipped.ways.get(number, ()), probe) for number, probe in self.probes.items()}
-        self.shipped = replace(shipped, ways={**shipped.ways, **ways})
+        self.graph = replace(graph, compiled=replace(shipped, ways={**shipped.ways, **ways}))
 
 
 _last: list[_Compiled] = []
@@ -442,9 +241,9 @@ class _Rows:
         """How many there are."""
         return max(map(len, self.given.values()), default=0)
 
-    def has(self, stream: Stream, epoch: int) -> bool:
-        """Whether a stream has rows for an epoch, or no rows."""
-        return epoch < len(self.given[stream.name])
+    def read_in(self, epoch: int) -> list[Stream]:
+        """The streams that are not at their end before an epoch."""
+        return [each for each in self.streams if epoch < len(self.given[each.name])]
 
     def fits(self, stream: Stream, epoch: int, now: int) -> Any:
         """Which rows of an epoch fit the schema and the clock, as a mask."""
@@ -506,66 +305,31 @@ class _LocalRun:
         self.checkpoint = compiled.checkpoint.claim(
             compiled.query.fingerprint(), repr(compiled.query), compiled.notes
         )
-        begins = engine._begins(self.checkpoint, None)
-        for each in self.graph.outlets:
-            each.delivery.prepare(each.schema, begins)
-        streams, stages = compiled.query.streams, compiled.subqueries.stages
-        options = RunOptions(dealing=str(rng.choice(DEALINGS)), control="off")
-        aside = engine._Aside(compiled.root, "local", begins, options, streams)
-        self.readers = {each.name: self._reader(each) for each in streams}
-        self.rescaling = Rescaling(
-            runners=self.graph.stages,
-            routers=Routers(self.checkpoint.routers),
+        hosts = sum(each.host is None for each in compiled.subqueries.stages)
+        options = RunOptions(
+            channels=max(1, channels * hosts),
             partitioning=str(rng.choice(list(PARTITIONINGS))),
-            resources=tuple(engine._resources(each, options) for each in stages),
-            frequent={each.number: FrequentKeys() for each in stages},
-            costs={each.number: LearntCosts() for each in stages},
-            most_bytes=int(rng.choice([1, 1000, 10**9])),
+            dealing=str(rng.choice(DEALINGS)),
+            most_moved=int(rng.choice([1, 1000, 10**9])),
+            control="off",
         )
-        late = {each.name: aside.late(each) for each in streams}
-        rejects = aside.all_rejects(0)
-        shipped = replace(
-            compiled.shipped,
-            late={name: files.format() for name, files in late.items()},
-            rejects={each.name: rejects[each.name].format() for each in streams},
-        )
-        works = RunSetup(
-            streams=streams,
-            readers=self.readers,
-            graph=self.graph,
-            checkpoint=self.checkpoint,
-            rescaling=self.rescaling,
-            late=late,
-            rejects=rejects,
-            missed={},
-            judged=aside.judged([each.number for each in self.graph.stages if each.kernel.judges]),
-            merging="transparent",
-            jobs=_Jobs(shipped, rng, self.restless, slots=int(rng.integers(1, 4))),
-        )
-        wanted = tuple(1 if is_single(each) else channels for each in stages)
-        planner = Planner(
-            self.graph,
-            self.checkpoint,
-            wanted,
-            self.rescaling,
-            time.time,
-            steady_time(streams),
-            options.dealing,
-        )
-        control = engine._control(
-            options, compiled.subqueries, self.rescaling, self.checkpoint, engine._Nodes(2)
-        )
-        self.epochs = Epochs(works, planner, report=lambda _: None, control=control)
-        planner.match(self.epochs.last)
+        claimed = engine.Claimed(compiled.query, compiled.subqueries, options, self.checkpoint, self.graph)
+        with self.checkpoint.owned():
+            self.epochs = claimed.epochs(
+                engine._Nodes(int(rng.integers(1, 4))), self._opened, self._jobs, report=lambda _: None
+            )
+        self.rescaling = self.epochs.rescaling
 
-    def _reader(self, stream: Stream) -> _Reader:
-        folder = engine._own(self.compiled.root / "rows", stream.name, self.compiled.query.streams)
+    def _opened(self, stream: Stream, folder: Location) -> _Reader:
         context = SourceContext(
             session=None, name=stream.name, schema=stream.schema, time=stream.time, folder=folder
         )
         source = self.rows.sources[stream.name]
         source.open(context)
         return _Reader(source, context)
+
+    def _jobs(self, compiled: Any) -> Jobs:
+        return Jobs(compiled, self.rng, self.restless)
 
     # Epochs.
 
@@ -603,9 +367,9 @@ class _LocalRun:
             probe.expect(before.stages[number].position.promise if before is not None else None)
         _Mortal.dies = staticmethod(lambda: self.restless and self.rng.random() < 0.15)
         while self.epochs.last == before:
-            with _any_sizes(self.rng) if self.restless else ExitStack():
+            with any_sizes(self.rng) if self.restless else ExitStack():
                 try:
-                    getattr(self.epochs, verb)()
+                    assert getattr(self.epochs, verb)() is not False, "rows are left and none are read"
                 except _Died:
                     self.begin(int(self.rng.integers(1, MOST_CHANNELS + 1)))
         assert self.epochs.last is not None
@@ -617,11 +381,7 @@ class _LocalRun:
         self.rescaled += len(manifest.moved)
         self.moved += sum(each.rows for each in manifest.moved)
         epoch = manifest.epoch_id.epoch
-        reads = (
-            []
-            if manifest.epoch_id.drain
-            else [each for each in self.rows.streams if self.rows.has(each, epoch)]
-        )
+        reads = [] if manifest.epoch_id.drain else self.rows.read_in(epoch)
         unfit = 0
         for stream in reads:
             fits = self.rows.fits(stream, epoch, manifest.plan.now)

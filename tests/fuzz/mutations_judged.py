@@ -28,10 +28,4 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "comparison",
         "len(sql) > _LONGEST",
     ): "a text of exactly the longest length goes to Spark, which gives the same",
-    (
-        "runtime/epoch.py",
-        "Epoch._record",
-        "last condition dropped",
-        "schema is not None and exit_.target is not None",
-    ): "only exits with a target have a schema there; the second condition is for type checkers",
 }

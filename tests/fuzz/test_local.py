@@ -57,7 +57,7 @@ def test_windows_count_what_was_accepted(options):
 
 def test_state_moves():
     windows = readings.group_by("k").window("1 hour").agg(n=ps.count())
-    ran = [run_local(windows, {"readings": epochs(seed)}, seed=seed, channels=3) for seed in range(5)]
+    ran = [run_local(windows, {"readings": epochs(seed)}, seed=seed, channels=3) for seed in range(10)]
     assert sum(each.rescaled for each in ran) > 5
     assert sum(each.moved for each in ran) > 5
 
