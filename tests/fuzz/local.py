@@ -25,6 +25,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from penstock.runtime.epoch_input import EpochInput, PortInput, StreamSeen
+from penstock.runtime.spark.exchange import NOTHING, MapSide
+from penstock.runtime.stage_outputs import StageOutput
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql.pandas.types import from_arrow_schema
 from sqlglot import exp
@@ -49,7 +52,6 @@ from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.delivering import OpenSink, QueryOutput
 from penstock.runtime.engine import _note, _resources
 from penstock.runtime.epoch import Epoch, RunSetup
-from penstock.runtime.epoch_input import EpochInput, PortInput, StreamSeen
 from penstock.runtime.epochs import Epochs
 from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph, _Building
@@ -60,10 +62,8 @@ from penstock.runtime.rescale.frequent_keys import FrequentKeys
 from penstock.runtime.rescale.learnt_costs import LearntCosts
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
-from penstock.runtime.spark.exchange import NOTHING, MapSide
 from penstock.runtime.spark.offsets import SourceNote
 from penstock.runtime.stage import hosted_by
-from penstock.runtime.stage_outputs import StageOutput
 from penstock.state import Location, StateLayout
 
 __all__ = ["LocalResult", "NeedsSpark", "run_local"]

@@ -14,6 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from penstock.runtime.in_place import in_place
+from penstock.runtime.spark.exchange import PORT, SLOT, slots
+from penstock.runtime.spark.forming import _BUSY, _FORMER
+from penstock.runtime.stage_outputs import StageOutput
 from pyspark import cloudpickle
 
 from penstock.expressions.duck import evaluate
@@ -32,14 +36,10 @@ from penstock.routing import (
     step_toward,
 )
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.in_place import in_place
 from penstock.runtime.records import StageRecord
 from penstock.runtime.rescale.batching import planned_batches
 from penstock.runtime.rescale.moving import placing
-from penstock.runtime.spark.exchange import PORT, SLOT, slots
-from penstock.runtime.spark.forming import _BUSY, _FORMER
 from penstock.runtime.stage import ChannelTask, Receipt, window_channels
-from penstock.runtime.stage_outputs import StageOutput
 from penstock.state import Departure, Location, MoveTask, MovingStage, StateLayout, gathered
 from transpiled import translate
 

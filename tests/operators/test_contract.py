@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from penstock.runtime.in_place import InPlacePorts, in_place
 
 import penstock as ps
 from operators.cases import CASES, LEFT, RIGHT
 from operators.contract import EvaluatedPort, KernelRun, added_up, described
 from penstock.operators import Operator
 from penstock.operators.exchange import KEY, TIME
-from penstock.runtime.in_place import InPlacePorts, in_place
 from penstock.runtime.records import StageRecord
 from penstock.runtime.stage import _by_port
 from penstock.state import StateLayout
