@@ -105,20 +105,36 @@ def test_merged_stages_and_folded_filters_are_told():
 
 
 def test_by_operator_steps_are_dealt_round_robin():
-    assert "each step dealt round robin" in told(calls().where("x > 1"), strategy="operator")
+    text = told(calls().where("x > 1"), strategy="operator")
+    assert "stage 0: where(`x` > 1)\n" in text
+    assert "route: round robin: no state, so any channel will do" in text
+    assert "output 0 ← stage 0" in text
 
 
 def test_json_has_streams_stages_feeds_routers_channels_and_notes():
     plan = json.loads(told(cdr_query(), form="json", strategy="operator"))
     assert plan["strategy"] == "operator"
     assert [each["name"] for each in plan["streams"]] == ["calls", "suspects"]
-    join, windows = plan["stages"]
+    join, step, windows = plan["stages"]
     assert (join["kind"], join["router"]["kind"], join["channels"]) == ("join", "hash", None)
-    assert windows["ports"] == [
-        [{"origin": 0, "inside": [], "outside": ["select(pair_time, minutes)"], "exchanged": True}]
-    ]
-    assert plan["outputs"][0]["feeds"][0]["origin"] == 1
+    assert (step["kind"], step["router"]["kind"]) == ("select", "any")
+    assert step["ports"] == [[{"origin": 0, "inside": [], "outside": [], "beyond": []}]]
+    assert windows["ports"] == [[{"origin": 1, "inside": [], "outside": [], "beyond": []}]]
+    assert plan["outputs"][0]["feeds"][0]["origin"] == 2
     assert any("gives 1 of 7 columns" in note for note in plan["notes"])
+
+
+def test_steps_say_who_evaluates_them_and_why():
+    steps = calls().where("x > 1").explode(part="split(phone, '-')").where("part <> ''")
+    text = told(steps)
+    assert "calls: where(`x` > 1) (DuckDB on Arrow, as it is read) → explode(part=SPLIT(`phone`, '-'))" in text
+    assert "(Spark SQL, because explode(part=SPLIT(`phone`, '-')) makes several tuples of one)" in text
+    assert "→ where(`part` <> '') (DuckDB on Arrow)\n" in text
+    (feed,) = json.loads(told(steps, form="json"))["outputs"][0]["feeds"]
+    assert feed["inside"] == ["where(`x` > 1)"]
+    assert feed["outside"] == ["explode(part=SPLIT(`phone`, '-'))"]
+    assert feed["beyond"] == ["where(`part` <> '')"]
+    assert feed["why_outside"] == "explode(part=SPLIT(`phone`, '-')) makes several tuples of one"
 
 
 def test_mermaid_has_a_subgraph_for_each_stage():

@@ -20,13 +20,13 @@ def fig_2():
 
 def shape(feed):
     origin = feed.origin if isinstance(feed.origin, int) else feed.origin.name
-    return origin, [str(step) for step in feed.inside], [str(step) for step in feed.outside]
+    return origin, [str(step) for step in feed.inside], [str(step) for step in feed.outside + feed.beyond]
 
 
 def test_a_stage_is_a_stateful_operator_and_the_stateless_ones_after_it():
     found = cut(query_of(fig_2()))
     join, aggregation = found.stages
-    assert shape(join.ports[0][0]) == ("calls", [], ["map(double)", "where(`seconds` > 3)"])
+    assert shape(join.ports[0][0]) == ("calls", ["map(double)", "where(`seconds` > 3)"], [])
     assert shape(join.ports[1][0]) == ("suspects", [], [])
     assert shape(aggregation.ports[0][0]) == (0, ["where(`seconds` < 60)"], [])
     assert shape(found.outputs[0][0]) == (1, ["map(double)"], [])
@@ -34,17 +34,23 @@ def test_a_stage_is_a_stateful_operator_and_the_stateless_ones_after_it():
 
 def test_by_operator_every_step_has_channels_of_its_own():
     found = cut(query_of(fig_2()), "operator")
-    feed = found.stages[1].ports[0][0]
-    assert shape(feed) == (0, [], ["where(`seconds` < 60)"])
-    assert all(each.exchanged for port in found.stages[0].ports for each in port)
+    steps = {stage.number: str(stage.operator).partition("(")[0] for stage in found.stages}
+    assert steps == {0: "map", 1: "where", 2: "join", 3: "where", 4: "group_by", 5: "map"}
+    feeds = [shape(feed) for stage in found.stages for port in stage.ports for feed in port]
+    assert feeds == [(each, [], []) for each in ("calls", 0, 1, "suspects", 2, 3, 4)]
+    assert [shape(port[0]) for port in found.outputs] == [(5, [], [])]
+    assert [stage.host for stage in found.stages] == [None] * 6
     assert not any("load balancer" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_cdr_query_has_two_stages_by_every_strategy(strategy):
     found = cut(query_of(cdr_query()), strategy)
-    assert [str(stage.operator).split("(")[0] for stage in found.stages] == ["join", "group_by"]
-    assert [stage.host for stage in found.stages] == [None, None]
+    # By operator the step between them is a stage as well.
+    kept = [stage for stage in found.stages if stage.operator.kind != "select"]
+    assert [str(stage.operator).split("(")[0] for stage in kept] == ["join", "group_by"]
+    assert len(found.stages) - len(kept) == (1 if strategy == "operator" else 0)
+    assert {stage.host for stage in found.stages} == {None}
 
 
 def test_an_unknown_strategy_is_told_the_known_ones():
@@ -71,8 +77,8 @@ def test_leading_unions_are_feeds_of_a_port():
     found = cut(query_of(both.window("1 hour").agg(n=ps.count())))
     steps = [shape(feed) for feed in found.stages[0].ports[0]]
     assert steps == [
-        ("calls", [], ["where(`seconds` > 3)"]),
-        ("more", [], ["where(`x` > 1)", "where(`seconds` > 3)"]),
+        ("calls", ["where(`seconds` > 3)"], []),
+        ("more", ["where(`x` > 1)", "where(`seconds` > 3)"], []),
     ]
     assert "union of 2 feeds folded into the input merger of stage 0" in found.notes
 

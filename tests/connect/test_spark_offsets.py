@@ -50,12 +50,12 @@ def test_offsets_are_known_by_what_they_read_and_not_by_when(folder):
 
 def test_what_spark_has_of_later_batches_is_set_aside(folder, tmp_path):
     offsets(folder).set_back(0, Location(str(tmp_path / "aside")))
-    assert names(folder) == dict.fromkeys(PARTS, ["0"])
+    assert names(folder) == {key: ["0"] for key in PARTS}
     aside = tmp_path / "aside"
     assert names(aside) == {"offsets": ["1", "2"], "commits": ["1"], "sources/0": ["1", "2"]}
     assert (aside / "commits/.1.crc").exists()
     offsets(folder).set_back(-1, Location(str(aside)))
-    assert names(folder) == dict.fromkeys(PARTS, [])
+    assert names(folder) == {key: [] for key in PARTS}
 
 
 def test_a_list_of_files_whose_end_is_gone_is_not_set_back(folder, tmp_path):

@@ -1,19 +1,25 @@
 """A run with windows, moves of state, late tuples, rejects, refused results and retention.
 
-crash_victim.py OUTPUT CHECKPOINT [takeover] [delta]
+crash_victim.py OUTPUT CHECKPOINT [takeover] [delta] [files=FOLDER | dataframe=FOLDER]
+
+Tuples come from memory, from files that workers read, or from a streaming query of Spark's over these files.
 """
 
 import datetime as dt
+import os
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 import penstock as ps
 from sessions import interpret, quick_session
 
 EPOCHS = 3
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+SCHEMA = "time timestamp, area string, n bigint"
 
 
 def rows():
@@ -32,10 +38,28 @@ def rows():
         ]
 
 
-def query():
-    stream = ps.stream(
-        "t", "time timestamp, area string, n bigint", "time", source=ps.rows(list(rows())), delay="1 second"
-    )
+def write_files(folder):
+    """The same tuples, a file for each epoch, in the order of their times."""
+    folder.mkdir()
+    types = pa.schema([("time", pa.timestamp("us", "UTC")), ("area", pa.string()), ("n", pa.int64())])
+    for epoch, each in enumerate(rows()):
+        path = folder / f"{epoch}.parquet"
+        pq.write_table(pa.Table.from_pylist(each, types), path)
+        os.utime(path, (1_700_000_000 + epoch,) * 2)
+
+
+def source(kind="rows", folder=""):
+    """Tuples, one epoch after another."""
+    if kind == "files":
+        return ps.files(folder, files_per_epoch=1)
+    if kind == "dataframe":
+        frames = quick_session().readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        return ps.dataframe(frames.parquet(folder), bounded=True)
+    return ps.rows(list(rows()))
+
+
+def query(given):
+    stream = ps.stream("t", SCHEMA, "time", source=given, delay="1 second")
     windows = stream.group_by("area").window("6 seconds", slide="2 seconds").agg(n=ps.sum("n"), c=ps.count())
     return windows.map(picky, "area string, n bigint, c bigint")
 
@@ -55,7 +79,8 @@ def back_and_forth(seen):
 if __name__ == "__main__":
     interpret(quick_session())
     output, checkpoint, *rest = sys.argv[1:]
-    query().start(
+    found = [each.partition("=")[::2] for each in rest if "=" in each]
+    query(source(*found[0]) if found else source()).start(
         ps.delta(output) if "delta" in rest else ps.parquet(output),
         checkpoint=checkpoint,
         channels=2,

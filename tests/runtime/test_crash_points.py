@@ -16,22 +16,26 @@ import deltalake
 import pytest
 
 import penstock as ps
+from connect.reading import opened, split_rows
 from oracle import fetched
 from penstock import durable
 from penstock.connect import EpochId
+from penstock.connect.sources.file_index import FileIndex
+from penstock.connect.sources.spark_offsets import SparkOffsets
 from penstock.durable import Purpose
 from penstock.runtime.checkpoint import Checkpoint, epoch_of
 from penstock.runtime.going_back import go_back
-from penstock.runtime.spark.offsets import SparkOffsets
 from penstock.state import segments
 from penstock.state.storage import Location
 from power_loss import PowerLoss, losses
-from runtime.test_ownership import claimed, happen, spark_epochs
+from runtime.crash_victim import SCHEMA, write_files
+from runtime.test_ownership import claimed, happen
 
 VICTIM = Path(__file__).with_name("crash_victim.py")
 # Done by workers, which count for themselves; a worker that dies fails the run.
 OF_WORKERS = {Purpose.SEGMENT, Purpose.MASK, Purpose.RESULT}
 OF_DRIVERS = list(Purpose)[: list(Purpose).index(Purpose.GATE_GROUP)]
+SOURCES = ("rows", "files", "dataframe")
 PARTS = ("out", "state/late", "state/rejects", "state/rejects/stage-0")
 # Between the begin of an epoch and the end of its commit.
 STALLS = (
@@ -50,6 +54,10 @@ class Home:
 
     path: Path
     given: tuple[str, ...] = ()
+
+    def beside(self, path, *more):
+        """Other folders for a driver that reads the same."""
+        return Home(path, (*self.given, *more))
 
     def begin(self, *arguments, **environment):
         self.path.mkdir(exist_ok=True)
@@ -76,8 +84,6 @@ class Home:
                 files = ps.delivered(self.path / part)
                 assert len(files) == len(list((self.path / part).glob("*.parquet")))
             found[part] = fetched(f"SELECT * FROM read_parquet({files}) ORDER BY ALL") if files else []
-        # Rejects name the file that they came from, which is in the folder of this run.
-        found["state/rejects"] = [(*each, Path(file).name) for *each, file in found["state/rejects"]]
         return found
 
     def log(self):
@@ -98,12 +104,22 @@ def seeded():
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A run that nothing disturbs, recorded."""
-    home = Home(tmp_path_factory.mktemp("crash") / "whole")
-    assert home.run(PENSTOCK_RECORD=str(home.path / "record")) == 0, home.log()
-    assert all(home.rows().values()), {name: len(found) for name, found in home.rows().items()}
-    return home
+def wholes(tmp_path_factory):
+    """Runs that nothing disturbs, recorded, by their sources."""
+    folder = tmp_path_factory.mktemp("crash")
+    write_files(folder / "in")
+    found = {}
+    for kind in SOURCES:
+        home = Home(folder / kind, () if kind == "rows" else (f"{kind}={folder / 'in'}",))
+        assert home.run(PENSTOCK_RECORD=str(home.path / "record")) == 0, home.log()
+        assert all(home.rows().values()), {name: len(rows) for name, rows in home.rows().items()}
+        found[kind] = home
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(wholes):
+    return wholes["rows"]
 
 
 def points(home):
@@ -113,13 +129,22 @@ def points(home):
     return Counter(f"{each['step']}/{each['operation']}" for each in operations)
 
 
-def test_every_step_of_a_driver_is_reached(whole, tmp_path, monkeypatch):
-    reached = {point.partition("/")[0] for point in points(whole)}
+def test_every_source_gives_the_same(wholes):
+    def shown(home):
+        # Rejects of files name them.
+        rows = home.rows()
+        return rows | {"state/rejects": [row[:2] for row in rows["state/rejects"]]}
+
+    for each in ("files", "dataframe"):
+        assert shown(wholes[each]) == shown(wholes["rows"])
+
+
+def test_every_step_of_a_driver_is_reached(wholes, tmp_path, monkeypatch):
+    reached = {point.partition("/")[0] for each in wholes.values() for point in points(each)}
     monkeypatch.setattr(durable, "_record", durable._Recorder(tmp_path / "record"))
     checkpoint = claimed(tmp_path / "state")
     happen(checkpoint, 0)
     happen(checkpoint, 1)
-    spark_epochs(tmp_path / "state", 1, 1)
     go_back(checkpoint, 0)
     reached |= {point.partition("/")[0] for point in points(Home(tmp_path))}
     missing = {str(each) for each in OF_DRIVERS} - reached
@@ -132,27 +157,37 @@ def dying(point, times, chance):
     return point if step in OF_WORKERS else f"{point}:{chance.randint(1, times)}"
 
 
-def test_a_death_at_a_point(whole, tmp_path):
-    chance, home = seeded(), Home(tmp_path / "home")
-    known = points(whole)
+def test_a_death_at_a_point(wholes, tmp_path):
+    chance = seeded()
+    kind = chance.choice(SOURCES)
+    whole = wholes[kind]
+    home = whole.beside(tmp_path / "home")
     # From the first epoch on: what begins a checkpoint comes only once.
-    point = chance.choice(sorted(each for each in known if not each.startswith(("checkpoint", "source"))))
+    early = ("checkpoint", "source") if kind == "rows" else ("checkpoint",)
+    point = chance.choice(sorted(each for each in points(whole) if not each.startswith(early)))
     code = home.run(PENSTOCK_DIE_AT=point)
-    print(f"{point}: {code}")  # noqa: T201
+    print(f"{kind}, {point}: {code}")  # noqa: T201
     assert code != 0, home.log()
     assert home.run() == 0, home.log()
     assert home.rows() == whole.rows()
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("step", [each for each in OF_DRIVERS if each is not Purpose.GO_BACK])
-def test_a_death_at_every_point(whole, tmp_path, step):
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        *(("rows", each) for each in OF_DRIVERS if each not in {Purpose.GO_BACK, Purpose.OFFSETS}),
+        ("files", Purpose.SOURCE),
+        ("dataframe", Purpose.OFFSETS),
+    ],
+)
+def test_a_death_at_every_point(wholes, tmp_path, kind, step):
     """Step by step, so that a run that is cut short keeps what it found; test_ownership.py goes back."""
-    chance, wrong = seeded(), []
+    chance, wrong, whole = seeded(), [], wholes[kind]
     known = {point: times for point, times in sorted(points(whole).items()) if point.startswith(f"{step}/")}
     assert known
     for number, (point, times) in enumerate(known.items()):
-        at, home = dying(point, times, chance), Home(tmp_path / str(number))
+        at, home = dying(point, times, chance), whole.beside(tmp_path / str(number))
         verdict = death(whole, home, at)
         print(f"{at}: {verdict or 'exactly once'}", flush=True)  # noqa: T201
         wrong += [f"{at}: {verdict}"] if verdict else []
@@ -201,20 +236,20 @@ def test_a_driver_that_stalls_and_wakes_after_a_takeover_fails_and_leaves_no_tra
     chance = seeded()
     point = chance.choice(STALLS)
     print(point)  # noqa: T201
-    stall(whole, Home(tmp_path / "home"), point)
+    stall(whole, whole.beside(tmp_path / "home"), point)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("point", [*STALLS, "plan/link:3", "manifest/link:3"])
 def test_a_driver_that_stalls_anywhere(whole, tmp_path, point):
-    stall(whole, Home(tmp_path / "home"), point)
+    stall(whole, whole.beside(tmp_path / "home"), point)
 
 
 @pytest.mark.soak  # tests/connect/test_delta_stall.py stalls the delivery alone, in seconds
 @pytest.mark.parametrize("point", ["plan/link", "delivery/reach", "delivery/sync:2", "manifest/link"])
 def test_a_driver_with_a_delta_table_that_stalls_anywhere(whole, tmp_path, point):
     """Defect 1: a driver frozen before its transaction adds nothing to the table after a takeover."""
-    stall(whole, Home(tmp_path / "home", ("delta",)), point)
+    stall(whole, whole.beside(tmp_path / "home", "delta"), point)
 
 
 def committed(power, at):
@@ -228,19 +263,37 @@ def committed(power, at):
     return newest
 
 
-def recovers(disk, expected, newest):
-    """Check one disk: the last epoch is whole in state and sinks, and nothing durable is lost."""
+def readable(folder, kind, manifest, planned):
+    """Check that the source has what was read, and what an epoch under way reads again."""
+    for plan in (manifest.plan, *([] if planned is None else [planned])):
+        upto = plan.reads["t"].upto
+        if kind == "dataframe":
+            SparkOffsets(folder / "spark").check(upto["batch"], upto["digest"])
+        elif kind == "files":
+            found = [Path(each.path).name for each in FileIndex(folder).between({}, upto)]
+            assert found == [f"{each}.parquet" for each in range(upto["files"])]
+        else:
+            reader = opened(ps.rows([]), None, folder.path, SCHEMA)
+            assert split_rows(reader, {}, upto, ["n"]).num_rows == 60 * upto["batches"]
+
+
+def recovers(disk, kind, expected, newest):
+    """Check one disk: the last epoch is whole in state and sinks, and nothing durable is lost.
+
+    The result is the newest epoch that it has, if any.
+    """
     checkpoint = Checkpoint(Location(str(disk / "state")))
     names = [each for each in checkpoint.manifests.names() if each[0] != "_"]
     assert (names[-1] if names else "") >= newest
     if not names:
-        return
+        return ""
     segments._verified.clear()
     manifest = checkpoint.latest()
     assert checkpoint.owner()["id"]
     for each in manifest.segments():
         segments.read(checkpoint.segments, each)
-    SparkOffsets(checkpoint.spark).check(manifest.epoch_id.epoch, manifest.plan.offsets, "manifest")
+    planned = checkpoint.plan(EpochId(manifest.epoch_id.epoch + 1))
+    readable(checkpoint.root / "rows", kind, manifest, planned)
     last, following = manifest.epoch_id, (EpochId(manifest.epoch_id.epoch + 1), manifest.epoch_id)
     for part, files in expected.items():
         found = {path.name: path.read_bytes() for path in (disk / part).glob("*.parquet")}
@@ -248,43 +301,49 @@ def recovers(disk, expected, newest):
         assert owed.items() <= found.items(), f"{part} has lost {owed.keys() - found.keys()}"
         ahead = {epoch_of(name.partition(".")[0]) for name in found.keys() - owed.keys()}
         assert all(each in {*following, EpochId(last.epoch, drain=True)} for each in ahead)
+    return names[-1]
 
 
-def lose_power(whole, tmp_path, count):
+def lose_power(kind, whole, tmp_path, count):
     chance = seeded()
     power = PowerLoss(whole.path / "record", whole.path)
     expected = {
         part: {path.name: path.read_bytes() for path in (whole.path / part).glob("*.parquet")}
         for part in PARTS
     }
+    epochs = set()
     for number, (at, luck) in enumerate(losses(power, chance.randrange(10**6), count)):
         disk = tmp_path / str(number)
         disk.mkdir()
         power.disk(at, luck, disk)
-        recovers(disk, expected, committed(power, at))
-    return power
+        epochs.add(recovers(disk, kind, expected, committed(power, at)))
+    # Before the first epoch, after each, and after the drain.
+    assert len(epochs) == 5
 
 
-def test_a_loss_of_power_loses_nothing_that_was_delivered(whole, tmp_path):
-    """Defects 13 and 17: names in folders and Spark's offsets were not durable before the manifest."""
-    lose_power(whole, tmp_path, 60)
-
-
-@pytest.mark.soak
-def test_many_losses_of_power_lose_nothing_that_was_delivered(whole, tmp_path):
-    lose_power(whole, tmp_path, 1000)
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_loss_of_power_loses_nothing_that_was_delivered(wholes, tmp_path, kind):
+    """Defects 13 and 17: names in folders, and what sources keep, were not durable before the manifest."""
+    lose_power(kind, wholes[kind], tmp_path, 400)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("number", range(5))
-def test_a_run_goes_on_after_a_loss_of_power(whole, tmp_path, number):
+@pytest.mark.parametrize("kind", SOURCES)
+def test_many_losses_of_power_lose_nothing_that_was_delivered(wholes, tmp_path, kind):
+    lose_power(kind, wholes[kind], tmp_path, 1000)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", SOURCES * 2)
+def test_a_run_goes_on_after_a_loss_of_power(wholes, tmp_path, kind):
     """Whole restarts: Spark's own files that nobody synced are lost as well."""
+    whole = wholes[kind]
     chance, expected = seeded(), whole.rows()
     power = PowerLoss(whole.path / "record", whole.path)
     disk, aside = tmp_path / "disk", tmp_path / "whole"
     disk.mkdir()
     power.disk(chance.randint(0, len(power.operations)), chance, disk)
-    # Spark's lists of files have whole paths, so the disk takes the place of the one that was recorded.
+    # The disk takes the place of the one that was recorded, since the driver is given the same paths.
     whole.path.rename(aside)
     disk.rename(whole.path)
     try:

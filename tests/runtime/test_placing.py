@@ -1,5 +1,6 @@
 """Placers give what their routers give: however rows are cut into batches, and in any attempt of a task."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -261,7 +262,7 @@ def test_any_cut_into_batches_places_rows_alike(routers, name, cuts):
     rule = RULES[name]
     place, found = opened(rule, routers), []
     bounds = [0, *sorted(cuts), ROWS]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in itertools.pairwise(bounds):
         found += pairs(place.place(TABLE.slice(first, last - first)), last - first, first)
     assert found == pairs(opened(rule, routers).place(TABLE))
 

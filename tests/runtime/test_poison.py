@@ -146,8 +146,8 @@ def test_poison_results_are_set_aside_after_a_stage(spark, tmp_path):
     assert (run.progress[-1].rejected, sum(each.rows for each in run.progress)) == (1, 60)
 
 
-@pytest.mark.parametrize("strategy", ["subquery", "operator"])
-def test_poison_rows_of_a_keyed_function_are_set_aside(spark, tmp_path, strategy):
+@pytest.mark.parametrize(("strategy", "stage"), [("subquery", 0), ("operator", 1)])
+def test_poison_rows_of_a_keyed_function_are_set_aside(spark, tmp_path, strategy, stage):
     """Defect 27: a keyed function goes on from the state before the row, in later epochs too."""
 
     def total(key, time, row, state):
@@ -169,9 +169,24 @@ def test_poison_rows_of_a_keyed_function_are_set_aside(spark, tmp_path, strategy
     )
     run.wait()
     assert sorted(row["n"] for row in sink.table().to_pylist()) == [1, 3, 7, 15]
-    found = rejects(tmp_path / "rejects" / "stage-0")
+    found = rejects(tmp_path / "rejects" / f"stage-{stage}")
     assert [(record["k"], record["text"]) for _, record in found] == [(1, "x"), (1, "y")]
     assert "raised ValueError: invalid literal for int()" in found[0][0]
+
+
+def test_poison_rows_of_a_function_that_is_a_stage_are_those_of_the_stage(spark, tmp_path):
+    relation = numbers(["1", "x", "2"], ["y"], ["3"])
+    sink = ps.memory()
+    run = relation.start(
+        sink, checkpoint=tmp_path, session=spark, channels=2, strategy="operator", on_error="set aside"
+    )
+    run.wait()
+    assert sorted(row["n"] for row in sink.table().to_pylist()) == [1, 2, 3]
+    assert not rejects(tmp_path / "rejects")
+    found = rejects(tmp_path / "rejects" / "stage-0")
+    assert [record["text"] for _, record in found] == ["x", "y"]
+    assert [each.rejected for each in run.progress][:3] == [1, 1, 0]
+    assert "1 rows of stage 0 were set aside, since map(parsed) raised" in run.progress[0].warnings[0]
 
 
 def test_an_epoch_that_runs_again_sets_its_poison_rows_aside_once(spark, tmp_path):

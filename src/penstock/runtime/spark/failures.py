@@ -29,8 +29,10 @@ from penstock.errors import PenstockError, RunError
 __all__ = ["Failing", "hushed", "one_line", "raised", "translated"]
 
 _TRACEBACK: Final = "Traceback (most recent call last)"
-# The last line of a worker's traceback, which Spark passes on as text.
-_RAISED: Final = re.compile(r"penstock\.errors\.(\w+): (.+?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL)
+# Where Spark's own words begin after the last line of a worker's traceback.
+_OWN_WORDS: Final = r"\n\s*\n|\n\s+at |\n\s*SQLSTATE: "
+# That line, which Spark passes on as text.
+_RAISED: Final = re.compile(rf"penstock\.errors\.(\w+): (.+?)(?:{_OWN_WORDS}|\Z)", re.DOTALL)
 # The line of a traceback after its last frame: the exception and its message.
 _PYTHON: Final = re.compile(r"^(?P<module>(?:\w+\.)*)(?P<name>[A-Za-z_]\w*)(?:: (?P<text>.*))?$")
 _CONDITION: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\]\s*", re.DOTALL)
@@ -169,7 +171,7 @@ def _python(text: str) -> str:
         found = _PYTHON.match(line)
         if found:
             # A message goes on until Spark's own words begin.
-            more = re.split(r"\n\s*\n|\n\s+at ", "\n".join(lines[place:]))[0]
+            more = re.split(_OWN_WORDS, "\n".join(lines[place:]))[0]
             message = more.partition(": ")[2]
             if "duckdb" in found["module"]:
                 return f"DuckDB: {one_line(message)}"
