@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -79,21 +78,17 @@ class _Job:
         """What arrives of a task: all of one attempt, seldom some channels' part of another."""
         rng = self.jobs.rng
 
-        def attempt() -> Iterator[Payload]:
+        def attempt(told: list[TaskReceipt]) -> list[Payload]:
             task = new_task(self.level, number)
             tell = lambda receipt: told.append(pickle.loads(pickle.dumps(receipt)))  # noqa: E731
-            return function(self.jobs.compiled, index, iter(arrived), task, tell)
+            return list(function(self.jobs.compiled, index, iter(arrived), task, tell))
 
         if not self.jobs.restless or rng.random() > 0.1:
-            return list(attempt())
-        if rng.random() < 0.5:
-            # It is lost on its way, and tells nothing.
-            lost = attempt()
-            list(islice(lost, int(rng.integers(3))))
-            lost.close()
-            return list(attempt())
-        first, again = list(attempt()), list(attempt())
-        if rng.random() < 0.9:
+            return attempt(told)
+        # The first attempt is lost before it tells anything, or after it.
+        first = attempt([] if rng.random() < 0.5 else told)
+        again = attempt(told)
+        if rng.random() < 0.95:
             return again
         some = {each.channel for each in again if rng.random() < 0.5}
         return [each for each in first if each.channel in some] + [

@@ -1,9 +1,12 @@
 """The engine without Spark against plain counts, and against the batch oracle of random graphs."""
 
 import datetime as dt
+import sys
 from collections import Counter
 from random import Random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import penstock as ps
@@ -73,6 +76,82 @@ def test_late_and_unfit_rows_are_told_apart():
     assert found.accepted["readings"] == [on_time]
     assert found.late["readings"] == [late]
     assert found.rejected["readings"] == [timeless, ahead]
+
+
+class Summed(ps.ArrowAggregate):
+    """A sum in user code, whose rows may be formed anywhere."""
+
+    state = {"total": "bigint"}  # noqa: RUF012
+    result = "bigint"
+    split = True
+
+    def accumulate(self, groups, n, *columns):
+        return pa.record_batch({"total": np.bincount(groups, columns[0], n).astype(np.int64)})
+
+    def merge(self, left, right):
+        return pa.record_batch({"total": pa.compute.add(left["total"], right["total"])})
+
+    def finish(self, state):
+        return state["total"]
+
+
+def executed(names):
+    """Of these functions of tasks, those that have run since; and how to stop looking."""
+    seen = set()
+
+    def look(frame, event, _):
+        if event == "call" and frame.f_code.co_name in names and "dataflow" in frame.f_code.co_filename:
+            seen.add(frame.f_code.co_name)
+
+    sys.setprofile(look)
+    return seen, lambda: sys.setprofile(None)
+
+
+@pytest.mark.parametrize("keys", [["k"], []])
+def test_partials_of_user_code_are_formed_in_other_channels(keys):
+    windows = readings.group_by(*keys).window("7 seconds") if keys else readings.window("7 seconds")
+    sums = windows.agg(n=Summed("n"))
+    seen, stop = executed({"first_hop", "_formed"})
+    try:
+        for seed in range(4):
+            found = run_local(sums, {"readings": epochs(seed)}, seed=seed, channels=3)
+            expected = Counter()
+            for (start, key), n in plain(found.accepted["readings"]).items():
+                expected[start, key if keys else None] += n
+            rows = found.tables[0].to_pylist()
+            assert {(row["window_start"], row.get("k")): row["n"] for row in rows} == expected
+    finally:
+        stop()
+    assert seen == {"first_hop", "_formed"}
+
+
+def doubled(batch):
+    return pa.record_batch({"n": pa.compute.multiply(batch["n"], 2)})
+
+
+def test_a_map_by_cost_takes_rows_where_they_are_and_in_channels():
+    made = readings.map(doubled, "n int", by="k")
+    seen, stop = executed({"_stepped", "folded", "run_channel"})
+    try:
+        for seed in range(6):
+            given = epochs(seed)
+            found = run_local(made, {"readings": given}, seed=seed, channels=3)
+            assert found.tables[0]["n"].to_pylist() == [2] * sum(map(len, given))
+    finally:
+        stop()
+    assert len(seen) == 3
+
+
+def test_rows_that_come_too_late_for_their_session_are_set_aside_as_they_came():
+    times = [[0, 1, 2], [60], [3, 70], [120]]
+    given = [[{"time": START + at * SECOND, "k": "a", "n": at} for at in each] for each in times]
+    sums = readings.group_by("k").session("4 seconds").agg(n=ps.sum("n"))
+    for seed in range(4):
+        found = run_local(sums, {"readings": given}, seed=seed, channels=2)
+        (judged,) = found.judged.values()
+        assert judged.to_pylist() == [given[2][0]]
+        assert sorted(found.tables[0]["n"].to_pylist()) == [3, 60, 70, 120]
+        assert not found.clean
 
 
 def test_several_outputs_and_steps_without_a_stage():

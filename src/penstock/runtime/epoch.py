@@ -261,10 +261,10 @@ class Epoch:
         """Take in what the tasks of a job told; of several attempts of a task the last one counts."""
         if exchanged is not None:
             self._exchanges.append(exchanged)
-        told = {each.task.place: each for each in receipts}
-        self._check_attempts(told.values())
+        last = _last_attempts(receipts)
+        self._check_attempts(last)
         # A task of an earlier job that ran again, and whose rows nobody took, has told everything already.
-        told = {place: each for place, each in told.items() if place not in self._told}
+        told = {each.task.place: each for each in last if each.task.place not in self._told}
         self._told.update(told)
         for name, seen in summed(each.streams for each in told.values()).items():
             self.seen[name] = self.seen.get(name, StreamSeen()) + seen
@@ -599,7 +599,12 @@ class Epoch:
             job, self.reads, held
         )
         receipts, _ = job.run()
-        self._files += [file for each in receipts for file in each.files]
+        self._files += [file for each in _last_attempts(receipts) for file in each.files]
+
+
+def _last_attempts(receipts: Iterable[TaskReceipt]) -> list[TaskReceipt]:
+    """What each task told last; one that ran again has told before."""
+    return list({each.task.place: each for each in receipts}.values())
 
 
 def _words(graph: Graph, numbers: Sequence[int]) -> str:
