@@ -5,6 +5,7 @@ A record has one line for each program; a soak that is begun again with it goes 
 
 import argparse
 import json
+import logging
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -75,6 +76,8 @@ def main() -> None:
     parser.add_argument("--record", type=Path)
     parser.add_argument("--no-shrink", action="store_true")
     given = parser.parse_args()
+    # Tasks run twice on purpose.
+    logging.getLogger("penstock.run").setLevel(logging.ERROR)
     began = time.monotonic()
     judge = Judge.on_spark() if given.spark else Judge()
     found = soak(given.first, given.count, judge, given.record, shrink=not given.no_shrink)
