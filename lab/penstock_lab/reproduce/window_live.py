@@ -1,22 +1,24 @@
 """Window, batch and pane partitioning as runs have them: on Spark, and with costs that are measured here.
 
-Figure 6 is the split as a native Spark expression and its shuffle ([004] Fig. 6). The cost of Equation 1 and
+Figure 6 is the split on Arrow and the exchange behind it ([004] Fig. 6). The cost of Equation 1 and
 the choice of B are held against the kernel that channels run, and Figure 7 is a cluster on paper with those
 costs. Evenness is that of any span of a window's length, not of whole rounds alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-import psutil
-from penstock.runtime.spark.routes import run_column, window_column
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 -- the name that PySpark users know
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
-from penstock.routing import Batches, WindowChannels, WindowShape
+from penstock.routing import Batches, WindowChannels, WindowShape, copies, time_marks
+from penstock.runtime.dataflow.placing import InTurn, Placed
 from penstock.runtime.spark.session import spark_session
 from penstock_lab.algorithms.window_ring import WindowRing
+from penstock_lab.exchange import Exchanging
 from penstock_lab.reports import Check, say
 from penstock_lab.reproduce.experiment import Experiment, Outcome
 from penstock_lab.reproduce.rows import Row, row
@@ -29,6 +31,9 @@ _OVERLAPS = (1, 20, 40, 60, 80, 100)
 _BATCHES = (2, 5, 10)
 _CHANNELS = 4
 _NODES = (1, 2, 3, 4, 8)
+_TASKS = 2
+_TOGETHER = 100_000
+"""Rows that are placed together; some have a hundred copies."""
 
 Curves = Mapping[str, Mapping[int, float]]
 
@@ -36,7 +41,7 @@ Curves = Mapping[str, Mapping[int, float]]
 def run(*, quick: bool, seed: int) -> Outcome:
     """All of it; the seed draws the rows of the windows."""
     say("measuring the split on Spark over size/slide (Figure 6)")
-    split = _measured_split(spark_session(), sent=1_000_000 if quick else 4_000_000, rounds=5 if quick else 9)
+    split = _measured_split(spark_session(), sent=2_000_000 if quick else 8_000_000, rounds=5 if quick else 9)
     say("measuring windows in batches of every size (Equations 1 to 3)")
     sweeps = [swept(each, quick=quick, seed=seed) for each in WORKLOADS]
     say("scale-out on a cluster with the measured costs (Figure 7)")
@@ -58,68 +63,82 @@ WINDOW_LIVE = Experiment(
 
 
 def _measured_split(session: SparkSession, sent: int, rounds: int) -> Curves:
-    """Tuples a processor second through the split and its shuffle, the best of some rounds over all points.
+    """Tuples a processor second through the split and the exchange, the best of some rounds over all points.
 
     Batches get a copy of a tuple each, as in the paper. What Penstock does, one copy for each channel, is
     measured as well. Every point sends about as many rows, copies included, so each takes about as long.
     """
-    frames: dict[tuple[str, int], tuple[DataFrame, int]] = {}
-
-    def point(copies: float) -> tuple[DataFrame, int]:
-        rows = int(sent / copies)
-        return session.range(0, rows, 1, 2).withColumn("v", F.col("id") * 3), rows
-
+    exchanging = Exchanging(session)
+    points: dict[tuple[str, int], tuple[Any, int]] = {}
     for overlap in _OVERLAPS:
         shape = WindowShape(size=10 * overlap, slide=10)
-        pane = f"(id - pmod(id, {shape.pane}L)) div {shape.pane}L"
-        source, rows = point(1)
-        dealt = source.withColumn("pane", F.expr(pane)).withColumn("c", run_column(64, _CHANNELS))
-        frames["panes", overlap] = dealt, rows
+        points["panes", overlap] = partial(InTurn, _CHANNELS, run=64), sent
         for batch in (*reversed(_BATCHES), 1):
             name = f"batches of {batch}" if batch > 1 else "windows"
-            source, rows = point((overlap + batch - 1) / batch)
-            frames[name, overlap] = _copied(source, shape, batch), rows
-        source, rows = point(min(overlap, _CHANNELS))
-        delivered = window_column("id", WindowChannels(shape, Batches(1), _CHANNELS))
-        frames["windows, one delivery a channel", overlap] = (
-            source.withColumn("c", F.explode(delivered)),
-            rows,
+            whole = WindowShape(shape.size + (batch - 1) * shape.slide, batch * shape.slide)
+            points[name, overlap] = partial(_opened, _Copies(whole)), int(sent * whole.slide / whole.size)
+        once = _Deliveries(WindowChannels(shape, Batches(1), _CHANNELS))
+        points["windows, one delivery a channel", overlap] = (
+            partial(_opened, once),
+            int(sent / min(overlap, _CHANNELS)),
         )
-    best = dict.fromkeys(frames, np.inf)
+    best = dict.fromkeys(points, np.inf)
     # One technique after another, since what the last one left to collect disturbs the next.
-    for name in dict.fromkeys(name for name, _ in frames):
+    for name in dict.fromkeys(name for name, _ in points):
         # Panes have to be flat within 15 %, the others fall by far more.
         for _ in range(rounds if name == "panes" else 1 + rounds // 4):
-            for each, (frame, _) in frames.items():
+            for each, (placer, rows) in points.items():
                 if each[0] == name:
-                    best[each] = min(best[each], _seconds(session, frame))
+                    pane = WindowShape(10 * each[1], 10).pane
+                    taken = exchanging.take(partial(_tables, rows, pane), placer, _CHANNELS, _TASKS)
+                    best[each] = min(best[each], taken.cpu_s)
     curves: dict[str, dict[int, float]] = {}
     for (name, overlap), seconds in best.items():
-        curves.setdefault(name, {})[overlap] = frames[name, overlap][1] / seconds
+        curves.setdefault(name, {})[overlap] = points[name, overlap][1] / seconds
     return curves
 
 
-def _copied(source: DataFrame, shape: WindowShape, batch: int) -> DataFrame:
-    """A copy of each tuple for each batch that holds it."""
-    size, slide = shape.size + (batch - 1) * shape.slide, batch * shape.slide
-    first = f"((id - {size}L) - pmod(id - {size}L, {slide}L)) div {slide}L + 1"
-    last = f"(id - pmod(id, {slide}L)) div {slide}L"
-    copies = source.withColumn("batch", F.explode(F.expr(f"sequence({first}, {last})")))
-    return copies.withColumn("c", F.expr(f"cast(pmod(batch, {_CHANNELS}L) AS int)"))
+def _tables(rows: int, pane: int, task: int) -> Iterator[Any]:
+    """The rows of a task: a time, the number of its pane, and a value."""
+    first, last = rows * task // _TASKS, rows * (task + 1) // _TASKS
+    for start in range(first, last, _TOGETHER):
+        ids = np.arange(start, min(start + _TOGETHER, last))
+        yield pa.table({"id": ids, "pane": ids // pane, "v": ids * 3})
 
 
-def _seconds(session: SparkSession, frame: DataFrame) -> float:
-    """Processor seconds of the split and its shuffle, since other work may share the machine."""
-    began = _processor(session)
-    frame.repartitionById(_CHANNELS, F.col("c")).write.format("noop").mode("overwrite").save()
-    return _processor(session) - began
+def _opened(placer: Any, _task: int) -> Any:
+    """The same placer in every task."""
+    return placer
 
 
-def _processor(session: SparkSession) -> float:
-    """The processor seconds of the JVM so far."""
-    jvm: Any = session._jvm  # noqa: SLF001 -- Spark has no public way to ask
-    times = psutil.Process(jvm.java.lang.ProcessHandle.current().pid()).cpu_times()
-    return float(times.user + times.system)
+@dataclass(frozen=True)
+class _Copies:
+    """A copy of each tuple for each batch of windows that holds it."""
+
+    shape: WindowShape
+    channels: int = _CHANNELS
+
+    def place(self, rows: Any) -> Placed:
+        """By the batches of its time."""
+        times = rows["id"].to_numpy()
+        sent = copies(time_marks(self.shape, times, int(times[-1]) + 1), self.channels)
+        return sent.tuples, sent.channels.astype(np.int32)
+
+
+@dataclass(frozen=True)
+class _Deliveries:
+    """A copy of each tuple for each channel that computes one of its windows."""
+
+    windows: WindowChannels
+
+    @property
+    def channels(self) -> int:
+        """Those that compute windows."""
+        return self.windows.channels
+
+    def place(self, rows: Any) -> Placed:
+        """By the windows of its time."""
+        return self.windows.deliveries(rows["id"].to_numpy())
 
 
 def _split(curves: Curves) -> tuple[list[Row], list[Check]]:
@@ -131,7 +150,7 @@ def _split(curves: Curves) -> tuple[list[Row], list[Check]]:
             "split, tuples/s",
             round(rate),
             None,
-            "Spark, with its shuffle",
+            "Arrow, with the exchange",
         )
         for name, rates in curves.items()
         for overlap, rate in rates.items()

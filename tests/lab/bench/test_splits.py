@@ -1,11 +1,11 @@
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.routing import PaneHistory, plan_panes, split_panes
 from penstock_lab.bench.split_data import PANE, SplitData
-from penstock_lab.bench.splits import splits
-from penstock_lab.bench.task_time import task_time
+from penstock_lab.bench.splits import CHANNELS, ByRate, splits
 
 
 def test_rows_burst_and_keys_are_skewed(tmp_path):
@@ -17,12 +17,15 @@ def test_rows_burst_and_keys_are_skewed(tmp_path):
     assert share[:10] == pytest.approx(data.frequencies[:10], rel=0.1)
 
 
-def test_task_time_counts_the_tasks_of_its_own_jobs(spark):
-    heavy = spark.range(3_000_000).select(F.max(F.xxhash64("id")))
-    heavy.collect()
-    cost = task_time(spark, heavy.collect)
-    assert 0 < cost.cpu_s < 60
-    assert task_time(spark, lambda: None).cpu_s == 0
+def test_panes_are_placed_as_their_router_says_however_rows_are_cut():
+    data = SplitData(rows=20_000, seed=3)
+    shares, _ = split_panes(PaneHistory.start(CHANNELS), data.sizes)
+    router = plan_panes(0, shares)
+    panes = np.repeat(np.arange(len(data.sizes)), data.sizes)
+    place, table = ByRate(router), pa.table({"pane": panes})
+    found = np.concatenate([place.place(table.slice(0, 7_001))[1], place.place(table.slice(7_001))[1]])
+    np.testing.assert_array_equal(found, router.route(panes, np.arange(len(panes))))
+    assert (router.homes < 0).any()
 
 
 def test_both_splits_are_measured_in_both_forms(spark):
