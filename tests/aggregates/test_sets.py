@@ -67,7 +67,7 @@ def test_sets_that_spark_collected_are_merged_with_those_of_segments():
     spelled = pa.list_(pa.field("element", pa.int32(), nullable=False))
     columns = [pa.array(keys), pa.array(panes), pa.array([2, 1]), pa.array(sets, spelled)]
     sent = pa.Table.from_arrays(columns, names=kernel.partials.names)
-    (received,) = kernel._received(sent, "combined")
+    received = kernel.received(sent)
     assert received.schema == kernel.partials
     stored = pa.Table.from_pylist(
         [dict(zip(kernel.partials.names, ("a", 0, 1, [2, 5]), strict=True))], kernel.partials

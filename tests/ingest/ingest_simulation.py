@@ -127,7 +127,7 @@ class SimulatedReader:
             return
         try:
             if self.planned is None:
-                end = self.inlet._ahead(self.offset, self.world.chance.choice([None, 3, 20]))
+                end = self.inlet.latest(self.offset, self.world.chance.choice([None, 3, 20]))
                 if end is self.offset:
                     return
                 self.planned = Offsets.unpacked(end.packed())

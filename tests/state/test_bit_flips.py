@@ -13,7 +13,7 @@ from penstock.connect import EpochId
 from penstock.errors import CheckpointError
 from penstock.routing import first_router
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
+from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord, StreamRead
 from penstock.runtime.routers import Routers
 from penstock.state import segments
 from penstock.state.storage import Location
@@ -33,7 +33,7 @@ def written(folder):
     bare = segments.store(checkpoint.segments, "0", rows, table="t", first=0, end=9)
     half = segments.masked(checkpoint.segments, bare, chance.random(400) < 0.5)
     router = Routers(checkpoint.routers).store(first_router("consistent", 3))
-    plan = EpochPlan((StagePlan(2, router=router, target=router),), now=5, offsets="abc")
+    plan = EpochPlan((StagePlan(2, router=router, target=router),), now=5, reads={"t": StreamRead({"n": 7})})
     checkpoint.write_plan(EpochId(0), plan)
     checkpoint.commit(Manifest(EpochId(0), plan, stages=(StageRecord(((bare,), (half,))),)))
 

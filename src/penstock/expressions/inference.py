@@ -83,7 +83,16 @@ def _certified(node: Tree, schema: Schema) -> str | None:
     known = [each for each in given if each is not None]
     if len(known) < len(given):
         return None
-    return next((found for form in function.forms if (found := form.result(known)) is not None), None)
+    forms = [
+        form for form in function.forms if not any(_is_literal(call[1][place]) for place in form.varying)
+    ]
+    return next((found for form in forms if (found := form.result(known)) is not None), None)
+
+
+def _is_literal(node: Tree) -> bool:
+    """Whether Spark takes a number for one that is written there."""
+    plain = node.unnest()
+    return isinstance(plain.this if isinstance(plain, exp.Neg) else plain, exp.Literal)
 
 
 def _column(node: Tree, schema: Schema) -> str | None:
