@@ -31,7 +31,7 @@ def explain(query: Query, form: str = "text", strategy: str = "subquery", channe
     streams
       calls: event time time, delay 0 seconds
     outputs
-      output 0 ← calls: where(`seconds` > 9) (Spark SQL)
+      output 0 ← calls: where(`seconds` > 9) (DuckDB on Arrow, as it is read)
     optimisations
       where(`seconds` > 9) folded into the load balancer of calls towards output 0
     """
