@@ -68,7 +68,7 @@ class Mortal(Served):
         """End as an operator ends it; if it dies instead, it is started and ended again."""
         while True:
             self._process.send_signal(signal.SIGTERM)
-            if self._process.wait(30) == 0:
+            if self._process.wait(120) == 0:
                 self._process.stdout.close()
                 self._process = None
                 return
@@ -94,7 +94,7 @@ def gate_scenario(folder, monkeypatch, **environment):
 
             def push():
                 nonlocal total
-                client.push(rows(total, BATCH), timeout=30)
+                client.push(rows(total, BATCH), timeout=120)
                 total += BATCH
                 gate.until_done(monkeypatch, lambda: client.flush(1))
 
