@@ -35,7 +35,7 @@ def written(folder):
     table = TimeTable("t", ("key",))
     moved = MovingStage((table,), ((bare,),), KeyPlacing(old, new)).move(checkpoint.segments, "1", 2)
     router = Routers(checkpoint.routers).store(first_router("consistent", 3))
-    plan = EpochPlan((StagePlan(2, router=router, target=router),), now=5, offsets="abc")
+    plan = EpochPlan((StagePlan(2, router=router, target=router),), now=5)
     checkpoint.write_plan(EpochId(0), plan)
     checkpoint.commit(Manifest(EpochId(0), plan, stages=(StageRecord(moved.channels),)))
 

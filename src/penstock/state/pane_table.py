@@ -120,6 +120,8 @@ def panes_between(rows: Any, first: int | None, end: int | None = None, own: Mas
     at = np.flatnonzero(chosen)
     if not len(at):
         return rows.slice(0, 0)
+    if len(at) == rows.num_rows:
+        return rows
     start, length = int(at[0]), int(at[-1] - at[0]) + 1
     found = rows.slice(start, length)
     return found if length == len(at) else found.filter(pa.array(chosen[start : start + length]))
