@@ -67,7 +67,7 @@ def test_moves_and_compaction_at_any_time_change_nothing(name, seed):
             running.step()
             running.check()
             for _ in range(int(running.rng.integers(0, 3))):
-                # Moved again without an epoch in between: views on views, segments without rows, empty channels.
+                # Again without an epoch in between: views on views, segments without rows, empty channels.
                 running.move()
                 running.check()
             if running.rng.random() < 0.3:

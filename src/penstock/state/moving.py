@@ -78,12 +78,11 @@ class _Move:
                 if target != source and segment.level == 0:
                     rows += segment.rows
                     size += segment.living_bytes
-        after = [
-            self.table.arrive(
-                [found[source] for source in sorted(found, key=lambda each: (each != place, each))]
-            )
-            for place, found in enumerate(groups)
-        ]
+        after = []
+        for channel, found in enumerate(groups):
+            others = sorted(found.keys() - {channel})
+            sources = [channel, *others] if channel in found else others
+            after.append(self.table.arrive([found[source] for source in sources]))
         return Relocated(tuple(after), rows, round(size))
 
     def _dealt(self, segments: Sequence[Segment], source: int) -> list[tuple[int, Segment]]:

@@ -1,10 +1,10 @@
 """Partials by pane and key, and coarser nodes over them (see `pane_nodes`), for windows over panes.
 
 Base rows, level 0, cover one pane each; rows of a higher level are nodes, each of which covers that number of
-panes. Panes are kept as long as the operator asks for. Nodes only make reads faster. When keys arrive from other
-channels, nodes are kept where all that had rows have them, since nodes would claim to cover the panes of the
-others. Rows of a pane that a node covers already are also stored as nodes of their own beside it: whatever is
-read of a pane, as itself or as part of a node, is all of it, once.
+panes. Panes are kept as long as the operator asks for. Nodes only make reads faster. When keys arrive from
+other channels, nodes are kept where all that had rows have them, since nodes would claim to cover the panes
+of the others. Rows of a pane that a node covers already are also stored as nodes of their own beside it:
+whatever is read of a pane, as itself or as part of a node, is all of it, once.
 """
 
 from collections.abc import Iterator, Sequence

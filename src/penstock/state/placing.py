@@ -45,7 +45,7 @@ Targets = NDArray[np.int32]
 Numbers = NDArray[np.int64]
 
 Flow = Mapping[int, float | None]
-"""The channels that may get rows of a segment, each with the share of its rows to expect; None for all rows."""
+"""The channels that may get rows of a segment, each with the share of them to expect; None for all rows."""
 
 _CHANNEL = np.int64((1 << 32) - 1)  # the part of an entry of a ring that is the channel
 _MOST_TIMES = 1024  # times of a segment for which channels are looked up
@@ -153,7 +153,8 @@ class KeyPlacing:
     @classmethod
     def unpacked(cls, values: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> "KeyPlacing":
         """A placing that tells whose rows are whose."""
-        after = RouteArrays(values["channels"], *arrays, values["fold"])
+        table, ring = arrays
+        after = RouteArrays(values["channels"], table, ring, values["fold"])
         return cls(after, after)
 
     @cached_property
@@ -227,8 +228,10 @@ class SpreadPlacing:
     def unpacked(cls, values: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> "SpreadPlacing":
         """The same placing."""
         before, after = (
-            JoinSpread(*arrays[start : start + 4], CellRing.over(Ring(1), arrays[start + 4], channels))
-            for start, channels in zip((0, 5), values["channels"], strict=True)
+            JoinSpread(keys, sizes, columns, targets, CellRing.over(Ring(1), cells, channels))
+            for (keys, sizes, columns, targets, cells), channels in zip(
+                (arrays[:5], arrays[5:]), values["channels"], strict=True
+            )
         )
         return cls(before, after)
 
@@ -435,7 +438,8 @@ class WindowPlacing:
         needed = _delivered(self.after, times, target)
         if source == target:
             return needed
-        return needed & ~_delivered(self.before, times, target) & (self.before.last(times) == source)
+        sent: Mask = needed & ~_delivered(self.before, times, target) & (self.before.last(times) == source)
+        return sent
 
     def packed(self) -> tuple[dict[str, Any], list[NDArray[Any]]]:
         """Plain values of both layouts."""

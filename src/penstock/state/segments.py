@@ -254,8 +254,8 @@ def _opened(folder: Location, segment: Segment) -> Any:
         ) from error
     if table.num_rows != segment.held:
         raise DamagedCheckpoint(
-            f"segment {where} has {table.num_rows} rows, but the manifest says {segment.held}; restore it from "
-            "a backup, or start with a new checkpoint"
+            f"segment {where} has {table.num_rows} rows, but the manifest says {segment.held}; restore it "
+            "from a backup, or start with a new checkpoint"
         )
     return table
 

@@ -246,7 +246,7 @@ class _File:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """The rows of a file, which are alive in this channel, and which have matched; without marks time decides.
+    """The rows of a file, which of them live in this channel and have matched; without marks time decides.
 
     Masks and positions are over all rows of the file, also those that belong to other channels.
     """

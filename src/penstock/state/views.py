@@ -1,9 +1,9 @@
 """Views of segments: which rows of a file belong to a channel since the moves that brought it there.
 
-A move writes one small file for each table, its rule, and gives every channel that may own rows of a segment a
-reference to the whole file with a view: the rule, the channel that had the rows and the one that has them now.
-Views follow each other: a later move chooses among the rows that the earlier ones left. A process evaluates
-each view once and remembers a bit for each row.
+A move writes one small file for each table, its rule, and gives every channel that may own rows of a segment
+a reference to the whole file with a view: the rule, the channel that had the rows and the one that has them
+now. Views follow each other: a later move chooses among the rows that the earlier ones left. A process
+evaluates each view once and remembers a bit for each row.
 """
 
 import hashlib
@@ -67,8 +67,8 @@ class Rule:
         data = folder.read(name) if folder.has(name) else b""
         if name != f"{name[: -_DIGITS - 6]}-{_digest(data)}.move":
             raise DamagedCheckpoint(
-                f"rule {folder.uri}/{name} of a move is missing or altered ({len(data)} bytes); restore it from "
-                "a backup, or start with a new checkpoint"
+                f"rule {folder.uri}/{name} of a move is missing or altered ({len(data)} bytes); restore it "
+                "from a backup, or start with a new checkpoint"
             )
         header, arrays = unpack(_TAG, zlib.decompress(data))
         placing = placing_from(header["kind"], header["values"], arrays)
