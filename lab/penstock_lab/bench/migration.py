@@ -3,7 +3,8 @@
 A live run keeps every tuple of a skewed stream as state of its key, as a side of a join does while the other
 is silent, and is rescaled 4 -> 5 -> ... -> 10 -> 6. Bytes moved are those of the rows that other channels
 have from then on, estimated; the ideal is the least that any assignment has to move: the share of a new
-channel, or all that the removed channels hold. Imbalance is most over least, of state in bytes and of tuples of an epoch.
+channel, or all that the removed channels hold. Imbalance is most over least, of state in bytes and of tuples
+of an epoch.
 """
 
 import tempfile

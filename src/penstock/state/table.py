@@ -3,7 +3,7 @@
 A table is a plain value that travels to workers and, as JSON, into the checkpoint, so that state can be read
 without the query. Each kind has its own `open`, which returns what a kernel works on in one channel for one
 epoch; closing that returns the segments after the epoch. No file ever changes: segments are added, merged
-into new ones or dropped. Moving is the same for all kinds (see `moving`): a channel gets references to segments.
+into new ones or dropped. Moving is the same for all kinds (see `moving`): channels get references to them.
 """
 
 from abc import ABC, abstractmethod
