@@ -5,7 +5,7 @@ import pytest
 
 from penstock.errors import DamagedCheckpoint, MissingSegment
 from penstock.state import ChannelStore, Location, Segment, View, read, store
-from penstock.state.compaction import MOST_SEGMENTS, to_merge, to_rewrite
+from penstock.state.compaction import MOST_MOVED, MOST_SEGMENTS, to_merge, to_rewrite
 
 SEEN = (View("rule", 0, 1),)
 
@@ -69,6 +69,7 @@ def test_the_budget_rewrites_small_segments_together_and_large_ones_in_parts():
     assert to_rewrite([small, small, large], 250) == [(small, 10), (small, 10)]
     assert to_rewrite([replace(large, start=980, rows=20)], 150) == [(replace(large, start=980, rows=20), 15)]
     assert to_rewrite([large], 1) == [(large, 1)]
+    assert to_rewrite([large] * (MOST_MOVED + 3), 1) == [(large, 1000)] * 3
     # To look for few rows in a large file is not for nothing.
     sparse = replace(large, rows=1)
     assert to_rewrite([sparse, sparse], 1500) == [(sparse, 1000), (sparse, 500)]

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 from penstock.state.segments import Segment
 
-__all__ = ["BUDGET", "MOST_SEGMENTS", "to_merge", "to_rewrite"]
+__all__ = ["BUDGET", "MOST_MOVED", "MOST_SEGMENTS", "to_merge", "to_rewrite"]
 
 MOST_SEGMENTS = 8
+MOST_MOVED = 64
+"""The most moved segments that a table of a channel keeps, whatever it costs: each move may multiply them."""
 BUDGET = 8 * 2**20
 """Bytes of moved rows that a table of a channel rewrites in an epoch."""
 
@@ -40,7 +42,7 @@ def to_rewrite(segments: Sequence[Segment], budget: int | None = None) -> list[t
     """The first of some moved segments that the budget allows to rewrite, each with a number of rows.
 
     It is that of the rows of its file, from its start on, that are looked at: for the last segment it may be
-    less than all, since a file may be larger than the budget.
+    less than all, since a file may be larger than the budget. Where there are too many, the budget is exceeded.
     """
     found: list[tuple[Segment, int]] = []
     whole = BUDGET if budget is None else budget
@@ -48,7 +50,7 @@ def to_rewrite(segments: Sequence[Segment], budget: int | None = None) -> list[t
     for each in segments:
         rows = each.held - each.start
         cost = max(1.0, each.living_bytes, _SEARCH * each.bytes * rows / each.held)
-        if cost <= left:
+        if cost <= left or len(segments) - len(found) > MOST_MOVED:
             found.append((each, rows))
             left -= cost
             continue
