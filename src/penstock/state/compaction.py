@@ -42,7 +42,7 @@ def to_rewrite(segments: Sequence[Segment], budget: int | None = None) -> list[t
     """The first of some moved segments that the budget allows to rewrite, each with a number of rows.
 
     It is that of the rows of its file, from its start on, that are looked at: for the last segment it may be
-    less than all, since a file may be larger than the budget. Where there are too many, the budget is exceeded.
+    less than all, since a file may be larger than the budget. If there are too many, the budget is exceeded.
     """
     found: list[tuple[Segment, int]] = []
     whole = BUDGET if budget is None else budget
