@@ -1,30 +1,28 @@
-"""Segments: immutable Arrow files that hold the state of one channel, and masks over them.
+"""Segments: immutable Arrow files that hold the state of channels, and the views that channels have of them.
 
 A segment is written once, under a name that no other attempt can have, described by a receipt, and read in
 place by memory map. The receipt has a checksum of the file, which a process compares when it reads the file
-for the first time. When keys move to another channel, the file does not change: a small mask says which of
-its rows still live here, and reads return only those.
+for the first time. When keys move to another channel, the file does not change: each channel that may have
+rows of it gets a receipt with a view (see `views`), and a read finds the rows that are its own.
 """
 
-import zlib
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import xxhash
-from numpy.typing import NDArray
 
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint, MissingSegment
+from penstock.state.placing import Mask
 from penstock.state.storage import Location
+from penstock.state.views import View, living
 
-__all__ = ["ChannelStore", "Mask", "Segment", "masked", "read", "store"]
-
-Mask = NDArray[np.bool_]
-
-_CHECKSUM = 4  # bytes
+__all__ = ["ChannelStore", "Held", "Mask", "Segment", "opened", "read", "store"]
 
 # Segments that this process has compared with their checksums, in the order in which it did.
 _verified: dict[tuple[str, str], None] = {}
@@ -39,11 +37,13 @@ class Segment:
     - `table`: the name of the state table that it belongs to.
     - `first`, `end`: bounds of its rows, `first` included, in the order of its table: event times in a
       TimeTable, timers in a VersionTable, panes in a PaneTable.
-    - `rows`: the number of live rows. With a `mask`, the file has `held` rows in all.
-    - `bytes` of its file, without the mask, and their `checksum`.
+    - `rows`: the number of live rows, an estimate if it is not `exact`.
+    - `bytes` of its file, the number of rows `held` in it, and its `checksum`.
     - `level`: 0 for base rows. Above 0 the rows are derived from lower levels and can be formed again; in a
       PaneTable it is the number of panes that a row covers. Below 0 the rows describe base rows of other
       segments and are not state themselves.
+    - `views`: how it came to this channel, oldest first. The channel has read it through the first `seen`.
+    - `start`: the first row of the file that is not yet rewritten elsewhere.
     """
 
     name: str
@@ -53,14 +53,21 @@ class Segment:
     rows: int
     bytes: int
     level: int = 0
-    mask: str = ""
     held: int = 0
     checksum: str = ""
+    views: tuple[View, ...] = ()
+    seen: int = 0
+    start: int = 0
 
     @property
     def files(self) -> tuple[str, ...]:
         """The names of its files."""
-        return (self.name, self.mask) if self.mask else (self.name,)
+        return (self.name, *(view.rule for view in self.views))
+
+    @property
+    def exact(self) -> bool:
+        """Whether its channel has counted its rows since the last move."""
+        return self.seen == len(self.views)
 
     @property
     def state_rows(self) -> int:
@@ -70,11 +77,16 @@ class Segment:
     @property
     def living_bytes(self) -> float:
         """The share of its size that its live rows have."""
-        return self.bytes * self.rows / self.held if self.mask else float(self.bytes)
+        return self.bytes * self.rows / self.held if self.held else float(self.bytes)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; `Segment(**values)` restores the segment."""
+        """Plain values."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Segment":
+        """The segment from its plain values."""
+        return cls(**{**value, "views": tuple(View(**each) for each in value["views"])})
 
 
 def store(  # noqa: PLR0913 -- the parts of the receipt
@@ -87,7 +99,8 @@ def store(  # noqa: PLR0913 -- the parts of the receipt
         with pa.PythonFile(hashing, mode="w") as file, pa.ipc.new_file(file, rows.schema) as writer:
             writer.write_table(rows)
     folder.sync(name, Purpose.SEGMENT)
-    return Segment(name, table, first, end, rows.num_rows, hashing.size, level, checksum=hashing.digest)
+    count = rows.num_rows
+    return Segment(name, table, first, end, count, hashing.size, level, count, hashing.digest)
 
 
 class _Hashing:
@@ -124,28 +137,45 @@ class _Hashing:
         self.closed = True
 
 
-def masked(folder: Location, segment: Segment, stays: Mask) -> Segment:
-    """The same segment with only the live rows that stay; no file changes, a mask is added."""
-    assert len(stays) == segment.rows
-    if segment.mask:
-        before = _read_mask(folder, segment)
-        before[before] = stays
-        stays = before
-    name = f"{segment.name.removesuffix('.arrow')}-{uuid4().hex[:12]}.mask"
-    bits = np.packbits(stays).tobytes()
-    with folder.output(name, Purpose.MASK) as stream:
-        stream.write(zlib.crc32(bits).to_bytes(_CHECKSUM, "little") + bits)
-    folder.sync(name, Purpose.MASK)
-    return replace(segment, rows=int(np.count_nonzero(stays)), mask=name, held=len(stays))
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A segment as its channel sees it: the rows of the file from `start` on, and which of them are its own.
+
+    The rows are memory-mapped; nothing is copied before somebody asks for `live` rows.
+    """
+
+    table: Any
+    own: Mask | None
+    seen: Mask | None
+
+    @cached_property
+    def live(self) -> Any:
+        """The rows of the channel; a copy if others are among them."""
+        return self.table if self.own is None else self.table.filter(pa.array(self.own))
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of them."""
+        return self.table.num_rows if self.own is None else int(np.count_nonzero(self.own))
+
+    def first(self, count: int) -> Any:
+        """The rows of the channel among the first ones."""
+        rows = self.table.slice(0, count)
+        return rows if self.own is None else rows.filter(pa.array(self.own[:count]))
+
+
+def opened(folder: Location, segment: Segment) -> Held:
+    """A segment with its views evaluated; an error names the file that is missing or damaged."""
+    table = _opened(folder, segment)
+    own = living(folder, segment.name, table, segment.views)
+    seen = own if segment.exact else living(folder, segment.name, table, segment.views[: segment.seen])
+    own, seen = (None if each is None else each[segment.start :] for each in (own, seen))
+    return Held(table.slice(segment.start) if segment.start else table, own, seen)
 
 
 def read(folder: Location, segment: Segment) -> Any:
-    """The live rows of a segment; an error names the file that is missing or damaged.
-
-    The file is memory-mapped; with a mask the live rows are copied.
-    """
-    table = _opened(folder, segment)
-    return table.filter(pa.array(_read_mask(folder, segment))) if segment.mask else table
+    """The live rows of a segment."""
+    return opened(folder, segment).live
 
 
 @dataclass(frozen=True)
@@ -158,20 +188,47 @@ class ChannelStore:
     folder: Location
     label: str
     segments: tuple[Segment, ...] = ()
+    _open: dict[tuple[Any, ...], Held] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def of(self, table: str) -> tuple[Segment, ...]:
         """The segments of a table, oldest first."""
         return tuple(each for each in self.segments if each.table == table)
 
+    def open(self, segment: Segment) -> Held:
+        """A segment, opened once in an epoch."""
+        key = _read_as(segment)
+        if key not in self._open:
+            self._open[key] = opened(self.folder, segment)
+        return self._open[key]
+
     def read(self, segment: Segment) -> Any:
         """The live rows of a segment."""
-        return read(self.folder, segment)
+        return self.open(segment).live
+
+    def counted(self, segment: Segment) -> Segment:
+        """The segment with the exact number of its rows, if it was opened since it moved."""
+        held = self._open.get(_read_as(segment))
+        if held is None or segment.exact:
+            return segment
+        return replace(segment, rows=held.rows, seen=len(segment.views))
+
+    def rest(self, segment: Segment, count: int) -> list[Segment]:
+        """What is left of a segment when so many rows of its file are rewritten; often nothing."""
+        held = self.open(segment)
+        rows = held.rows - (count if held.own is None else int(np.count_nonzero(held.own[:count])))
+        left = replace(segment, rows=rows, seen=len(segment.views), start=segment.start + count)
+        return [left] if rows else []
 
     def store(self, rows: Any, *, table: str, first: int, end: int, level: int = 0) -> Segment:
         """Write rows as a new segment of a table; it is not added to `segments`."""
         suffix = f"-{level}" if level > 0 else ""
         label = f"{self.label}-{table}{suffix}"
         return store(self.folder, label, rows, table=table, first=first, end=end, level=level)
+
+
+def _read_as(segment: Segment) -> tuple[Any, ...]:
+    """What a read of a segment depends on."""
+    return segment.name, segment.views, segment.start
 
 
 def _opened(folder: Location, segment: Segment) -> Any:
@@ -195,11 +252,10 @@ def _opened(folder: Location, segment: Segment) -> Any:
         raise DamagedCheckpoint(
             f"segment {where} cannot be read: {error}; restore it from a backup"
         ) from error
-    expected = segment.held if segment.mask else segment.rows
-    if table.num_rows != expected:
+    if table.num_rows != segment.held:
         raise DamagedCheckpoint(
-            f"segment {where} has {table.num_rows} rows, but the manifest says {expected}; restore it from a "
-            "backup, or start with a new checkpoint"
+            f"segment {where} has {table.num_rows} rows, but the manifest says {segment.held}; restore it "
+            "from a backup, or start with a new checkpoint"
         )
     return table
 
@@ -218,15 +274,3 @@ def _verify(file: Any, where: str, segment: Segment) -> None:
     _verified[where, segment.checksum] = None
     while len(_verified) > _MOST_VERIFIED:
         del _verified[next(iter(_verified))]
-
-
-def _read_mask(folder: Location, segment: Segment) -> Mask:
-    """Which rows of the file are live: one bit each, after a checksum."""
-    data = folder.read(segment.mask) if folder.has(segment.mask) else b""
-    checksum, bits = data[:_CHECKSUM], data[_CHECKSUM:]
-    if zlib.crc32(bits).to_bytes(_CHECKSUM, "little") != checksum or len(bits) != -(-segment.held // 8):
-        raise DamagedCheckpoint(
-            f"mask {folder.uri}/{segment.mask} of {segment.held} rows is missing or altered "
-            f"({len(data)} bytes); restore it from a backup, or start with a new checkpoint"
-        )
-    return np.unpackbits(np.frombuffer(bits, np.uint8), count=segment.held).astype(np.bool_)

@@ -13,8 +13,7 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import penstock.operators
-import penstock.runtime.spark.entries
-import penstock.runtime.spark.moves  # noqa: F401
+import penstock.runtime.spark.entries  # noqa: F401
 
 __all__: list[str] = []
 
