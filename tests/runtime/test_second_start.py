@@ -136,11 +136,26 @@ def put(folder, name, second):
     os.utime(folder / f"{name}.parquet", (second, second))
 
 
-def counted(spark, folder):
-    """The tuples of an hour, read by a streaming query of Spark's."""
+def counted(spark, folder, kind="dataframe"):
+    """The tuples of an hour, read by a streaming query of Spark's or by workers, a file an epoch."""
     frame = spark.readStream.schema("time timestamp").option("maxFilesPerTrigger", 1).parquet(str(folder))
-    stream = ps.stream("t", "time timestamp", "time", source=ps.dataframe(frame, bounded=True))
-    return stream.window("1 hour").agg(n=ps.count())
+    read = ps.dataframe(frame, bounded=True) if kind == "dataframe" else ps.files(folder, files_per_epoch=1)
+    return ps.stream("t", "time timestamp", "time", source=read).window("1 hour").agg(n=ps.count())
+
+
+@pytest.mark.parametrize("kind", ["files", "dataframe"])
+def test_a_source_goes_back_with_its_run_and_reads_what_came_since(tmp_path, spark, kind):
+    sink, state = ps.parquet(tmp_path / "out"), tmp_path / "state"
+    for name, second in (("a", 1), ("b", 5000), ("c", 10_000)):
+        put(tmp_path / "in", name, second)
+    query = counted(spark, tmp_path / "in", kind)
+    query.start(sink, checkpoint=state, keep_epochs=10).wait()
+    put(tmp_path / "in", "d", 15_000)
+    run = query.start(sink, checkpoint=state, from_epoch=0, keep_epochs=10)
+    run.wait()
+    assert [(each.epoch, each.rows) for each in run.progress] == [(1, 10), (2, 10), (3, 10), (3, 0)]
+    assert [row[-1] for row in results(tmp_path / "out")] == [10, 10, 10, 10]
+    assert (run.counts.rows, run.counts.late) == (40, 0)
 
 
 def test_rows_are_kept_in_order_whatever_the_times_of_their_files(tmp_path):
