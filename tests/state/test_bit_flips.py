@@ -13,7 +13,7 @@ from penstock.connect import EpochId
 from penstock.errors import CheckpointError
 from penstock.routing import first_router
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord, StreamRead
+from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
 from penstock.runtime.routers import Routers
 from penstock.state import KeyPlacing, MovingStage, TimeTable, segments, views
 from penstock.state.storage import Location
