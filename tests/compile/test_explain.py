@@ -127,7 +127,9 @@ def test_json_has_streams_stages_feeds_routers_channels_and_notes():
 def test_steps_say_who_evaluates_them_and_why():
     steps = calls().where("x > 1").explode(part="split(phone, '-')").where("part <> ''")
     text = told(steps)
-    assert "calls: where(`x` > 1) (DuckDB on Arrow, as it is read) → explode(part=SPLIT(`phone`, '-'))" in text
+    assert (
+        "calls: where(`x` > 1) (DuckDB on Arrow, as it is read) → explode(part=SPLIT(`phone`, '-'))" in text
+    )
     assert "(Spark SQL, because explode(part=SPLIT(`phone`, '-')) makes several tuples of one)" in text
     assert "→ where(`part` <> '') (DuckDB on Arrow)\n" in text
     (feed,) = json.loads(told(steps, form="json"))["outputs"][0]["feeds"]
