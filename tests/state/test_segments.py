@@ -5,7 +5,15 @@ import pytest
 
 from penstock.errors import DamagedCheckpoint, MissingSegment
 from penstock.state import ChannelStore, Location, Segment, View, read, store
-from penstock.state.compaction import MOST_MOVED, MOST_SEGMENTS, to_merge, to_rewrite
+from penstock.state.compaction import (
+    BUDGET,
+    MOST_LARGE,
+    MOST_MOVED,
+    MOST_SEGMENTS,
+    budget,
+    to_merge,
+    to_rewrite,
+)
 
 SEEN = (View("rule", 0, 1),)
 
@@ -60,6 +68,16 @@ def test_each_row_is_merged_a_logarithm_of_times(tmp_path):
         assert len(segments) <= MOST_SEGMENTS + 2
     assert sum(each.rows for each in segments) == 2000
     assert written < 2000 * 11
+
+
+def test_large_segments_wait_until_they_are_many():
+    large, small = (Segment("s", "t", 0, 1, rows, rows * 10_000, held=rows) for rows in (1000, 10))
+    assert to_merge([large] * 20 + [small] * 8) == ()
+    assert to_merge([large] * 20 + [small] * 9) == [small] * 9
+    assert to_merge([large] * MOST_LARGE + [small] * 8) == ()
+    assert to_merge([large] * (MOST_LARGE + 1)) == [large] * (MOST_LARGE + 1)
+    assert budget([large] * 20) == BUDGET
+    assert budget([large] * 64) == 64 * 10_000_000 / 32
 
 
 def test_the_budget_rewrites_small_segments_together_and_large_ones_in_parts():

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns import PANE
-from penstock.state.compaction import to_merge, to_rewrite
+from penstock.state.compaction import budget, to_merge, to_rewrite
 from penstock.state.pane_nodes import Extent, completed, cover, joined, lengths, without
-from penstock.state.segments import ChannelStore, Mask, Segment, opened
+from penstock.state.segments import ChannelStore, Held, Mask, Segment, opened
 from penstock.state.storage import Location
 from penstock.state.table import HASH, Table, instants
 
@@ -98,7 +98,7 @@ class PaneTable(Table):
         del frontiers
         for each in self.own(segments):
             held = opened(folder, each)
-            rows = panes_between(held.table, *_claimed(each), held.own)
+            rows = _own(held, *_claimed(each))
             yield rows.append_column(PANES, pa.array(np.full(rows.num_rows, max(1, each.level), np.int64)))
 
     def readable(self, name: str, column: Any) -> Any:
@@ -108,23 +108,33 @@ class PaneTable(Table):
         return super().readable(name, column)
 
 
-def panes_between(rows: Any, first: int | None, end: int | None = None, own: Mask | None = None) -> Any:
-    """The rows whose panes are in a range, and that are among `own`; without a copy if they are adjacent."""
-    if first is None and end is None and own is None:
-        return rows
-    chosen = np.ones(rows.num_rows, np.bool_) if own is None else own
+def panes_between(rows: Any, first: int, end: int | None = None) -> Any:
+    """The rows whose panes are in a range; without a copy if they are adjacent."""
+    start, stop, chosen = _span(rows, first, end)
+    found = rows.slice(start, stop - start) if stop - start < rows.num_rows else rows
+    return found if chosen.all() else found.filter(pa.array(chosen))
+
+
+def _span(rows: Any, first: int | None, end: int | None) -> tuple[int, int, Mask]:
+    """The range of positions that holds the panes of a range, and which rows in it are of such panes."""
+    chosen = np.ones(rows.num_rows, np.bool_)
     if first is not None or end is not None:
         panes = rows[PANE].to_numpy()
-        chosen = chosen if first is None else chosen & (panes >= first)
+        chosen = chosen if first is None else panes >= first
         chosen = chosen if end is None else chosen & (panes < end)
     at = np.flatnonzero(chosen)
-    if not len(at):
-        return rows.slice(0, 0)
-    if len(at) == rows.num_rows:
-        return rows
-    start, length = int(at[0]), int(at[-1] - at[0]) + 1
-    found = rows.slice(start, length)
-    return found if length == len(at) else found.filter(pa.array(chosen[start : start + length]))
+    start, stop = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
+    return start, stop, chosen[start:stop]
+
+
+def _own(held: Held, first: int | None, end: int | None, count: int | None = None) -> Any:
+    """The rows of a channel whose panes are in a range, or those among the first of the file."""
+    rows = held.table.slice(0, count)
+    start, stop, chosen = _span(rows, first, end)
+    own = held.part(start, stop)
+    chosen = chosen if own is None else chosen & own
+    found = rows.slice(start, stop - start)
+    return found if chosen.all() else found.filter(pa.array(chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +240,7 @@ class OpenPaneTable:
         # The emptiest of them first: their rows cost least to write, and files are read for fewest of them.
         moved = sorted((each for each in remaining if each.views), key=lambda each: each.rows / each.held)
         parts: dict[int, list[tuple[Segment, int]]] = {}
-        for each, rows in to_rewrite(moved):
+        for each, rows in to_rewrite(moved, budget(remaining)):
             parts.setdefault(each.level, []).append((each, rows))
         for level in sorted({each.level for each in remaining}):
             alike = [each for each in remaining if each.level == level and not each.views]
@@ -268,9 +278,7 @@ class OpenPaneTable:
 
     def _rows(self, segment: Segment, count: int | None = None) -> Any:
         """The rows of a segment, or those among the first of its file."""
-        held = self.store.open(segment)
-        own = None if held.own is None else held.own[:count]
-        return panes_between(held.table.slice(0, count), *_claimed(segment), own)
+        return _own(self.store.open(segment), *_claimed(segment), count)
 
     def _read(self, pieces: Sequence[Piece], segments: Sequence[Segment]) -> list[tuple[int, Any]]:
         tables = []
@@ -283,7 +291,7 @@ class OpenPaneTable:
                 for extent in joined(wanted):
                     start = extent.start if first is None else max(extent.start, first)
                     stop = extent.end if end is None else min(extent.end, end)
-                    tables.append((length, panes_between(held.table, start, stop, held.own)))
+                    tables.append((length, _own(held, start, stop)))
         return [(length, rows) for length, rows in tables if rows.num_rows]
 
     def _stored(self, rows: Any, level: int) -> Segment:

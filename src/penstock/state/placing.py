@@ -32,6 +32,7 @@ __all__ = [
     "GridPlacing",
     "KeyPlacing",
     "Mask",
+    "Numbers",
     "Placing",
     "Read",
     "SpreadPlacing",

@@ -18,9 +18,9 @@ import xxhash
 
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint, MissingSegment
-from penstock.state.placing import Mask
+from penstock.state.placing import Mask, Numbers
 from penstock.state.storage import Location
-from penstock.state.views import View, living
+from penstock.state.views import View, columns, living
 
 __all__ = ["ChannelStore", "Held", "Mask", "Segment", "opened", "read", "store"]
 
@@ -139,38 +139,83 @@ class _Hashing:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A segment as its channel sees it: the rows of the file from `start` on, and which of them are its own.
+    """A segment as its channel sees it: the rows of the file from its start on, and which are its own.
 
-    The rows are memory-mapped; nothing is copied before somebody asks for `live` rows.
+    The rows are memory-mapped. Views are evaluated for the rows that are asked for, and nothing is copied
+    before somebody asks for rows of the channel alone.
     """
 
-    table: Any
-    own: Mask | None
-    seen: Mask | None
+    folder: Location
+    segment: Segment
+    file: Any
+    _parts: dict[tuple[int, int], Mask | None] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def table(self) -> Any:
+        """The rows, whoever owns them."""
+        return self.file.slice(self.segment.start) if self.segment.start else self.file
+
+    @cached_property
+    def own(self) -> Mask | None:
+        """Which rows belong to the channel, None if all do."""
+        return self._through(self.segment.views)
+
+    @cached_property
+    def seen(self) -> Mask | None:
+        """Which rows belonged to the channel that has last written marks of them, None if all did."""
+        return self._through(self.segment.views[: self.segment.seen])
 
     @cached_property
     def live(self) -> Any:
         """The rows of the channel; a copy if others are among them."""
         return self.table if self.own is None else self.table.filter(pa.array(self.own))
 
-    @cached_property
-    def rows(self) -> int:
-        """The number of them."""
-        return self.table.num_rows if self.own is None else int(np.count_nonzero(self.own))
+    @property
+    def rows(self) -> int | None:
+        """The number of rows of the channel, None as long as it has not asked for all of them."""
+        if self.segment.views and "own" not in self.__dict__:
+            return None
+        return int(self.table.num_rows if self.own is None else np.count_nonzero(self.own))
+
+    def owns(self, at: Numbers) -> Mask:
+        """Which of the rows at these positions belong to the channel."""
+        if not self.segment.views:
+            return np.ones(len(at), np.bool_)
+        names = columns(self.folder, self.segment.views)
+        rows = self.table.select(names).take(pa.array(at)) if names else self.table
+        found = self._living(rows, at + self.segment.start)
+        assert found is not None
+        return found
+
+    def part(self, start: int, stop: int) -> Mask | None:
+        """Which of the rows in a range of positions belong to the channel, None if all do.
+
+        If it is most of them, all are looked at, since the answer is remembered.
+        """
+        most = 2 * (stop - start) > self.table.num_rows
+        if most or "own" in self.__dict__ or not self.segment.views:
+            return None if self.own is None else self.own[start:stop]
+        if (start, stop) not in self._parts:
+            rows = self.table.slice(start, stop - start)
+            self._parts[start, stop] = self._living(rows, np.arange(start, stop) + self.segment.start)
+        return self._parts[start, stop]
 
     def first(self, count: int) -> Any:
         """The rows of the channel among the first ones."""
-        rows = self.table.slice(0, count)
-        return rows if self.own is None else rows.filter(pa.array(self.own[:count]))
+        rows, own = self.table.slice(0, count), self.part(0, count)
+        return rows if own is None else rows.filter(pa.array(own))
+
+    def _through(self, views: tuple[View, ...]) -> Mask | None:
+        found = living(self.folder, self.segment.name, self.file, views)
+        return None if found is None else found[self.segment.start :]
+
+    def _living(self, rows: Any, numbers: Numbers) -> Mask | None:
+        return living(self.folder, self.segment.name, rows, self.segment.views, numbers)
 
 
 def opened(folder: Location, segment: Segment) -> Held:
-    """A segment with its views evaluated; an error names the file that is missing or damaged."""
-    table = _opened(folder, segment)
-    own = living(folder, segment.name, table, segment.views)
-    seen = own if segment.exact else living(folder, segment.name, table, segment.views[: segment.seen])
-    own, seen = (None if each is None else each[segment.start :] for each in (own, seen))
-    return Held(table.slice(segment.start) if segment.start else table, own, seen)
+    """A segment to read from; an error names the file that is missing or damaged."""
+    return Held(folder, segment, _opened(folder, segment))
 
 
 def read(folder: Location, segment: Segment) -> Any:
@@ -206,18 +251,21 @@ class ChannelStore:
         return self.open(segment).live
 
     def counted(self, segment: Segment) -> Segment:
-        """The segment with the exact number of its rows, if it was opened since it moved."""
+        """The segment with the exact number of its rows, if all were read since it moved."""
         held = self._open.get(_read_as(segment))
-        if held is None or segment.exact:
+        if held is None or held.rows is None or segment.exact:
             return segment
         return replace(segment, rows=held.rows, seen=len(segment.views))
 
     def rest(self, segment: Segment, count: int) -> list[Segment]:
         """What is left of a segment when so many rows of its file are rewritten; often nothing."""
-        held = self.open(segment)
-        rows = held.rows - (count if held.own is None else int(np.count_nonzero(held.own[:count])))
-        left = replace(segment, rows=rows, seen=len(segment.views), start=segment.start + count)
-        return [left] if rows else []
+        if count >= segment.held - segment.start:
+            return []
+        segment = self.counted(segment)
+        own = self.open(segment).part(0, count)
+        rows = segment.rows - (count if own is None else int(np.count_nonzero(own)))
+        rows = rows if segment.exact else max(1, rows)
+        return [replace(segment, rows=rows, start=segment.start + count)] if rows else []
 
     def store(self, rows: Any, *, table: str, first: int, end: int, level: int = 0) -> Segment:
         """Write rows as a new segment of a table; it is not added to `segments`."""

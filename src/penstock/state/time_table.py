@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.state.compaction import to_merge, to_rewrite
+from penstock.state.compaction import budget, to_merge, to_rewrite
 from penstock.state.segments import ChannelStore, Held, Mask, Segment, store
 from penstock.state.storage import Location
 from penstock.state.table import HASH, TABLE, TIME, Table
@@ -206,7 +206,8 @@ class OpenTimeTable:
         counts = {each: each.held for each in merging}
         # The emptiest first: their rows cost least to write, and files are read for fewest of them.
         moved = [piece.segment for piece in pieces if piece.segment.views]
-        counts |= dict(to_rewrite(sorted(moved, key=lambda each: each.rows / each.held)))
+        emptiest = sorted(moved, key=lambda each: each.rows / each.held)
+        counts |= dict(to_rewrite(emptiest, budget([piece.segment for piece in pieces])))
         chosen = [piece.first(counts[piece.segment]) for piece in pieces if piece.segment in counts]
         others = [rest for piece in pieces for rest in piece.rest(counts.get(piece.segment, 0))]
         if not any(len(matched) for _, matched in chosen):
@@ -237,7 +238,9 @@ class _File:
 
     @cached_property
     def held(self) -> Held:
-        return self.store.open(self.segment) if self.written is None else Held(self.written, None, None)
+        if self.written is not None:
+            return Held(self.store.folder, self.segment, self.written)
+        return self.store.open(self.segment)
 
     @cached_property
     def times(self) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.state.compaction import to_merge, to_rewrite
+from penstock.state.compaction import budget, to_merge, to_rewrite
 from penstock.state.keys import find, key_columns, newest
 from penstock.state.segments import ChannelStore, Held, Segment, read
 from penstock.state.storage import Location
@@ -112,10 +112,10 @@ class OpenVersionTable:
         for run in reversed(self._runs):
             if not len(asked):
                 break
-            at = find(run.hashes, run.keys, hashes[asked], keys.take(pa.array(asked)))
+            at = run.find(hashes[asked], keys.take(pa.array(asked)))
             hit = at >= 0
             places[asked[hit]] = start + np.arange(np.count_nonzero(hit))
-            chosen.append(run.taken(at[hit]))
+            chosen.append(run.rows.take(pa.array(at[hit])))
             start += chosen[-1].num_rows
             asked = asked[~hit]
         found = pa.concat_tables(chosen).combine_chunks()
@@ -134,12 +134,12 @@ class OpenVersionTable:
         for number, run in enumerate(self._runs):
             if run.segment.end <= after + 1 or run.segment.first > until:
                 continue
-            timers = run.timers
+            timers = run.rows[TIMER].to_numpy()
             at = np.flatnonzero((timers > after) & (timers <= until))
+            at = at[run.held.owns(at)]
             for newer in self._runs[number + 1 :]:
-                again = find(newer.hashes, newer.keys, run.hashes[at], run.keys.take(pa.array(at)))
-                at = at[again < 0]
-            found.append(run.taken(at, [*self._keys, HASH]))
+                at = at[newer.find(run.hashes[at], run.keys.take(pa.array(at))) < 0]
+            found.append(run.rows.select([*self._keys, HASH]).take(pa.array(at)))
         schema = pa.schema([self.schema.field(name) for name in [*self._keys, HASH]])
         return pa.concat_tables([schema.empty_table(), *found])
 
@@ -176,7 +176,7 @@ class OpenVersionTable:
             return segments
         start = moved.index(True)
         stop = moved.index(False, start) if False in moved[start:] else len(moved)
-        chosen = to_rewrite(segments[start:stop])
+        chosen = to_rewrite(segments[start:stop], budget(segments))
         tables = [self.store.open(each).first(count) for each, count in chosen]
         rows = tables[0] if len(tables) == 1 else newest(tables, HASH, self._keys)
         rows = rows if start else without_forgotten(rows)
@@ -211,28 +211,19 @@ class OpenVersionTable:
 
 
 class _Run:
-    """A segment of versions with its sorted hashes; of rows of other channels it has nothing."""
+    """A segment of versions with its sorted hashes, in place; rows of other channels may be among them."""
 
     def __init__(self, segment: Segment, held: Held, keys: Sequence[str]) -> None:
-        self.segment = segment
-        self._held = held
-        index = held.table.select([*keys, HASH, TIMER])
-        if held.own is not None:
-            index = index.filter(pa.array(held.own))
-        self.hashes = index[HASH].to_numpy().view(np.uint64)
-        self.keys = index.select(keys)
-        self.timers = index[TIMER].to_numpy()
+        self.segment, self.held, self.rows = segment, held, held.table
+        self.hashes = self.rows[HASH].to_numpy().view(np.uint64)
+        self.keys = self.rows.select(keys)
 
-    @cached_property
-    def _places(self) -> NDArray[np.int64] | None:
-        """Where its rows are in the file; states are large, and few of them are asked for."""
-        return None if self._held.own is None else np.flatnonzero(self._held.own)
-
-    def taken(self, at: NDArray[np.int64], names: Sequence[str] | None = None) -> Any:
-        """The rows at these positions, or some of their columns."""
-        places = at if self._places is None else self._places[at]
-        table = self._held.table if names is None else self._held.table.select(names)
-        return table.take(pa.array(places))
+    def find(self, hashes: NDArray[np.uint64], keys: Any) -> NDArray[np.int64]:
+        """The positions of these keys, -1 for those that are not here or belong to another channel."""
+        found = find(self.hashes, self.keys, hashes, keys)
+        hit = np.flatnonzero(found >= 0)
+        found[hit[~self.held.owns(found[hit])]] = -1
+        return found
 
 
 def _taken(values: NDArray[Any], places: NDArray[np.int64], otherwise: Any) -> NDArray[Any]:

@@ -2,8 +2,8 @@
 
 A move writes one small file for each table, its rule, and gives every channel that may own rows of a segment
 a reference to the whole file with a view: the rule, the channel that had the rows and the one that has them
-now. Views follow each other: a later move chooses among the rows that the earlier ones left. A process
-evaluates each view once and remembers a bit for each row.
+now. Views follow each other: a later move chooses among the rows that the earlier ones left. They are
+evaluated for the rows that somebody reads; where that is a whole file, the process remembers a bit for each.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ import xxhash
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
 from penstock.sketches.wire import pack, unpack
-from penstock.state.placing import Mask, Placing, Read, placing_from
+from penstock.state.placing import Mask, Numbers, Placing, Read, placing_from
 from penstock.state.storage import Location
 
-__all__ = ["Rule", "View", "forget", "living"]
+__all__ = ["Rule", "View", "columns", "forget", "living"]
 
 _TAG = "move"
 _DIGITS = 24  # of the digest in the name of a rule
@@ -75,27 +75,41 @@ class Rule:
         return cls(placing, tuple(header["keys"]), header["port"])
 
 
-def living(folder: Location, name: str, rows: Any, views: tuple[View, ...]) -> Mask | None:
-    """Which rows of a file these views leave; None if there are none, so that all rows are left."""
+def living(
+    folder: Location, name: str, rows: Any, views: tuple[View, ...], numbers: Numbers | None = None
+) -> Mask | None:
+    """Which rows of a file these views leave; None without views, since then all are left.
+
+    `numbers` are those of the rows in the file, None if they are all of it. The answer for a row is the same
+    either way, but only that for a whole file is remembered.
+    """
     if not views:
         return None
     key = (f"{folder.uri}/{name}", views)
-    if key in _bits:
+    if numbers is None and key in _bits:
         return np.unpackbits(np.frombuffer(_bits[key], np.uint8), count=rows.num_rows).astype(np.bool_)
-    before = living(folder, name, rows, views[:-1])
+    before = living(folder, name, rows, views[:-1], numbers)
     view, rule = views[-1], _rule(folder, views[-1].rule)
     needed = rows.select(list(rule.placing.columns(rule.keys)))
-    numbers = np.arange(rows.num_rows)
+    count = rows.num_rows if numbers is None else len(numbers)
+    chosen = np.arange(count)
     if before is not None:
-        numbers = np.flatnonzero(before)
+        chosen = np.flatnonzero(before)
         needed = needed.filter(pa.array(before)) if needed.num_columns else needed
     # The same for all who ask, another one for each file and each move of it.
     seed = xxhash.xxh3_64_intdigest(f"{name} {len(views)} {view.source}".encode())
-    taken = rule.placing.takes(Read(needed, numbers, rule.keys, rule.port, seed), view.source, view.target)
-    found = np.zeros(rows.num_rows, np.bool_)
-    found[numbers[taken]] = True
-    _remember(key, np.packbits(found).tobytes())
+    read = Read(needed, chosen if numbers is None else numbers[chosen], rule.keys, rule.port, seed)
+    found = np.zeros(count, np.bool_)
+    found[chosen[rule.placing.takes(read, view.source, view.target)]] = True
+    if numbers is None:
+        _remember(key, np.packbits(found).tobytes())
     return found
+
+
+def columns(folder: Location, views: tuple[View, ...]) -> list[str]:
+    """The columns of a file that these views look at."""
+    rules = [_rule(folder, view.rule) for view in views]
+    return list(dict.fromkeys(name for rule in rules for name in rule.placing.columns(rule.keys)))
 
 
 def forget() -> None:
