@@ -48,6 +48,8 @@ LONG = (
     "test_gates",
     "test_deduplicate",
     "test_session_windows",
+    "test_levels",
+    "test_failures",
     "test_spark",
 )
 

@@ -19,6 +19,7 @@ from penstock.runtime.dataflow import payloads, ports
 from penstock.runtime.dataflow.payloads import Payload, new_task
 from penstock.runtime.dataflow.receipts import TaskReceipt
 from penstock.runtime.spark import entries
+from penstock.state import compaction
 
 __all__ = ["Jobs", "any_sizes"]
 
@@ -110,17 +111,13 @@ class Jobs:
         """Tasks that fill an exchange."""
         return _Job(self, work, level)
 
-    def move(self, task: Any, sources: Sequence[int]) -> dict[int, Any]:
-        """Move state out of these channels."""
-        task = pickle.loads(pickle.dumps(task))
-        return {int(channel): task.work(int(channel)) for channel in self.rng.permutation(sources)}
-
 
 @contextmanager
 def any_sizes(rng: Any) -> Iterator[None]:
     """Let what the product does for many rows, such as cutting, combining and spilling, happen to few."""
     drawn = {
         (sys.modules[RowsReader.__module__], "ROWS_PER_SPLIT"): [9, 131_072],
+        (compaction, "BUDGET"): [400, 8 << 20],
         (entries, "LEAST_BYTES"): [1, 1 << 20],
         (hot_keys, "_FEWEST_ROWS"): [1, 1_000],
         (ports, "_PAYS"): [0.0, 1.3, np.inf],

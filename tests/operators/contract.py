@@ -52,7 +52,7 @@ from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.rescale.batching import planned_batches
 from penstock.runtime.rescale.learnt_costs import LearntCosts, planned_grouping
 from penstock.runtime.rescale.moving import placing
-from penstock.state import Location, MoveTask, MovingStage, StateLayout, gathered
+from penstock.state import Location, MovingStage, Segment, StateLayout
 
 NOTHING = np.zeros(0, np.uint64)
 
@@ -396,10 +396,12 @@ class KernelRun:
         """Bring all state to where another layout has it, by default any, of these or any channels."""
         before, after = self.layout, layout or self._any_layout(channels)
         stage = MovingStage(self.kernel.tables, self.record.channels, placing(self.kernel, before, after))
-        task = pickle.loads(pickle.dumps(MoveTask(self.segments, f"m{self.epoch}", (stage,))))
-        departures = {channel: task.work(channel) for channel in task.sources(before, after)}
-        (channels,) = gathered(task, departures, after.channels)
-        self.moved += sum(each.rows for every in departures.values() for each in every)
+        found = stage.move(self.segments, f"m{self.epoch}", after.channels)
+        channels = tuple(
+            tuple(Segment.from_json(json.loads(json.dumps(each.to_json()))) for each in segments)
+            for segments in found.channels
+        )
+        self.moved += found.rows
         self.record, self.layout = replace(self.record, channels=channels), after
 
     def _known(self):

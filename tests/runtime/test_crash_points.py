@@ -33,7 +33,7 @@ from runtime.test_ownership import claimed, happen
 
 VICTIM = Path(__file__).with_name("crash_victim.py")
 # Done by workers, which count for themselves; a worker that dies fails the run.
-OF_WORKERS = {Purpose.SEGMENT, Purpose.MASK, Purpose.RESULT}
+OF_WORKERS = {Purpose.SEGMENT, Purpose.RESULT}
 OF_DRIVERS = list(Purpose)[: list(Purpose).index(Purpose.GATE_GROUP)]
 SOURCES = ("rows", "files", "dataframe")
 PARTS = ("out", "state/late", "state/rejects", "state/rejects/stage-0")

@@ -180,7 +180,6 @@ def test_what_a_run_tells_prints_short():
         before=2,
         after=4,
         rows=9,
-        keys=3,
         bytes=1500,
         seconds=0.1,
         left=0.5,
@@ -189,7 +188,8 @@ def test_what_a_run_tells_prints_short():
         reason="asked for",
     )
     assert repr(decision) == (
-        "epoch   12: stage 0, 2 to 4 channels, scan: asked for; 3 keys and 1.5 kB moved in 100.0 ms, 50% left"
+        "epoch   12: stage 0, 2 to 4 channels, scan: asked for; "
+        "about 9 rows and 1.5 kB moved in 100.0 ms, 50% left"
     )
     epoch = ps.EpochProgress(3, 1_200_000, 0, 0, 310, 1.5, {}, None, None, 64, 2048, "channel")
     assert repr(epoch) == (

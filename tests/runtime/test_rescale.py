@@ -89,9 +89,8 @@ def test_up_and_down_in_steps_and_what_a_run_tells_of_it(tmp_path):
     steps = [each for each in decisions if each.reason == "the next step of what was asked for"]
     assert steps
     assert decisions[decisions.index(steps[0]) - 1].left > steps[0].left
-    assert decisions[0].rows >= decisions[0].keys > 0 < decisions[0].bytes
+    assert decisions[0].rows > 0 < decisions[0].bytes
     assert decisions[-1].partitioning == "consistent"
-    assert {each.keys for each in decisions} != {60}
     (stage,) = run_.channels
     assert (stage.stage, stage.tolerated, len(stage.tracked)) == (0, (1.2, 1.2, 1.2), 60)
     assert sum(each.share for each in stage.tracked) == pytest.approx(1, abs=0.01)

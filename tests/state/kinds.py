@@ -33,12 +33,10 @@ from penstock.state import (
     ChannelStore,
     KeyPlacing,
     Location,
-    MoveTask,
     MovingStage,
     PaneTable,
     TimeTable,
     VersionTable,
-    gathered,
 )
 from penstock.state.pane_nodes import Extent
 
@@ -370,16 +368,12 @@ class Running:
         if self.rng.random() < 0.5:
             share = float(self.rng.uniform(0.05, 0.6))
             after = step_toward(self.router, after, none, growth=Growth.LINEAR, share=share, domain=1000)
-        task = self.task(KeyPlacing(after.arrays))
-        departures = {channel: task.work(channel) for channel in range(self.router.channels)}
-        self.moved += sum(each.rows for (each,) in departures.values())
-        (self.channels,) = gathered(task, departures, after.channels)
+        placing = KeyPlacing(self.router.arrays, after.arrays)
+        stage = MovingStage((self.case.table,), self.channels, placing)
+        found = stage.move(self.folder, f"e{self.epoch}", after.channels)
+        self.moved += found.rows
+        self.channels = found.channels
         self.router, self.epoch = after, self.epoch + 1
-
-    def task(self, placing):
-        return MoveTask(
-            self.folder, f"e{self.epoch}", (MovingStage((self.case.table,), self.channels, placing),)
-        )
 
     def store(self, channel):
         return ChannelStore(self.folder, f"e{self.epoch}-{channel}", self.channels[channel])

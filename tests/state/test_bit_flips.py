@@ -13,9 +13,9 @@ from penstock.connect import EpochId
 from penstock.errors import CheckpointError
 from penstock.routing import first_router
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord, StreamRead
+from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
 from penstock.runtime.routers import Routers
-from penstock.state import segments
+from penstock.state import KeyPlacing, MovingStage, TimeTable, segments, views
 from penstock.state.storage import Location
 
 
@@ -31,14 +31,17 @@ def written(folder):
         }
     )
     bare = segments.store(checkpoint.segments, "0", rows, table="t", first=0, end=9)
-    half = segments.masked(checkpoint.segments, bare, chance.random(400) < 0.5)
+    old, new = (first_router("consistent", each).arrays for each in (1, 2))
+    table = TimeTable("t", ("key",))
+    moved = MovingStage((table,), ((bare,),), KeyPlacing(old, new)).move(checkpoint.segments, "1", 2)
     router = Routers(checkpoint.routers).store(first_router("consistent", 3))
-    plan = EpochPlan((StagePlan(2, router=router, target=router),), now=5, reads={"t": StreamRead({"n": 7})})
+    plan = EpochPlan((StagePlan(2, router=router, target=router),), now=5)
     checkpoint.write_plan(EpochId(0), plan)
-    checkpoint.commit(Manifest(EpochId(0), plan, stages=(StageRecord(((bare,), (half,))),)))
+    checkpoint.commit(Manifest(EpochId(0), plan, stages=(StageRecord(moved.channels),)))
 
     def read():
         segments._verified.clear()  # as a new process
+        views.forget()
         manifest = checkpoint.latest()
         state = [segments.read(checkpoint.segments, each).to_pydict() for each in manifest.segments()]
         return (
@@ -59,7 +62,7 @@ def check(folder, flips):
     expected = read()
     parts = ("segments", "plans", "manifests", "routers")
     files = [path for part in parts for path in sorted(Path(folder, part).iterdir())]
-    assert {path.suffix for path in files} == {".arrow", ".mask", ".json", ".router"}
+    assert {path.suffix for path in files} == {".arrow", ".move", ".json", ".router"}
     found = 0
     for number in range(flips):
         path = files[number % len(files)]

@@ -6,7 +6,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +14,8 @@ from pyarrow import fs
 import penstock as ps
 from penstock.connect import EpochId, ResultFile, ResultFormat, Results, SinkContext
 from penstock.durable import Purpose
-from penstock.state import segments
+from penstock.routing import first_router
+from penstock.state import KeyPlacing, MovingStage, TimeTable, segments, views
 from penstock.state.storage import Location
 
 STEP = Purpose.MANIFEST
@@ -99,8 +99,11 @@ def test_segments_are_read_back(folder):
     table = pa.table({"k": ["a", "b"], "n": [1, 2]})
     segment = segments.store(folder, "s", table, table="t", first=0, end=9)
     assert segments.read(folder, segment).equals(table)
-    half = segments.masked(folder, segment, np.array([False, True]))
-    assert segments.read(folder, half).to_pydict() == {"k": ["b"], "n": [2]}
+    old, new = (first_router("uniform", each).arrays for each in (1, 2))
+    found = MovingStage((TimeTable("t", ("k",)),), ((segment,),), KeyPlacing(old, new)).move(folder, "m", 2)
+    views.forget()
+    rows = [segments.read(folder, each) for channel in found.channels for each in channel]
+    assert pa.concat_tables(rows).sort_by("n").equals(table)
 
 
 def test_s3a_and_s3_are_one_place():

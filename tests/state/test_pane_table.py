@@ -61,11 +61,19 @@ def test_nodes_around_panes_without_nodes_are_not_taken_to_cover_them(tmp_path):
             assert n[(panes >= window) & (panes < window + 200)].sum() == wanted
 
 
-def test_nodes_stay_until_keys_come():
-    table = PaneTable("panes", KEYS, span=100)
-    base, node = (Segment("s", "panes", 0, 8, 1, 1, level) for level in (0, 8))
-    assert table.arrive([base, node], []) == (base, node)
-    assert table.arrive([base, node], [base]) == (base, base)
+def test_nodes_stay_where_all_that_had_rows_have_them():
+    table = PaneTable("panes", KEYS, span=1000)
+    base, nodes, coarse = (Segment("a", "panes", 0, 64, 1, 1, level) for level in (0, 8, 64))
+    assert table.arrive([[base, nodes, coarse]]) == (base, nodes, coarse)
+    # The other channel has rows in panes 20 to 44, and nodes for 24 to 31.
+    other, own = Segment("b", "panes", 20, 45, 1, 1), Segment("b", "panes", 24, 32, 1, 1, 8)
+    found = table.arrive([[base, nodes, coarse], [other, own]])
+    assert found[:2] == (base, other)
+    cuts = [(each.name, each.level, each.first, each.end) for each in found[2:]]
+    assert cuts == [("a", 8, 0, 16), ("a", 8, 24, 32), ("a", 8, 48, 64), ("b", 8, 24, 32)]
+    # Where it has none, it lacks no nodes.
+    beyond = Segment("b", "panes", 64, 70, 1, 1)
+    assert table.arrive([[base, nodes, coarse], [beyond]]) == (base, beyond, nodes, coarse)
 
 
 def test_panes_are_cut_without_a_copy_where_they_lie_together():

@@ -10,28 +10,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.routing import HashPair, Ring, Spread, first_router
+from penstock.errors import DamagedCheckpoint
+from penstock.routing import Batches, HashPair, Ring, Spread, WindowChannels, first_router
 from penstock.routing.grid import Grid
 from penstock.routing.join_grid import shaped_grid
 from penstock.routing.spark_hash import spark_hash
+from penstock.routing.window_shape import WindowShape
 from penstock.state import (
     TIME,
     ChannelStore,
     GridPlacing,
     KeyPlacing,
     Location,
-    MoveTask,
     MovingStage,
     SpreadPlacing,
     StateLayout,
     TimeTable,
-    gathered,
-    losing,
+    compaction,
+    read,
 )
+from penstock.state.placing import EverywherePlacing, Read, WindowPlacing
+from penstock.state.views import Rule
 
 KEY = "_ps_key0"
 SIDES = (TimeTable("left", (KEY,), port=0), TimeTable("right", (KEY,), port=1, marked=True))
 SEEDS = st.integers(0, 10**9)
+
+
+@pytest.fixture(scope="module")
+def few_bytes():
+    """A budget that rewrites a few rows at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction, "BUDGET", 400)
+        yield
 
 
 def rows_of(rng, count, *, nulls):
@@ -61,10 +72,23 @@ class Pairs:
         return opened.close_by_masks(none, none, rows, rows["id"].to_numpy() % 2 == 0)
 
     def move(self, placing, channels):
-        task = MoveTask(self.folder, f"m{self.epoch}", (MovingStage(SIDES, self.channels, placing),))
-        departures = {source: task.work(source) for source in range(len(self.channels))}
-        (self.channels,) = gathered(task, departures, channels)
+        stage = MovingStage(SIDES, self.channels, placing)
+        self.channels = stage.move(self.folder, f"m{self.epoch}", channels).channels
         self.epoch += 1
+
+    def step(self, rng):
+        """An epoch of some channels without rows, in which a few rows of each are rewritten."""
+        self.epoch += 1
+        self.channels = tuple(
+            tuple(each for side in SIDES for each in self.closed(side, segments))
+            if rng.random() < 0.7
+            else segments
+            for segments in self.channels
+        )
+
+    def closed(self, side, segments):
+        opened = side.open(ChannelStore(self.folder, f"e{self.epoch}", segments), self.tables[0].schema)
+        return opened.close_by_masks(np.ones(opened.rows.num_rows, np.bool_), opened.matched)
 
     def held(self, side, channel):
         found = [
@@ -106,7 +130,7 @@ def any_spread(rng, channels, hashes):
 
 @given(SEEDS)
 @settings(max_examples=5)
-def test_rows_of_one_key_meet_once_however_hot_keys_are_spread(seed):
+def test_rows_of_one_key_meet_once_however_hot_keys_are_spread(few_bytes, seed):
     rng = np.random.default_rng(seed)
     tables = [rows_of(rng, 25, nulls=True) for _ in SIDES]
     known = spark_hash([pa.array(range(5), pa.int64())], 5)
@@ -124,6 +148,8 @@ def test_rows_of_one_key_meet_once_however_hot_keys_are_spread(seed):
             after = StateLayout(pair, pair.channels, spread.fitting(pair.channels))
             pairs.move(SpreadPlacing(layout.join_router(), after.join_router()), after.channels)
             layout = after
+            if rng.random() < 0.5:
+                pairs.step(rng)
             met, rows = pairs.met()
             left, right = pairs.keys(0), pairs.keys(1)
             for one, other in product(range(25), range(25)):
@@ -136,7 +162,7 @@ def test_rows_of_one_key_meet_once_however_hot_keys_are_spread(seed):
 
 @given(SEEDS)
 @settings(max_examples=5)
-def test_rows_of_a_product_meet_once_on_every_grid(seed):
+def test_rows_of_a_product_meet_once_on_every_grid(few_bytes, seed):
     rng = np.random.default_rng(seed)
     tables = [rows_of(rng, 20, nulls=False) for _ in SIDES]
     grid = shaped_grid("both", int(rng.integers(1, 8)))
@@ -147,35 +173,122 @@ def test_rows_of_a_product_meet_once_on_every_grid(seed):
             after = shaped_grid("both", int(rng.integers(1, 8)))
             pairs.move(GridPlacing(grid, after), after.channels)
             grid = after
+            if rng.random() < 0.5:
+                pairs.step(rng)
             assert set(pairs.met()[0].values()) == {1}
             assert len(pairs.met()[0]) == 20 * 20
 
 
 def test_a_grid_that_stays_moves_nothing():
-    rows = rows_of(np.random.default_rng(1), 9, nulls=False)
-    placed = GridPlacing(Grid(6, 2), Grid(6, 2)).place(rows, (), 0, 3)
-    assert placed.stays.all()
-    assert not len(placed.rows)
+    assert GridPlacing(Grid(6, 2), Grid(6, 2)).flow(3, 0, (0, 9)) == {3: None}
 
 
 @pytest.mark.parametrize("before", [1, 3, 4])
 @pytest.mark.parametrize("after", [1, 2, 4, 5])
-def test_the_channels_that_lose_keys_are_known_beforehand(before, after):
+def test_it_is_known_beforehand_which_channels_get_rows_of_which(before, after):
     old, new = first_router("consistent", before), first_router("consistent", after)
-    hashes = np.random.default_rng(2).integers(0, 2**64, 5000, dtype=np.uint64)
-    moved = old.route(hashes) != new.route(hashes)
-    assert losing(old, new) == set(old.route(hashes)[moved].tolist())
-    found = StateLayout(old, before).losing(StateLayout(new, after))
-    assert found == losing(old, new) | set(range(after, before))
-    assert StateLayout(None, before).losing(StateLayout(None, after)) is None
-    assert StateLayout(old, before).losing(StateLayout(new, after, Spread())) is None
+    hashes = np.random.default_rng(2).integers(0, 2**64, 20_000, dtype=np.uint64)
+    sources, targets = old.route(hashes), new.route(hashes)
+    for placing in (
+        KeyPlacing(old.arrays, new.arrays),
+        SpreadPlacing(Spread().router(old), Spread().router(new)),
+    ):
+        for source in range(before):
+            found = targets[sources == source]
+            flow = placing.flow(source, 0, (0, 1))
+            if (found == source).all():
+                assert flow == {source: None}
+                continue
+            assert set(found.tolist()) == {target for target, share in flow.items() if share}
+            for target, share in flow.items():
+                assert abs(np.mean(found == target) - share) < 0.05
+
+
+def test_a_key_of_the_table_alone_is_enough_to_move():
+    ring, key = Ring(3), np.array([7], np.uint64)
+    home = int(ring.route(key)[0])
+    other = (home + 1) % 3
+    empty = HashPair(np.zeros(0, np.uint64), np.zeros(0, np.int32), ring)
+    moved = HashPair(key, np.array([other], np.int32), ring)
+    placing = KeyPlacing(empty.arrays, moved.arrays)
+    assert placing.flow(home, 0, (0, 1)) == {home: 1.0, other: 0.0}
+    assert placing.flow(other, 0, (0, 1)) == {other: None}
+
+
+def placings(rng):
+    old, new = any_router(rng, rng.integers(0, 99, 4, dtype=np.uint64)), first_router("consistent", 5)
+    shape, few = WindowShape(6, 4, 1), Batches(2).changed(3, beyond=6)
+    return [
+        KeyPlacing(old.arrays, new.arrays),
+        SpreadPlacing(Spread().router(old), Spread((7,), (2,), (1,), (0, 3)).router(new)),
+        GridPlacing(Grid(4, 2), Grid(7, 3)),
+        EverywherePlacing(2, 4),
+        WindowPlacing(WindowChannels(shape, Batches(1), 2), WindowChannels(shape, few, 3), width=2, offset=1),
+    ]
+
+
+def test_a_rule_comes_back_from_its_file(tmp_path):
+    rng, folder = np.random.default_rng(3), Location(str(tmp_path))
+    rows = rows_of(rng, 50, nulls=True)
+    for placing in placings(rng):
+        rule = Rule(placing, (KEY,), 1)
+        again = Rule.read(folder, rule.write(folder, "m"))
+        assert (again.keys, again.port) == ((KEY,), 1)
+        seen = Read(rows, np.arange(50), (KEY,), 1, 9)
+        for target in range(3):
+            ours, theirs = (each.placing.takes(seen, 1, target).tolist() for each in (rule, again))
+            assert ours == theirs
+
+
+def test_a_rule_that_is_harmed_is_named(tmp_path):
+    folder = Location(str(tmp_path))
+    name = Rule(GridPlacing(Grid(4, 2), Grid(7, 3)), (), 0).write(folder, "m")
+    path = tmp_path / name
+    data = path.read_bytes()
+    for harmed in (data[:-1], data + b"0", b""):
+        path.write_bytes(harmed)
+        with pytest.raises(DamagedCheckpoint, match=name):
+            Rule.read(folder, name)
+    path.unlink()
+    with pytest.raises(DamagedCheckpoint, match="missing"):
+        Rule.read(folder, name)
+
+
+@given(SEEDS)
+@settings(max_examples=20)
+def test_rows_are_where_their_windows_are_after_any_moves(seed):
+    rng = np.random.default_rng(seed)
+    table, shape = TimeTable("rows", ()), WindowShape(6, 4, 1)
+    rows = pa.table({TIME: np.sort(rng.integers(0, 60, 40)), "id": np.arange(40)})
+    windows = WindowChannels(shape, Batches(int(rng.integers(1, 4))), int(rng.integers(1, 5)))
+    with tempfile.TemporaryDirectory() as path:
+        folder = Location(path)
+        at, channels = windows.deliveries(rows[TIME].to_numpy())
+        state = tuple(
+            tuple(
+                table.open(ChannelStore(folder, "s"), rows.schema).close_by_time(
+                    0, rows.take(pa.array(at[channels == each]))
+                )
+            )
+            for each in range(windows.channels)
+        )
+        for turn in range(4):
+            after = WindowChannels(shape, Batches(int(rng.integers(1, 4))), int(rng.integers(1, 5)))
+            placing = WindowPlacing(windows, after)
+            state = MovingStage((table,), state, placing).move(folder, f"m{turn}", after.channels).channels
+            windows = after
+            at, channels = windows.deliveries(rows[TIME].to_numpy())
+            for channel, segments in enumerate(state):
+                found = sorted(each for one in segments for each in read(folder, one)["id"].to_pylist())
+                assert found == sorted(at[channels == channel].tolist())
 
 
 def test_what_stays_is_not_touched_and_what_moves_is_small(tmp_path):
     folder, table = Location(str(tmp_path)), TimeTable("rows", (KEY,))
     count = 20_000
     rows = pa.table({KEY: np.arange(count), TIME: np.arange(count)})
-    routes = first_router("consistent", 4).route(spark_hash([rows[KEY]], count))
+    old, new = first_router("consistent", 4), first_router("consistent", 5)
+    routes = old.route(spark_hash([rows[KEY]], count))
     channels = tuple(
         tuple(
             table.open(ChannelStore(folder, f"{each}"), rows.schema).close_by_time(
@@ -185,13 +298,15 @@ def test_what_stays_is_not_touched_and_what_moves_is_small(tmp_path):
         for each in range(4)
     )
     before = {name: folder.read(name) for name in folder.names()}
-    placing = KeyPlacing(first_router("consistent", 5).arrays)
-    task = MoveTask(folder, "m", (MovingStage((table,), channels, placing),))
-    departures = {channel: task.work(channel) for channel in range(4)}
-    (after,) = gathered(task, departures, 5)
+    stage = MovingStage((table,), channels, KeyPlacing(old.arrays, new.arrays))
+    found = stage.move(folder, "m", 5)
     assert {name: folder.read(name) for name in before} == before
-    assert 0.15 < sum(each.rows for each in after[4]) / count < 0.25
-    assert sum(each.rows for segments in after for each in segments) == count
-    assert sum(each.rows for (each,) in departures.values()) == sum(each.rows for each in after[4])
-    assert sum(each.keys for (each,) in departures.values()) == sum(each.rows for each in after[4])
-    assert all(each.mask and len(folder.read(each.mask)) < 700 for segments in after[:4] for each in segments)
+    (rule,) = set(folder.names()) - set(before)
+    assert len(folder.read(rule)) < 40_000
+    # Estimates until somebody reads them; the new channel has rows of all others, which have none of it.
+    assert 0.15 < found.rows / count < 0.25
+    assert abs(sum(each.rows for segments in found.channels for each in segments) - count) < 10
+    assert [len(segments) for segments in found.channels] == [1, 1, 1, 1, 4]
+    counts = [[read(folder, each).num_rows for each in segments] for segments in found.channels]
+    assert sum(map(sum, counts)) == count
+    assert abs(sum(counts[4]) - found.rows) < 0.1 * found.rows

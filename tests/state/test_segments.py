@@ -1,37 +1,25 @@
-import numpy as np
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from penstock.errors import DamagedCheckpoint, MissingSegment
-from penstock.state import ChannelStore, Location, masked, read, store
-from penstock.state.compaction import MOST_SEGMENTS, hollow, to_merge
+from penstock.state import ChannelStore, Location, Segment, View, read, store
+from penstock.state.compaction import (
+    BUDGET,
+    MOST_LARGE,
+    MOST_MOVED,
+    MOST_SEGMENTS,
+    budget,
+    to_merge,
+    to_rewrite,
+)
+
+SEEN = (View("rule", 0, 1),)
 
 
 def stored(folder, rows):
     return store(Location(str(folder)), "s", pa.table({"v": range(rows)}), table="t", first=0, end=1)
-
-
-def test_masks_on_masks_leave_the_file_as_it_is(tmp_path):
-    folder, segment = Location(str(tmp_path)), stored(tmp_path, 21)
-    before = folder.read(segment.name)
-    first = masked(folder, segment, np.arange(21) % 2 == 0)
-    second = masked(folder, first, np.arange(11) % 3 == 0)
-    assert read(folder, second)["v"].to_pylist() == [0, 6, 12, 18]
-    assert read(folder, first)["v"].to_pylist() == list(range(0, 21, 2))
-    assert folder.read(segment.name) == before
-    assert (second.rows, second.held, second.living_bytes) == (4, 21, segment.bytes * 4 / 21)
-    assert set(folder.names()) == {*first.files, *second.files}
-
-
-def test_a_torn_mask_is_named(tmp_path):
-    folder, segment = Location(str(tmp_path)), stored(tmp_path, 100)
-    cut = masked(folder, segment, np.arange(100) > 3)
-    (tmp_path / cut.mask).write_bytes((tmp_path / cut.mask).read_bytes()[:-1])
-    with pytest.raises(DamagedCheckpoint, match=cut.mask):
-        read(folder, cut)
-    (tmp_path / cut.mask).unlink()
-    with pytest.raises(DamagedCheckpoint, match="missing"):
-        read(folder, cut)
 
 
 def test_a_harmed_segment_is_named(tmp_path):
@@ -82,8 +70,24 @@ def test_each_row_is_merged_a_logarithm_of_times(tmp_path):
     assert written < 2000 * 11
 
 
-def test_a_segment_is_hollow_when_most_of_it_has_gone(tmp_path):
-    folder, segment = Location(str(tmp_path)), stored(tmp_path, 10)
-    assert not hollow(segment)
-    assert not hollow(masked(folder, segment, np.arange(10) < 5))
-    assert hollow(masked(folder, segment, np.arange(10) < 4))
+def test_large_segments_wait_until_they_are_many():
+    large, small = (Segment("s", "t", 0, 1, rows, rows * 10_000, held=rows) for rows in (1000, 10))
+    assert to_merge([large] * 20 + [small] * 8) == ()
+    assert to_merge([large] * 20 + [small] * 9) == [small] * 9
+    assert to_merge([large] * MOST_LARGE + [small] * 8) == ()
+    assert to_merge([large] * (MOST_LARGE + 1)) == [large] * (MOST_LARGE + 1)
+    assert budget([large] * 20) == BUDGET
+    assert budget([large] * 64) == 64 * 10_000_000 / 32
+
+
+def test_the_budget_rewrites_small_segments_together_and_large_ones_in_parts():
+    small, large = (Segment(name, "t", 0, 1, 10, 100, held=10, views=SEEN) for name in ("small", "large"))
+    large = replace(large, bytes=10_000, held=1000, rows=1000)
+    assert to_rewrite([small, small, large], 300) == [(small, 10), (small, 10), (large, 10)]
+    assert to_rewrite([small, small, large], 250) == [(small, 10), (small, 10)]
+    assert to_rewrite([replace(large, start=980, rows=20)], 150) == [(replace(large, start=980, rows=20), 15)]
+    assert to_rewrite([large], 1) == [(large, 1)]
+    assert to_rewrite([large] * (MOST_MOVED + 3), 1) == [(large, 1000)] * 3
+    # To look for few rows in a large file is not for nothing.
+    sparse = replace(large, rows=1)
+    assert to_rewrite([sparse, sparse], 1500) == [(sparse, 1000), (sparse, 500)]

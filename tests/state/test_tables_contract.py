@@ -11,8 +11,18 @@ from hypothesis import strategies as st
 
 from penstock.errors import DamagedCheckpoint, MissingSegment
 from penstock.routing import first_router
-from penstock.state import TABLE_KINDS, ChannelStore, KeyPlacing, Segment, table_from
-from penstock.state.compaction import MOST_SEGMENTS, hollow
+from penstock.state import (
+    TABLE_KINDS,
+    ChannelStore,
+    KeyPlacing,
+    MovingStage,
+    Segment,
+    compaction,
+    read,
+    table_from,
+    views,
+)
+from penstock.state.compaction import MOST_SEGMENTS
 from state.kinds import CASES, Running
 
 SEEDS = st.integers(0, 10**9)
@@ -50,31 +60,82 @@ def test_epochs_cut_anywhere_load_what_the_model_has(name, seed):
 @given(seed=SEEDS)
 @settings(max_examples=3)
 def test_moves_and_compaction_at_any_time_change_nothing(name, seed):
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         running = Running(CASES[name](), folder, np.random.default_rng(seed))
+        patch.setattr(compaction, "BUDGET", int(running.rng.choice([300, 1500, 1 << 20])))
         for _ in range(14):
             running.step()
             running.check()
             for _ in range(int(running.rng.integers(0, 3))):
-                # Moved again without an epoch in between: masks on masks, hollow segments, empty channels.
+                # Again without an epoch in between: views on views, segments without rows, empty channels.
                 running.move()
                 running.check()
             if running.rng.random() < 0.3:
                 running.idle()
                 running.check()
+            if running.rng.random() < 0.3:
+                views.forget()
         assert running.moved
 
 
 @over_all
-def test_hollow_segments_are_rewritten_and_hold_the_same(name, tmp_path):
+@pytest.mark.parametrize("budget", [1, 700, 1 << 20])
+def test_moved_segments_are_rewritten_bit_by_bit_and_hold_the_same(name, budget, tmp_path, monkeypatch):
+    monkeypatch.setattr(compaction, "BUDGET", budget)
     running = Running(CASES[name](), tmp_path, np.random.default_rng(5), channels=1)
     for _ in range(4):
         running.step()
-    while not any(hollow(each) for segments in running.channels for each in segments if each.level == 0):
+    while not moved(running):
         running.move()
-    running.idle()
+    epochs = 0
+    while moved(running):
+        running.idle()
+        running.check()
+        epochs += 1
+    assert epochs > 3 if budget == 1 else epochs < 20
+    assert epochs == 1 or budget < 1000
+
+
+def moved(running):
+    return [each for segments in running.channels for each in segments if each.views]
+
+
+@over_all
+def test_a_channel_that_has_read_its_rows_counts_them(name, tmp_path):
+    running = Running(CASES[name](), tmp_path, np.random.default_rng(5), channels=2)
+    for _ in range(6):
+        running.step()
+    while not moved(running):
+        running.move()
+    assert not any(each.exact for each in moved(running))
+    for channel, segments in enumerate(running.channels):
+        store = running.store(channel)
+        for each in segments:
+            rows = store.read(each).num_rows
+            counted = store.counted(each)
+            assert counted.exact
+            assert counted.rows == rows
+            assert read(running.folder, counted).equals(store.read(each))
+
+
+@over_all
+def test_a_move_reads_and_writes_no_rows(name, tmp_path):
+    running = ran(name, tmp_path, 6)
+    before, kept = set(running.folder.names()), [each.name for each in every(running)]
+    for each in kept:
+        (tmp_path / each).rename(tmp_path / f"{each}.away")
+    while not moved(running):
+        running.move()
+    new = {each for each in running.folder.names() if not each.endswith(".away")} - before
+    assert {each.rsplit(".", 1)[1] for each in new} == {"move"}
+    assert {each.name for each in every(running)} <= set(kept)
+    for each in kept:
+        (tmp_path / f"{each}.away").rename(tmp_path / each)
     running.check()
-    assert not any(hollow(each) for segments in running.channels for each in segments if each.level == 0)
+
+
+def every(running):
+    return [each for segments in running.channels for each in segments]
 
 
 @over_all
@@ -92,12 +153,13 @@ def test_a_description_shows_the_same(name, seed):
 @over_all
 def test_what_goes_to_workers_and_into_manifests_comes_back(name, tmp_path):
     running = ran(name, tmp_path, 3)
-    task = running.task(KeyPlacing(first_router("uniform", 2).arrays))
-    again = pickle.loads(pickle.dumps(task))
-    assert again.stages[0].tables == task.stages[0].tables
-    assert again.stages[0].channels == task.stages[0].channels
-    for segment in [each for segments in running.channels for each in segments]:
-        assert Segment(**json.loads(json.dumps(segment.to_json()))) == segment
+    while not moved(running):
+        running.move()
+    table, channels = pickle.loads(pickle.dumps((running.case.table, running.channels)))
+    assert table == running.case.table
+    assert channels == running.channels
+    for segment in every(running):
+        assert Segment.from_json(json.loads(json.dumps(segment.to_json()))) == segment
 
 
 @over_all
@@ -115,20 +177,19 @@ def test_other_tables_of_the_channel_are_left_alone(name, tmp_path):
     store = ChannelStore(running.folder, "x", (*running.channels[0], other))
     assert running.case.table.own(store.segments) == list(running.channels[0])
     assert other not in running.case.idle(store, running.schema)
-    running.channels = ((other,),)
-    task = running.task(KeyPlacing(first_router("uniform", 2).arrays))
+    router = first_router("uniform", 1).arrays
+    stage = MovingStage((running.case.table,), ((other,),), KeyPlacing(router, router))
     with pytest.raises(DamagedCheckpoint, match="belongs to table 'another table'"):
-        task.work(0)
+        stage.move(running.folder, "m", 1)
 
 
 @over_all
 @pytest.mark.parametrize("harm", ["missing", "short", "long"])
 def test_a_harmed_file_is_named_whichever_it_is(name, harm, tmp_path):
     running = ran(name, tmp_path, 11, epochs=8)
-    while not any(each.mask for segments in running.channels for each in segments):
+    while not moved(running):
         running.move()
-    task = running.task(KeyPlacing(first_router("uniform", 2).arrays))
-    for channel, segments in enumerate(running.channels):
+    for segments in running.channels:
         for segment in segments:
             for file in segment.files:
                 path = tmp_path / file
@@ -139,9 +200,8 @@ def test_a_harmed_file_is_named_whichever_it_is(name, harm, tmp_path):
                     error = MissingSegment if file == segment.name else DamagedCheckpoint
                 else:
                     path.write_bytes(before[:-1] if harm == "short" else before + b"\0")
+                views.forget()
                 with pytest.raises(error, match=file):
                     list(running.case.table.show(running.folder, segments, running.case.frontiers))
-                with pytest.raises(error, match=file):
-                    task.work(channel)
                 path.write_bytes(before)
     running.check()

@@ -1,9 +1,10 @@
 """`penstock bench migration`: what a change of channels moves, and how even it leaves them.
 
 A live run keeps every tuple of a skewed stream as state of its key, as a side of a join does while the other
-is silent, and is rescaled 4 -> 5 -> ... -> 10 -> 6. Bytes moved are those of the segments written for other
-channels; the ideal is the least that any assignment has to move: the share of a new channel, or all
-that the removed channels hold. Imbalance is most over least, of state in bytes and of tuples of an epoch.
+is silent, and is rescaled 4 -> 5 -> ... -> 10 -> 6. Bytes moved are those of the rows that other channels
+have from then on, estimated; the ideal is the least that any assignment has to move: the share of a new
+channel, or all that the removed channels hold. Imbalance is most over least, of state in bytes and of tuples
+of an epoch.
 """
 
 import tempfile
@@ -147,7 +148,7 @@ def _row(decision: ps.Decision, before: ps.StageChannels, after: ps.StageChannel
         "case": f"{decision.before} -> {decision.after} channels",
         "state_mb": round(sum(state) / 1e6, 2),
         "moved_mb": round(decision.bytes / 1e6, 3),
-        "moved_keys": decision.keys,
+        "moved_rows": decision.rows,
         "moved_over_ideal": round(decision.bytes / ideal, 3),
         "state_imbalance": round(after.imbalance[0], 3),
         "tuple_imbalance": round(after.imbalance[2], 3),

@@ -202,7 +202,7 @@ class SkewedStage:
             size += int(self.state * share)
             self._spread = wanted.spread
         seconds = self.seconds_a_move + size * self.seconds_a_byte
-        moved = Moved(0, self.channels, self.channels, rows=1, keys=1, bytes=size, seconds=seconds)
+        moved = Moved(0, self.channels, self.channels, rows=1, bytes=size, seconds=seconds)
         self.moves.append(moved)
         return moved
 

@@ -33,15 +33,15 @@ __all__ = [
 class Moved:
     """State of a stage and those in its channels that moved to other channels at the start of an epoch.
 
-    `before` and `after` are numbers of channels. `left` is what later epochs have to move: the share of
-    cells and table keys that are not yet where the target router has them.
+    `before` and `after` are numbers of channels. State moves by reference, so nobody reads it on the way:
+    `rows` and `bytes` are estimates, in proportion to what the router moved. `left` is what later epochs have
+    to move: the share of cells and table keys that are not yet where the target router has them.
     """
 
     stage: int
     before: int
     after: int
     rows: int = 0
-    keys: int = 0
     bytes: int = 0
     seconds: float = 0.0
     left: float = 0.0

@@ -416,10 +416,7 @@ class Epoch:
             self.moves.append(Moved(number, before.channels, after.channels))
             return
         moving = Moving(
-            self.works.jobs,
-            self.works.rescaling.routers,
-            self.works.checkpoint.segments,
-            f"{self.epoch_id}-{number}-moved",
+            self.works.rescaling.routers, self.works.checkpoint.segments, f"{self.epoch_id}-moved"
         )
         records, moved = moving.run(members, [self._before(each.number) for each in members], before, after)
         self.moved.update({each.number: record for each, record in zip(members, records, strict=True)})

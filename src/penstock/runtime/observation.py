@@ -54,7 +54,7 @@ class Decision(Moved):
         moved = "nothing moved"
         if self.rows:
             size, time = shown_bytes(self.bytes), shown_seconds(self.seconds)
-            moved = f"{self.keys:,} keys and {size} moved in {time}"
+            moved = f"about {self.rows:,} rows and {size} moved in {time}"
         left = f", {self.left:.0%} left" if self.left else ""
         head = f"epoch {self.epoch:>4,}: stage {self.stage}, {channels} channels, {self.partitioning}"
         return f"{head}: {self.reason}; {moved}{left}"

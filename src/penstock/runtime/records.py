@@ -185,7 +185,7 @@ class StageRecord:
         """The record from its plain values."""
         position, spread = value.pop("position"), value.pop("spread")
         return cls(
-            channels=tuple(tuple(Segment(**each) for each in channel) for channel in value.pop("channels")),
+            channels=tuple(tuple(map(Segment.from_json, channel)) for channel in value.pop("channels")),
             position=StagePosition(tuple(position["frontiers"]), position["promise"], position["progress"]),
             spread=None if spread is None else Spread.from_json(spread),
             keys=KeyCounts.from_json(value.pop("keys")),

@@ -18,7 +18,7 @@ __all__ = ["pack", "unpack"]
 _SIZE = 4  # bytes of the header's length
 
 
-def pack(tag: str, numbers: Mapping[str, float], arrays: Sequence[NDArray[Any]]) -> bytes:
+def pack(tag: str, numbers: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
     """The bytes of an object that is these numbers and arrays."""
     little = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for array in arrays]
     header = {"tag": tag, "numbers": dict(numbers), "arrays": [[a.dtype.str, list(a.shape)] for a in little]}

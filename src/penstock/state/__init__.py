@@ -5,20 +5,12 @@ version of each key) and `PaneTable` (partials by pane). Nothing here depends on
 """
 
 from penstock.state.keys import KEY, Ordered, find, key_columns, newest, normal_keys, number_keys, ordered
-from penstock.state.moving import Channels, MoveTask, MovingStage, gathered
+from penstock.state.moving import Channels, MovingStage, Relocated
 from penstock.state.pane_table import PANE, Combiner, OpenPaneTable, PaneTable, panes_between
-from penstock.state.placing import (
-    GridPlacing,
-    KeyPlacing,
-    Placed,
-    Placing,
-    SpreadPlacing,
-    StateLayout,
-    losing,
-)
-from penstock.state.segments import ChannelStore, Segment, masked, read, store
+from penstock.state.placing import GridPlacing, KeyPlacing, Placing, SpreadPlacing, StateLayout
+from penstock.state.segments import ChannelStore, Segment, read, store
 from penstock.state.storage import Location
-from penstock.state.table import HASH, TIME, Departure, Table
+from penstock.state.table import HASH, TIME, Table
 from penstock.state.time_table import OpenTimeTable, TimeTable
 from penstock.state.version_table import KNOWN, NO_TIMER, TIMER, OpenVersionTable, Versions, VersionTable
 from penstock.state.view import (
@@ -31,6 +23,7 @@ from penstock.state.view import (
     compare_stages,
     table_from,
 )
+from penstock.state.views import View
 
 __all__ = [
     "HASH",
@@ -46,19 +39,17 @@ __all__ = [
     "ChannelSummary",
     "Channels",
     "Combiner",
-    "Departure",
     "GridPlacing",
     "KeyPlacing",
     "Location",
-    "MoveTask",
     "MovingStage",
     "OpenPaneTable",
     "OpenTimeTable",
     "OpenVersionTable",
     "Ordered",
     "PaneTable",
-    "Placed",
     "Placing",
+    "Relocated",
     "Segment",
     "SpreadPlacing",
     "StageChange",
@@ -69,12 +60,10 @@ __all__ = [
     "TimeTable",
     "VersionTable",
     "Versions",
+    "View",
     "compare_stages",
     "find",
-    "gathered",
     "key_columns",
-    "losing",
-    "masked",
     "newest",
     "normal_keys",
     "number_keys",

@@ -1,32 +1,79 @@
-"""Chooses segments to merge, so that a channel reads few files however long it runs."""
+"""Chooses segments to merge, so that a channel reads few files however long it runs.
+
+Segments that came with a move are left out at first: a channel has a budget of bytes an epoch to rewrite the
+rows that are its own, so that no epoch after a move takes much longer than others. What it writes in such an
+epoch is a large segment, of which there may be more than of small ones before they are merged.
+"""
 
 from collections.abc import Sequence
 
 from penstock.state.segments import Segment
 
-__all__ = ["MOST_SEGMENTS", "hollow", "to_merge"]
+__all__ = ["BUDGET", "MOST_LARGE", "MOST_MOVED", "MOST_SEGMENTS", "budget", "to_merge", "to_rewrite"]
 
 MOST_SEGMENTS = 8
-# A segment is rewritten when the share of its rows that still live here is below this.
-_WORTH_MASKING = 0.5
+MOST_LARGE = 48
+"""The most segments of a table in a channel that are old and large, or older than such a one."""
+MOST_MOVED = 64
+"""The most moved segments that a table of a channel keeps, whatever it costs: each move may multiply them."""
+BUDGET = 8 * 2**20
+"""Bytes of moved rows that a table of a channel rewrites in an epoch; for much state, a part of it."""
 
-
-def hollow(segment: Segment) -> bool:
-    """Whether most rows of its file have moved to other channels."""
-    return bool(segment.mask) and segment.rows < _WORTH_MASKING * segment.held
+_PART = 1 / 32
+# A segment is large from this share of the budget on.
+_LARGE = 0.5
+# To find the rows of a channel in a file costs so much of what it costs to write all of them.
+_SEARCH = 0.1
+# A smaller part of the budget is not worth another file.
+_LEAST_PART = 0.25
 
 
 def to_merge(segments: Sequence[Segment]) -> Sequence[Segment]:
     """The newest segments of one level, oldest first, that are worth merging into one; often none.
 
-    If there are more than eight, the newest are merged together with every older one that is at most
-    twice as large as all newer ones together. Each row is rewritten O(log rows) times, and about eight
-    segments plus a logarithm of their rows remain at most.
+    If there are more than eight after the last large one, the newest are merged together with every older
+    one of them that is at most twice as large as all newer ones together. Each row is rewritten O(log rows)
+    times, and about eight segments plus a logarithm of their rows remain at most. Large ones are merged by
+    the same rule when they are many, so that it seldom happens that an epoch rewrites much.
     """
-    if len(segments) <= MOST_SEGMENTS:
+    large = [place for place, each in enumerate(segments) if each.living_bytes >= _LARGE * BUDGET]
+    old = large[-1] + 1 if large else 0
+    return _newest(segments[old:], MOST_SEGMENTS) or (
+        _newest(segments, MOST_LARGE) if old > MOST_LARGE else ()
+    )
+
+
+def _newest(segments: Sequence[Segment], most: int) -> Sequence[Segment]:
+    if len(segments) <= most:
         return ()
     start, rows = len(segments) - 1, segments[-1].rows
-    while start > 0 and (segments[start - 1].rows <= 2 * rows or start > MOST_SEGMENTS):
+    while start > 0 and (segments[start - 1].rows <= 2 * rows or start > most):
         start -= 1
         rows += segments[start].rows
     return segments[start:] if start < len(segments) - 1 else ()
+
+
+def budget(segments: Sequence[Segment]) -> float:
+    """The bytes of moved rows that a channel with these segments rewrites in an epoch."""
+    return max(float(BUDGET), _PART * sum(each.living_bytes for each in segments))
+
+
+def to_rewrite(segments: Sequence[Segment], allowed: float) -> list[tuple[Segment, int]]:
+    """The first of some moved segments that a budget allows to rewrite, each with a number of rows.
+
+    It is that of the rows of its file, from its start on, that are looked at: for the last segment it may be
+    less than all, since a file may be larger than the budget. If there are too many, the budget is exceeded.
+    """
+    found: list[tuple[Segment, int]] = []
+    left = allowed
+    for each in segments:
+        rows = each.held - each.start
+        cost = max(1.0, each.living_bytes, _SEARCH * each.bytes * rows / each.held)
+        if cost <= left or len(segments) - len(found) > MOST_MOVED:
+            found.append((each, rows))
+            left -= cost
+            continue
+        if not found or left >= _LEAST_PART * allowed:
+            found.append((each, max(1, int(rows * left / cost))))
+        break
+    return found

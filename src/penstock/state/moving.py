@@ -1,23 +1,39 @@
-"""Moves state to the channels that a new router gives it; state that stays is not touched.
+"""Moves state to the channels that a new router gives it, by reference: no row is read or written.
 
-One task per channel that loses keys reads its segments, writes the leaving rows as new segments for their
-channels, and adds a mask to each segment that has lost rows. All names are unique to the attempt, and nothing
+Segments are immutable, so a channel can have rows of a file that another one wrote. Every channel that may
+get rows of a segment gets a reference to it with a view (see `views`); channels that change nothing keep what
+they have. The driver decides this alone, in a time that does not depend on the size of the state. Nothing
 counts before the manifest of the epoch is written, so a replay moves the same state again.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from penstock.errors import DamagedCheckpoint
-from penstock.state.placing import Placing, StateLayout
+from penstock.state.placing import Placing
 from penstock.state.segments import Segment
 from penstock.state.storage import Location
-from penstock.state.table import Departure, Table
+from penstock.state.table import Table
+from penstock.state.views import Rule, View
 
-__all__ = ["Channels", "MoveTask", "MovingStage", "gathered"]
+__all__ = ["Channels", "MovingStage", "Relocated"]
 
 Channels = tuple[tuple[Segment, ...], ...]
 """The segments of a stage, by channel."""
+
+
+@dataclass(frozen=True)
+class Relocated:
+    """The state of a stage after a move, and how many base rows went to other channels.
+
+    `rows` counts a row once for every copy, and `bytes` is their size. Nobody has read them, so both are
+    estimates, in proportion to what the router moved.
+    """
+
+    channels: Channels
+    rows: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -28,68 +44,79 @@ class MovingStage:
     channels: Channels
     placing: Placing
 
-    def move(self, folder: Location, label: str, channel: int) -> Departure:
-        """Move the rows that leave one channel, table by table."""
-        segments = self.channels[channel]
-        _all_known(self.tables, segments)
-        parts = [table.move(folder, label, segments, self.placing, channel) for table in self.tables]
-        return Departure(
-            tuple(segment for each in parts for segment in each.kept),
-            tuple(pair for each in parts for pair in each.gone),
+    def move(self, folder: Location, label: str, channels: int) -> Relocated:
+        """Give every segment to the channels that have rows of it from now on; there are so many of them."""
+        for segments in self.channels:
+            _all_known(self.tables, segments)
+        parts = [_Move(self, table, folder, f"{label}-{table.name}").run(channels) for table in self.tables]
+        return Relocated(
+            tuple(
+                tuple(segment for each in parts for segment in each.channels[channel])
+                for channel in range(channels)
+            ),
             sum(each.rows for each in parts),
-            # The tables of a stage hold the same keys.
-            max((each.keys for each in parts), default=0),
-        )
-
-    def arrived(self, own: Sequence[Segment], came: Sequence[Segment]) -> tuple[Segment, ...]:
-        """The segments of a channel after segments from other channels arrived."""
-        return tuple(
-            segment for table in self.tables for segment in table.arrive(table.own(own), table.own(came))
+            sum(each.bytes for each in parts),
         )
 
 
 @dataclass(frozen=True)
-class MoveTask:
-    """The moves of a group of stages that share channels; plain data, so it can run on any worker."""
+class _Move:
+    """The move of one table; its rule is written when the first segment needs it."""
 
+    stage: MovingStage
+    table: Table
     folder: Location
     label: str
-    stages: tuple[MovingStage, ...]
 
-    def work(self, channel: int) -> tuple[Departure, ...]:
-        """Move the rows that leave one channel, for each stage."""
-        return tuple(
-            stage.move(self.folder, f"{self.label}-{place}-{channel}", channel)
-            for place, stage in enumerate(self.stages)
-        )
-
-    def sources(self, before: StateLayout, after: StateLayout) -> list[int]:
-        """The channels that have state and may lose some of it."""
-        filled = {
-            channel for stage in self.stages for channel, segments in enumerate(stage.channels) if segments
-        }
-        lost = before.losing(after)
-        return sorted(filled if lost is None else filled & lost)
-
-
-def gathered(
-    task: MoveTask, departures: Mapping[int, tuple[Departure, ...]], channels: int
-) -> list[Channels]:
-    """The segments of every stage and channel after all moves, for the new number of channels."""
-    found = []
-    for place, stage in enumerate(task.stages):
-        came: dict[int, list[Segment]] = {}
-        for source in sorted(departures):
-            for target, segment in departures[source][place].gone:
-                came.setdefault(target, []).append(segment)
+    def run(self, channels: int) -> Relocated:
+        groups: list[dict[int, list[Segment]]] = [{} for _ in range(channels)]
+        rows, size = 0, 0.0
+        for source, segments in enumerate(self.stage.channels):
+            own = self.table.own(segments)
+            for target, segment in self._dealt(own, source):
+                groups[target].setdefault(source, []).append(segment)
+                if target != source and segment.level == 0:
+                    rows += segment.rows
+                    size += segment.living_bytes
         after = []
-        for channel in range(channels):
-            own = stage.channels[channel] if channel < len(stage.channels) else ()
-            if channel in departures:
-                own = departures[channel][place].kept
-            after.append(stage.arrived(own, came.get(channel, ())))
-        found.append(tuple(after))
-    return found
+        for channel, found in enumerate(groups):
+            others = sorted(found.keys() - {channel})
+            sources = [channel, *others] if channel in found else others
+            after.append(self.table.arrive([found[source] for source in sources]))
+        return Relocated(tuple(after), rows, round(size))
+
+    def _dealt(self, segments: Sequence[Segment], source: int) -> list[tuple[int, Segment]]:
+        """References to the segments of a channel, in their order, each with the channel that it is for.
+
+        Rows that describe others go with them, whole.
+        """
+        placing, port = self.stage.placing, self.table.port
+        flows = [
+            {} if each.level < 0 else placing.flow(source, port, (each.first, each.end)) for each in segments
+        ]
+        reached = dict.fromkeys((target for flow in flows for target in flow), 0.0)
+        described = any(each.level < 0 for each in segments)
+        found: list[tuple[int, Segment]] = []
+        for each, flow in zip(segments, flows, strict=True):
+            if each.level < 0:
+                found += [(target, each) for target in reached]
+            elif each.level == 0 or placing.coarse or flow == {source: None}:
+                # What describes the rows of several segments has to find all of them.
+                wanted = {**reached, **flow} if described else flow
+                found += [
+                    (target, self._seen_by(each, source, target, share)) for target, share in wanted.items()
+                ]
+        return found
+
+    def _seen_by(self, segment: Segment, source: int, target: int, share: float | None) -> Segment:
+        if share is None:
+            return segment
+        view = View(self._rule, source, target)
+        return replace(segment, rows=max(1, round(segment.rows * share)), views=(*segment.views, view))
+
+    @cached_property
+    def _rule(self) -> str:
+        return Rule(self.stage.placing, self.table.keys, self.table.port).write(self.folder, self.label)
 
 
 def _all_known(tables: Sequence[Table], segments: Sequence[Segment]) -> None:

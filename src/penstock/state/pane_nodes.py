@@ -9,7 +9,7 @@ share to every node that is there already (see `pane_table`).
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["FANOUT", "Extent", "completed", "cover", "joined", "lengths"]
+__all__ = ["FANOUT", "Extent", "completed", "cover", "joined", "lengths", "without"]
 
 FANOUT = 8
 
@@ -85,4 +85,22 @@ def joined(extents: Iterable[Extent]) -> list[Extent]:
             found[-1] = Extent(found[-1].start, max(found[-1].end, extent.end))
         else:
             found.append(extent)
+    return found
+
+
+def without(extents: Iterable[Extent], holes: Iterable[Extent], length: int) -> list[Extent]:
+    """The extents of nodes of a length, less every node that touches a hole.
+
+    >>> without([Extent(0, 32)], [Extent(9, 10)], 8)
+    [Extent(start=0, end=8), Extent(start=16, end=32)]
+    """
+    found = joined(extents)
+    for hole in joined(holes):
+        start, end = hole.start // length * length, _up(hole.end, length)
+        found = [
+            piece
+            for each in found
+            for piece in (Extent(each.start, min(each.end, start)), Extent(max(each.start, end), each.end))
+            if piece
+        ]
     return found

@@ -1,14 +1,14 @@
 """Partials by pane and key, and coarser nodes over them (see `pane_nodes`), for windows over panes.
 
 Base rows, level 0, cover one pane each; rows of a higher level are nodes, each of which covers that number of
-panes. Panes are kept as long as the operator asks for. Nodes only make reads faster: they never move, and a
-channel drops its own when keys arrive, since the panes of those keys have no nodes yet. Rows of a pane that
-a node covers already are also stored as nodes of their own beside it: whatever is read of a pane, as itself
-or as part of a node, is all of it, once.
+panes. Panes are kept as long as the operator asks for. Nodes only make reads faster. When keys arrive from
+other channels, nodes are kept where all that had rows have them, since nodes would claim to cover the panes
+of the others. Rows of a pane that a node covers already are also stored as nodes of their own beside it:
+whatever is read of a pane, as itself or as part of a node, is all of it, once.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.columns import PANE
-from penstock.state.compaction import hollow, to_merge
-from penstock.state.pane_nodes import Extent, completed, cover, joined, lengths
-from penstock.state.segments import ChannelStore, Segment, read
+from penstock.state.compaction import budget, to_merge, to_rewrite
+from penstock.state.pane_nodes import Extent, completed, cover, joined, lengths, without
+from penstock.state.segments import ChannelStore, Held, Mask, Segment, opened
 from penstock.state.storage import Location
 from penstock.state.table import HASH, Table, instants
 
@@ -72,9 +72,24 @@ class PaneTable(Table):
         panes = pc.min_max(rows[PANE])
         return panes["min"].as_py(), panes["max"].as_py() + max(1, level)
 
-    def arrive(self, own: Sequence[Segment], came: Sequence[Segment]) -> tuple[Segment, ...]:
-        """All panes; nodes only if no rows arrived, since nodes would claim to cover the panes that did."""
-        return (*(each for each in own if each.level == 0), *came) if came else tuple(own)
+    def arrive(self, groups: Sequence[Sequence[Segment]]) -> tuple[Segment, ...]:
+        """All panes, and nodes for panes that are nodes of every channel that had rows in them."""
+        every = super().arrive(groups)
+        if len(groups) < 2:
+            return every
+        nodes = [each for each in every if each.level > 0]
+        kept = [each for each in every if each.level == 0]
+        for level in sorted({each.level for each in nodes}):
+            alike = [each for each in nodes if each.level == level]
+            covered = [Extent(each.first, each.end) for each in alike]
+            for group in groups:
+                panes = [Extent(each.first, each.end) for each in group if each.level == 0]
+                own = [Extent(each.first, each.end) for each in group if each.level == level]
+                covered = without(covered, without(panes, own, 1), level)
+            for each in alike:
+                cuts = [Extent(max(each.first, one.start), min(each.end, one.end)) for one in covered]
+                kept += [replace(each, first=cut.start, end=cut.end) for cut in cuts if cut]
+        return tuple(kept)
 
     def show(
         self, folder: Location, segments: Sequence[Segment], frontiers: Sequence[int | None]
@@ -82,7 +97,8 @@ class PaneTable(Table):
         """The partials of every segment, including nodes, with the number of panes that a row covers."""
         del frontiers
         for each in self.own(segments):
-            rows = read(folder, each)
+            held = opened(folder, each)
+            rows = _own(held, *_claimed(each))
             yield rows.append_column(PANES, pa.array(np.full(rows.num_rows, max(1, each.level), np.int64)))
 
     def readable(self, name: str, column: Any) -> Any:
@@ -94,13 +110,31 @@ class PaneTable(Table):
 
 def panes_between(rows: Any, first: int, end: int | None = None) -> Any:
     """The rows whose panes are in a range; without a copy if they are adjacent."""
-    panes = rows[PANE].to_numpy()
-    at = np.flatnonzero(panes >= first if end is None else (panes >= first) & (panes < end))
-    if len(at) == rows.num_rows:
-        return rows
-    if len(at) and at[-1] - at[0] + 1 == len(at):
-        return rows.slice(int(at[0]), len(at))
-    return rows.take(pa.array(at))
+    start, stop, chosen = _span(rows, first, end)
+    found = rows.slice(start, stop - start) if stop - start < rows.num_rows else rows
+    return found if chosen.all() else found.filter(pa.array(chosen))
+
+
+def _span(rows: Any, first: int | None, end: int | None) -> tuple[int, int, Mask]:
+    """The range of positions that holds the panes of a range, and which rows in it are of such panes."""
+    chosen = np.ones(rows.num_rows, np.bool_)
+    if first is not None or end is not None:
+        panes = rows[PANE].to_numpy()
+        chosen = chosen if first is None else panes >= first
+        chosen = chosen if end is None else chosen & (panes < end)
+    at = np.flatnonzero(chosen)
+    start, stop = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
+    return start, stop, chosen[start:stop]
+
+
+def _own(held: Held, first: int | None, end: int | None, count: int | None = None) -> Any:
+    """The rows of a channel whose panes are in a range, or those among the first of the file."""
+    rows = held.table.slice(0, count)
+    start, stop, chosen = _span(rows, first, end)
+    own = held.part(start, stop)
+    chosen = chosen if own is None else chosen & own
+    found = rows.slice(start, stop - start)
+    return found if chosen.all() else found.filter(pa.array(chosen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +170,7 @@ class OpenPaneTable:
 
     def every(self) -> list[Any]:
         """All rows."""
-        return [self.store.read(each) for each in self.segments]
+        return [self._rows(each) for each in self.segments]
 
     def close(self, fresh: Any, kept: int | None, complete: Extent | None = None) -> list[Segment]:
         """The segments after an epoch that adds `fresh` partials.
@@ -201,19 +235,50 @@ class OpenPaneTable:
         return [self._stored(combined, length)]
 
     def _compacted(self, segments: list[Segment], kept: int | None) -> list[Segment]:
-        """The segments after a merge of many small ones."""
-        remaining = segments
-        for level in sorted({each.level for each in segments}):
-            length = max(1, level)
-            alike = [each for each in segments if each.level == level]
+        """The segments after a merge of many small ones, and of moved ones as far as the budget goes."""
+        remaining = [each for each in map(self._counted, segments) if each.rows]
+        # The emptiest of them first: their rows cost least to write, and files are read for fewest of them.
+        moved = sorted((each for each in remaining if each.views), key=lambda each: each.rows / each.held)
+        parts: dict[int, list[tuple[Segment, int]]] = {}
+        for each, rows in to_rewrite(moved, budget(remaining)):
+            parts.setdefault(each.level, []).append((each, rows))
+        for level in sorted({each.level for each in remaining}):
+            alike = [each for each in remaining if each.level == level and not each.views]
             for merging in _mergeable(alike, ordered=self.table.ordered):
-                tables = [self.store.read(each) for each in merging]
-                if kept is not None:
-                    tables = [panes_between(rows, kept - length + 1) for rows in tables]
-                combined = self.combiner.combined(tables, length)
+                tables = [self._rows(each) for each in merging]
                 remaining = [each for each in remaining if each not in merging]
-                remaining += [self._stored(combined, level)] if combined.num_rows else []
+                remaining += self._merged(tables, level, kept)
+            # Nodes of several channels may have gaps between them, so each is rewritten alone.
+            rewriting = [[each] for each in parts.get(level, [])] if level else [parts.get(level, [])]
+            for group in rewriting:
+                tables = [self._rows(each, count) for each, count in group]
+                taken = dict(group)
+                remaining = [
+                    rest
+                    for each in remaining
+                    for rest in (self.store.rest(each, taken[each]) if each in taken else [each])
+                ]
+                remaining += self._merged(tables, level, kept)
         return remaining
+
+    def _merged(self, tables: list[Any], level: int, kept: int | None) -> list[Segment]:
+        """A new segment of all rows of these tables that are still needed, none if there are none."""
+        length = max(1, level)
+        if kept is not None:
+            tables = [panes_between(rows, kept - length + 1) for rows in tables]
+        if not any(rows.num_rows for rows in tables):
+            return []
+        return [self._stored(self.combiner.combined(tables, length), level)]
+
+    def _counted(self, segment: Segment) -> Segment:
+        """The segment with its number of rows, if it was read; nodes may have lost some of their panes."""
+        found = self.store.counted(segment)
+        cut = found is not segment and segment.level > 0
+        return replace(found, rows=self._rows(segment).num_rows) if cut else found
+
+    def _rows(self, segment: Segment, count: int | None = None) -> Any:
+        """The rows of a segment, or those among the first of its file."""
+        return _own(self.store.open(segment), *_claimed(segment), count)
 
     def _read(self, pieces: Sequence[Piece], segments: Sequence[Segment]) -> list[tuple[int, Any]]:
         tables = []
@@ -221,10 +286,12 @@ class OpenPaneTable:
             length = max(1, segment.level)
             wanted = [extent for each, extent in pieces if each == length and _touch(extent, segment)]
             if wanted:
-                rows = self.store.read(segment)
-                tables += [
-                    (length, panes_between(rows, extent.start, extent.end)) for extent in joined(wanted)
-                ]
+                held = self.store.open(segment)
+                first, end = _claimed(segment)
+                for extent in joined(wanted):
+                    start = extent.start if first is None else max(extent.start, first)
+                    stop = extent.end if end is None else min(extent.end, end)
+                    tables.append((length, _own(held, start, stop)))
         return [(length, rows) for length, rows in tables if rows.num_rows]
 
     def _stored(self, rows: Any, level: int) -> Segment:
@@ -252,8 +319,7 @@ def _mergeable(alike: list[Segment], *, ordered: bool) -> list[list[Segment]]:
     an ordered table may be dropped any time.
     """
     chosen = list(to_merge(alike))
-    if alike[0].level == 0:
-        chosen += [each for each in alike if hollow(each) and each not in chosen]
+    if not chosen or chosen[0].level == 0:
         return [chosen] if chosen else []
     claimed = joined(Extent(each.first, each.end) for each in (chosen if ordered else alike))
     runs = [[each for each in chosen if extent.start <= each.first < extent.end] for extent in claimed]
@@ -262,3 +328,8 @@ def _mergeable(alike: list[Segment], *, ordered: bool) -> list[list[Segment]]:
 
 def _touch(extent: Extent, segment: Segment) -> bool:
     return extent.start < segment.end and segment.first < extent.end
+
+
+def _claimed(segment: Segment) -> tuple[int | None, int | None]:
+    """The panes to which the nodes of a segment are confined; None for base rows."""
+    return (segment.first, segment.end) if segment.level > 0 else (None, None)

@@ -4,7 +4,8 @@ Every segment is sorted by time. Rows die in that order, so the live rows of a s
 point on, a slice without a copy, and no row is rewritten because others died. If rows die in another order
 (the last rows of a key), or if it matters whether a row has matched (outer joins), the table is marked: it
 keeps a bit and a mark per row, in one small segment of level -1 that each epoch writes again. A mark is a
-bit, or a number that says more.
+bit, or a number that says more. A segment that moves takes the marks of its channel along as they are: they
+are those of the rows that this channel saw in it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.state.compaction import hollow, to_merge
-from penstock.state.placing import Placed, Placing
-from penstock.state.segments import ChannelStore, Mask, Segment, read, store
+from penstock.state.compaction import budget, to_merge, to_rewrite
+from penstock.state.segments import ChannelStore, Held, Mask, Segment, store
 from penstock.state.storage import Location
-from penstock.state.table import HASH, TABLE, TIME, Departure, Table, by_target
+from penstock.state.table import HASH, TABLE, TIME, Table
 
 __all__ = ["MATCHED", "OpenTimeTable", "TimeTable"]
 
@@ -76,25 +76,6 @@ class TimeTable(Table):
         times = rows[TIME].to_numpy()
         return int(times[0]), int(times[-1]) + 1
 
-    def move(
-        self, folder: Location, label: str, segments: Sequence[Segment], placing: Placing, channel: int
-    ) -> Departure:
-        """Move marks with their rows, in the same order."""
-        departure, places = self.leave(folder, label, segments, placing, channel)
-        own = self.own(segments)
-        rows, marks = ([each for each in own if (each.level < 0) == below] for below in (False, True))
-        if not marks:
-            return departure
-        if not departure.gone and departure.kept == tuple(rows):
-            return replace(departure, kept=(*rows, *marks))
-        staying, going = _dealt(pa.concat_tables([read(folder, each) for each in marks]), places)
-        kept, gone = list(departure.kept), list(departure.gone)
-        for target, pieces in going.items():
-            gone.append((target, self.store_marks(folder, f"{label}-to-{target}", pa.concat_tables(pieces))))
-        if any(piece.num_rows for piece in staying):
-            kept.append(self.store_marks(folder, label, pa.concat_tables(staying)))
-        return replace(departure, kept=tuple(kept), gone=tuple(gone))
-
     def show(
         self, folder: Location, segments: Sequence[Segment], frontiers: Sequence[int | None]
     ) -> Iterator[Any]:
@@ -110,20 +91,6 @@ class TimeTable(Table):
         """Write the marks of all rows of a channel as one segment."""
         name = f"{label}-{self.name}-marks"
         return store(folder, name, marks, table=self.name, first=0, end=0, level=_MARKS)
-
-
-def _dealt(marks: Any, places: Sequence[Placed]) -> tuple[list[Any], dict[int, list[Any]]]:
-    """The marks of all segments, split like their rows: those that stay, and those that go, by channel."""
-    staying: list[Any] = []
-    going: dict[int, list[Any]] = {}
-    start = 0
-    for placed in places:
-        piece = marks.slice(start, len(placed.stays))
-        start += len(placed.stays)
-        staying.append(piece.filter(pa.array(placed.stays)))
-        for target, at in by_target(placed):
-            going.setdefault(target, []).append(piece.take(pa.array(at)))
-    return staying, going
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,17 +143,9 @@ class OpenTimeTable:
             waits = new[TIME].to_numpy() >= time
             if waits.any():
                 kept.append(self._new(new if waits.all() else new.filter(pa.array(waits))))
-        merging = {each.name for each in to_merge([piece.segment for piece in kept])}
-        merging |= {piece.segment.name for piece in kept if hollow(piece.segment)}
-        segments = [piece.segment for piece in kept if piece.segment.name not in merging]
-        tables = [
-            piece.rows(int(np.searchsorted(piece.file.times, time)), piece.segment.rows)
-            for piece in kept
-            if piece.segment.name in merging
+        return [
+            piece.segment for piece in self._compacted([replace(piece, alive_from=time) for piece in kept])
         ]
-        if any(table.num_rows for table in tables):
-            segments.append(self._new(pa.concat_tables(tables)).segment)
-        return segments
 
     @property
     def mark_type(self) -> type[np.bool_ | np.int64]:
@@ -214,11 +173,10 @@ class OpenTimeTable:
         pieces = self._compacted(pieces)
         segments = [piece.segment for piece in pieces]
         if self.table.marked and pieces:
-            alive = np.concatenate([piece.alive for piece in pieces])
             marks = pa.table(
                 {
-                    _ALIVE: pa.array(alive),
-                    _MARKED: pa.array(np.concatenate([piece.matched for piece in pieces])),
+                    _ALIVE: pa.array(np.concatenate([piece.own(piece.alive) for piece in pieces])),
+                    _MARKED: pa.array(np.concatenate([piece.own(piece.matched) for piece in pieces])),
                 }
             )
             segments.append(self.table.store_marks(self.store.folder, self.store.label, marks))
@@ -231,26 +189,31 @@ class OpenTimeTable:
         pieces = [_Piece(each, self.alive_from, self.mark_type) for each in files]
         marks = [self.store.read(each) for each in own if each.level == _MARKS]
         if marks:
-            # Rows from other channels brought their marks, in the order of the segments.
+            # Segments of other channels brought their marks, in the order of the segments.
             every, start = pa.concat_tables(marks), 0
-            assert every.num_rows == sum(piece.segment.rows for piece in pieces)
             for place, piece in enumerate(pieces):
-                rows = every.slice(start, piece.segment.rows)
-                start += piece.segment.rows
-                pieces[place] = replace(piece, marks=(_mask(rows[_ALIVE]), rows[_MARKED].to_numpy()))
+                rows = every.slice(start, piece.described)
+                start += piece.described
+                pieces[place] = piece.marked(_mask(rows[_ALIVE]), rows[_MARKED].to_numpy())
+            assert start == every.num_rows
         return tuple(pieces)
 
     def _compacted(self, pieces: "list[_Piece]") -> "list[_Piece]":
-        merging = {each.name for each in to_merge([piece.segment for piece in pieces])}
-        merging |= {piece.segment.name for piece in pieces if piece.alive.mean() < _WORTH_KEEPING}
-        merging |= {piece.segment.name for piece in pieces if hollow(piece.segment)}
-        chosen = [piece for piece in pieces if piece.segment.name in merging]
-        if not chosen:
-            return pieces
-        rows = pa.concat_tables([piece.rows() for piece in chosen])
-        matched = np.concatenate([piece.matched[piece.alive] for piece in chosen])
-        others = [piece for piece in pieces if piece.segment.name not in merging]
-        return [*others, self._new(rows, matched)]
+        """The pieces after a merge of many small ones, and of moved ones as far as the budget goes."""
+        plain = [piece for piece in pieces if not piece.segment.views]
+        merging = [*to_merge([piece.segment for piece in plain])]
+        merging += [piece.segment for piece in plain if piece.hollow]
+        counts = {each: each.held for each in merging}
+        # The emptiest first: their rows cost least to write, and files are read for fewest of them.
+        moved = [piece.segment for piece in pieces if piece.segment.views]
+        emptiest = sorted(moved, key=lambda each: each.rows / each.held)
+        counts |= dict(to_rewrite(emptiest, budget([piece.segment for piece in pieces])))
+        chosen = [piece.first(counts[piece.segment]) for piece in pieces if piece.segment in counts]
+        others = [rest for piece in pieces for rest in piece.rest(counts.get(piece.segment, 0))]
+        if not any(len(matched) for _, matched in chosen):
+            return others
+        rows = pa.concat_tables([each for each, _ in chosen])
+        return [*others, self._new(rows, np.concatenate([matched for _, matched in chosen]))]
 
     def _new(self, rows: Any, matched: Marks | None = None) -> "_Piece":
         """A new segment of these rows, sorted by time."""
@@ -267,24 +230,29 @@ class OpenTimeTable:
 
 @dataclass(frozen=True, eq=False)
 class _File:
-    """A segment that is read once, on first use; `written` are its rows if they are in memory."""
+    """A segment that is opened once, on first use; `written` are its rows if they are in memory."""
 
     store: ChannelStore
     segment: Segment
     written: Any = None
 
     @cached_property
-    def table(self) -> Any:
-        return self.store.read(self.segment) if self.written is None else self.written
+    def held(self) -> Held:
+        if self.written is not None:
+            return Held(self.store.folder, self.segment, self.written)
+        return self.store.open(self.segment)
 
     @cached_property
     def times(self) -> Any:
-        return self.table[TIME].to_numpy()
+        return self.held.table[TIME].to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """The rows of a segment, which are alive, and which have matched; without marks time decides."""
+    """The rows of a file, which of them live in this channel and have matched; without marks time decides.
+
+    Masks and positions are over all rows of the file, also those that belong to other channels.
+    """
 
     file: _File
     alive_from: int | None
@@ -295,32 +263,85 @@ class _Piece:
     def segment(self) -> Segment:
         return self.file.segment
 
+    @property
+    def described(self) -> int:
+        """The number of its rows that have marks: those that the channel saw which wrote them."""
+        if not self.segment.seen:
+            return self.segment.held - self.segment.start
+        seen = self.file.held.seen
+        assert seen is not None
+        return int(np.count_nonzero(seen))
+
+    def marked(self, alive: Mask, matched: Marks) -> "_Piece":
+        """With the marks of the rows that were seen."""
+        if not self.segment.views:
+            return replace(self, alive_from=None, marks=(alive, matched))
+        held, size = self.file.held, self.size
+        every, marks = np.zeros(size, np.bool_), np.zeros(size, self.mark_type)
+        seen = slice(None) if held.seen is None else held.seen
+        every[seen], marks[seen] = alive, matched
+        return replace(self, alive_from=None, marks=(every if held.own is None else every & held.own, marks))
+
     @cached_property
     def alive(self) -> Mask:
-        if self.marks is not None:
+        if self.marks is not None and self.alive_from is None:
             return self.marks[0]
-        alive = np.ones(self.segment.rows, np.bool_)
+        own = self.file.held.own if self.segment.views else None
+        alive = np.ones(self.size, np.bool_) if own is None else own.copy()
         if self.alive_from is not None and self.segment.first < self.alive_from:
             alive[: np.searchsorted(self.file.times, self.alive_from)] = False
-        return alive
+        return alive if self.marks is None else alive & self.marks[0]
+
+    @property
+    def size(self) -> int:
+        """The number of rows of the file, as far as they are not rewritten elsewhere."""
+        return self.segment.held - self.segment.start
+
+    @property
+    def hollow(self) -> bool:
+        """Whether most of its rows are dead by their marks; the front that time kills is never rewritten."""
+        return self.marks is not None and bool(self.alive.mean() < _WORTH_KEEPING)
 
     @cached_property
     def matched(self) -> Marks:
-        return np.zeros(self.segment.rows, self.mark_type) if self.marks is None else self.marks[1]
+        return np.zeros(self.size, self.mark_type) if self.marks is None else self.marks[1]
+
+    def own(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the rows that belong to this channel, dead or alive."""
+        own = self.file.held.own if self.segment.views else None
+        return values if own is None else values[own]
 
     def after(self, stays: Mask, matched: Marks) -> "_Piece":
         """The same rows after an epoch's masks for those that were alive."""
         alive, every = self.alive.copy(), self.matched.copy()
         alive[self.alive], every[self.alive] = stays, matched
-        return replace(self, marks=(alive, every))
+        return replace(self, alive_from=None, marks=(alive, every))
 
     def rows(self, start: int = 0, stop: int | None = None) -> Any:
         """The live rows in a range of positions; without a copy if they are the last of it."""
-        rows, alive = self.file.table, self.alive
+        rows, alive = self.file.held.table, self.alive
         if stop is not None:
             rows, alive = rows.slice(start, stop - start), alive[start:stop]
         dead = int(np.count_nonzero(~alive))
         return rows.filter(pa.array(alive)) if alive[:dead].any() else rows.slice(dead)
+
+    def first(self, count: int) -> tuple[Any, Marks]:
+        """The live rows among the first ones, and their marks."""
+        return self.rows(0, count), self.matched[:count][self.alive[:count]]
+
+    def rest(self, count: int) -> "list[_Piece]":
+        """What is left when the first rows are rewritten, with the number of its rows if it is known."""
+        store = self.file.store
+        if not count:
+            segment = store.counted(self.segment)
+            return [replace(self, file=replace(self.file, segment=segment))] if segment.rows else []
+        if count >= self.size or not self.alive[count:].any():
+            return []
+        marks = None if self.marks is None else (self.marks[0][count:], self.marks[1][count:])
+        return [
+            _Piece(_File(store, each), self.alive_from, self.mark_type, marks)
+            for each in store.rest(self.segment, count)
+        ]
 
 
 def _mask(column: Any) -> Mask:

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.state.compaction import hollow, to_merge
+from penstock.state.compaction import budget, to_merge, to_rewrite
 from penstock.state.keys import find, key_columns, newest
-from penstock.state.segments import ChannelStore, Segment, read
+from penstock.state.segments import ChannelStore, Held, Segment, read
 from penstock.state.storage import Location
 from penstock.state.table import HASH, TABLE, Table, instants
 
@@ -112,7 +112,7 @@ class OpenVersionTable:
         for run in reversed(self._runs):
             if not len(asked):
                 break
-            at = find(run.hashes, run.keys, hashes[asked], keys.take(pa.array(asked)))
+            at = run.find(hashes[asked], keys.take(pa.array(asked)))
             hit = at >= 0
             places[asked[hit]] = start + np.arange(np.count_nonzero(hit))
             chosen.append(run.rows.take(pa.array(at[hit])))
@@ -136,17 +136,16 @@ class OpenVersionTable:
                 continue
             timers = run.rows[TIMER].to_numpy()
             at = np.flatnonzero((timers > after) & (timers <= until))
+            at = at[run.held.owns(at)]
             for newer in self._runs[number + 1 :]:
-                again = find(newer.hashes, newer.keys, run.hashes[at], run.keys.take(pa.array(at)))
-                at = at[again < 0]
+                at = at[newer.find(run.hashes[at], run.keys.take(pa.array(at))) < 0]
             found.append(run.rows.select([*self._keys, HASH]).take(pa.array(at)))
         schema = pa.schema([self.schema.field(name) for name in [*self._keys, HASH]])
         return pa.concat_tables([schema.empty_table(), *found])
 
     def close(self, changed: Any = None) -> list[Segment]:
         """The segments after an epoch that leaves these versions, each key once, in any order."""
-        # A rewritten segment keeps its place: the order of segments decides which version is newest.
-        segments = [self._stored(self.store.read(each)) if hollow(each) else each for each in self.segments]
+        segments = self._rewritten()
         changed = self.schema.empty_table() if changed is None else changed
         if not segments:
             changed = without_forgotten(changed)
@@ -156,7 +155,7 @@ class OpenVersionTable:
             changed = changed.take(pa.array(by_hash)).combine_chunks()
             segments.append(self._stored(changed))
             written[segments[-1].name] = changed
-        merging = segments if self._worth_clearing(changed) else list(to_merge(segments))
+        merging = segments if self._worth_clearing(changed) else self._newest_worth_merging(segments)
         if not merging:
             return segments
         tables = [written[each.name] if each.name in written else self.store.read(each) for each in merging]
@@ -166,8 +165,35 @@ class OpenVersionTable:
             merged = without_forgotten(merged)
         return [*remaining, self._stored(merged.combine_chunks())] if merged.num_rows else remaining
 
+    def _rewritten(self) -> list[Segment]:
+        """The segments after as many of the moved ones were rewritten as the budget allows.
+
+        What is rewritten keeps its place: the order of segments decides which version is newest.
+        """
+        segments = [each for each in map(self.store.counted, self.segments) if each.rows]
+        moved = [bool(each.views) for each in segments]
+        if not any(moved):
+            return segments
+        start = moved.index(True)
+        stop = moved.index(False, start) if False in moved[start:] else len(moved)
+        chosen = to_rewrite(segments[start:stop], budget(segments))
+        tables = [self.store.open(each).first(count) for each, count in chosen]
+        rows = tables[0] if len(tables) == 1 else newest(tables, HASH, self._keys)
+        rows = rows if start else without_forgotten(rows)
+        rest = [left for each, count in chosen for left in self.store.rest(each, count)]
+        new = [self._stored(rows.combine_chunks())] if rows.num_rows else []
+        return [*segments[:start], *new, *rest, *segments[start + len(chosen) :]]
+
+    @staticmethod
+    def _newest_worth_merging(segments: list[Segment]) -> list[Segment]:
+        """Of those after the last moved one: what moved is rewritten as the budget allows."""
+        moved = [place for place, each in enumerate(segments) if each.views]
+        return list(to_merge(segments[moved[-1] + 1 :] if moved else segments))
+
     def _worth_clearing(self, changed: Any) -> bool:
         """Whether the share of forgotten keys is so large that rewriting all others costs little."""
+        if any(each.views for each in self.segments):
+            return False
         forgotten = changed.num_rows - without_forgotten(changed).num_rows
         return bool(0 < sum(each.rows for each in self.segments) <= _MOST_OLDER * forgotten)
 
@@ -177,7 +203,7 @@ class OpenVersionTable:
 
     @cached_property
     def _runs(self) -> "list[_Run]":
-        return [_Run(each, self.store.read(each), self._keys) for each in self.segments]
+        return [_Run(each, self.store.open(each), self._keys) for each in self.segments]
 
     @cached_property
     def _keys(self) -> list[str]:
@@ -185,12 +211,19 @@ class OpenVersionTable:
 
 
 class _Run:
-    """A segment of versions with its sorted hashes, in place."""
+    """A segment of versions with its sorted hashes, in place; rows of other channels may be among them."""
 
-    def __init__(self, segment: Segment, rows: Any, keys: Sequence[str]) -> None:
-        self.segment, self.rows = segment, rows
-        self.hashes = rows[HASH].to_numpy().view(np.uint64)
-        self.keys = rows.select(keys)
+    def __init__(self, segment: Segment, held: Held, keys: Sequence[str]) -> None:
+        self.segment, self.held, self.rows = segment, held, held.table
+        self.hashes = self.rows[HASH].to_numpy().view(np.uint64)
+        self.keys = self.rows.select(keys)
+
+    def find(self, hashes: NDArray[np.uint64], keys: Any) -> NDArray[np.int64]:
+        """The positions of these keys, -1 for those that are not here or belong to another channel."""
+        found = find(self.hashes, self.keys, hashes, keys)
+        hit = np.flatnonzero(found >= 0)
+        found[hit[~self.held.owns(found[hit])]] = -1
+        return found
 
 
 def _taken(values: NDArray[Any], places: NDArray[np.int64], otherwise: Any) -> NDArray[Any]:

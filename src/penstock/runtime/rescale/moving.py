@@ -1,4 +1,4 @@
-"""The moves of an epoch, seen from the driver: which channels lose state, and what all have afterwards."""
+"""The moves of an epoch: the driver gives every channel references to what it has from now on."""
 
 import time
 from collections.abc import Sequence
@@ -10,9 +10,8 @@ from penstock.routing import shaped_grid
 from penstock.runtime.dataflow.channels import window_channels
 from penstock.runtime.records import StagePlan, StageRecord
 from penstock.runtime.routers import Routers
-from penstock.runtime.spark.jobs import SparkJobs
 from penstock.runtime.stage import StageRunner
-from penstock.state.moving import MoveTask, MovingStage, gathered
+from penstock.state.moving import MovingStage
 from penstock.state.placing import (
     EverywherePlacing,
     GridPlacing,
@@ -51,8 +50,9 @@ def placing(kernel: Kernel, before: StateLayout, after: StateLayout) -> Placing:
         grids = (shaped_grid(exchange.copied, each.channels) for each in (before, after))
         return GridPlacing(*grids)
     if exchange.nulls == "equal":
+        assert before.router is not None
         assert after.router is not None
-        return KeyPlacing(after.router.arrays)
+        return KeyPlacing(before.router.arrays, after.router.arrays)
     return SpreadPlacing(before.join_router(), after.join_router())
 
 
@@ -60,7 +60,6 @@ def placing(kernel: Kernel, before: StateLayout, after: StateLayout) -> Placing:
 class Moving:
     """Moves the state of a stage and of those in its channels, all by the router of the first."""
 
-    jobs: SparkJobs
     routers: Routers
     folder: Location
     label: str
@@ -78,32 +77,22 @@ class Moving:
         new = self._layout(
             after, records[0] if after.spread is None else replace(records[0], spread=after.spread)
         )
-        stages = tuple(
+        found = [
             MovingStage(
                 member.kernel.tables,
                 record.channels or ((),) * before.channels,
                 placing(member.kernel, old, new),
-            )
+            ).move(self.folder, f"{self.label}-{member.number}", after.channels)
             for member, record in zip(members, records, strict=True)
-        )
-        task = MoveTask(self.folder, self.label, stages)
-        sources = task.sources(old, new)
-        departures = self.jobs.move(task, sources) if sources else {}
-        channels = gathered(task, departures, after.channels)
-        moved = [replace(record, channels=each) for record, each in zip(records, channels, strict=True)]
+        ]
+        moved = [replace(record, channels=each.channels) for record, each in zip(records, found, strict=True)]
         moved[0] = replace(moved[0], spread=new.spread)
-        every = [each for departure in departures.values() for each in departure]
         return moved, Moved(
             stage=members[0].number,
             before=before.channels,
             after=after.channels,
-            rows=sum(each.rows for each in every),
-            # Stages in the same channels have the same keys.
-            keys=max(
-                (sum(each[place].keys for each in departures.values()) for place in range(len(stages))),
-                default=0,
-            ),
-            bytes=sum(each.bytes for each in every),
+            rows=sum(each.rows for each in found),
+            bytes=sum(each.bytes for each in found),
             seconds=time.perf_counter() - began,
         )
 

@@ -7,18 +7,30 @@ forks themselves, and nothing uses them before the fork.
 """
 
 import gc
+import sys
+import traceback
 
 import duckdb  # noqa: F401 -- here to be loaded, as those below
 import pyspark.worker  # noqa: F401
-from pyspark.daemon import manager
+from pyspark import daemon
 
 import penstock.operators
-import penstock.runtime.spark.entries
-import penstock.runtime.spark.moves  # noqa: F401
+import penstock.runtime.spark.entries  # noqa: F401
 
 __all__: list[str] = []
 
+
+class _Told:
+    """Prints why a worker ended; one that only lost its driver has nothing to say."""
+
+    @staticmethod
+    def print_exc() -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            traceback.print_exc()
+
+
 if __name__ == "__main__":
+    daemon.traceback = _Told  # type: ignore[assignment, attr-defined]
     # Workers share the memory of these objects as long as no collector of garbage writes to them.
     gc.freeze()
-    manager()
+    daemon.manager()

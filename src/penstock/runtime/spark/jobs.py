@@ -9,7 +9,7 @@ task added when it succeeds, and again if it has to run a second time, so a rece
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -24,10 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.runtime.dataflow.payloads import Payload, TaskId, new_task
 from penstock.runtime.dataflow.receipts import TaskReceipt
 from penstock.runtime.dataflow.tasks import Compiled, EpochWork, Tell
-from penstock.runtime.spark.moves import move_state
 from penstock.runtime.spark.worker_heap import freeze_worker
-from penstock.state.moving import MoveTask
-from penstock.state.table import Departure
 
 __all__ = ["Exchanged", "Job", "Shipped", "SparkJobs", "TaskFunction"]
 
@@ -251,10 +248,6 @@ class SparkJobs:
     def slots(self) -> int:
         """The number of tasks that can run at once."""
         return int(self.context.defaultParallelism)
-
-    def move(self, task: MoveTask, sources: Sequence[int]) -> dict[int, tuple[Departure, ...]]:
-        """Move state out of these channels; for each of them, the new state of every stage."""
-        return move_state(self.context, task, sources)
 
     def numbers(self, tasks: int) -> Any:
         """An RDD of so many partitions, made once."""
