@@ -11,12 +11,6 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "moved[place].append(Where(condition))",
     ): "no condition moves then, and all stay after the operator: only work is lost",
     (
-        "state/moving.py",
-        "MovingStage.move",
-        "off by one",
-        "0",
-    ): "the number of keys of a stage without tables, which is only reported",
-    (
         "state/keys.py",
         "ordered",
         "not dropped",

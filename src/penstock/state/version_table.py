@@ -220,9 +220,16 @@ class _Run:
 
     def find(self, hashes: NDArray[np.uint64], keys: Any) -> NDArray[np.int64]:
         """The positions of these keys, -1 for those that are not here or belong to another channel."""
-        found = find(self.hashes, self.keys, hashes, keys)
-        hit = np.flatnonzero(found >= 0)
-        found[hit[~self.held.owns(found[hit])]] = -1
+        found = np.full(len(hashes), -1, np.int64)
+        if not len(self.hashes):
+            return found
+        # Segments that were rewritten part by part have a range of the hashes each.
+        near = np.flatnonzero((hashes >= self.hashes[0]) & (hashes <= self.hashes[-1]))
+        if len(near):
+            at = find(self.hashes, self.keys, hashes[near], keys.take(pa.array(near)))
+            hit = np.flatnonzero(at >= 0)
+            at[hit[~self.held.owns(at[hit])]] = -1
+            found[near] = at
         return found
 
 
