@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 from pyspark.sql import SparkSession
 
+from penstock.distribution.distribution import Placer, by_channel
 from penstock.runtime.dataflow.payloads import Inbox, Payload, TaskId
-from penstock.runtime.dataflow.placing import Placer, by_channel
 from penstock.runtime.dataflow.receipts import SentSeen, TaskReceipt
 from penstock.runtime.dataflow.tasks import HOME, Compiled, EpochWork, LevelPart, Tell
 from penstock.runtime.spark.jobs import SparkJobs
@@ -45,7 +45,7 @@ class Exchanging:
 
     def take(self, tables: Tables, placer: Open, channels: int, tasks: int = 2) -> Taken:
         """Send the tables of each task where its placer says."""
-        work = EpochWork(0, {}, (), (), levels=((LevelPart(0, HOME, 0, channels),),))
+        work = EpochWork(0, {}, (), levels=((LevelPart(0, HOME, 0, channels),),))
         wall, cpu = time.perf_counter(), self._processor()
         sending = self._jobs.job(work, 0)
         sending.read(_Sending(tables, placer), tasks)

@@ -19,9 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.distribution.by_key import KeyPlacer
+from penstock.distribution.dealing import ByPane
+from penstock.distribution.distribution import Placed, Placer
+from penstock.distribution.sub_keys import BySubKey
 from penstock.routing import PaneHistory, RatePanes, Ring, plan_panes, split_hot_keys, split_panes
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.dataflow.placing import ByKey, ByPane, BySubKey, Placed, Placer
 from penstock_lab.bench.session import measuring_session
 from penstock_lab.bench.split_data import PANE, SplitData
 from penstock_lab.exchange import Exchanging, Taken
@@ -104,7 +107,7 @@ def _by_key(data: SplitData) -> Split:
     router = split_hot_keys(hashes, data.frequencies[:HOT_KEYS], ring)
     return Split(
         "frequency-aware keys",
-        lambda _: ByKey(("key",), ring.arrays, CHANNELS),
+        lambda _: KeyPlacer(("key",), ring.arrays, CHANNELS),
         lambda task: BySubKey(("key",), router, task),
         ceiling=0.17,
     )

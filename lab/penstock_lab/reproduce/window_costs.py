@@ -16,6 +16,7 @@ import pyarrow as pa
 import penstock as ps
 from penstock.control.batch_policy import modelled
 from penstock.control.observation import Batched
+from penstock.distribution import ByWindow
 from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Channel, Kernel, Seen, StagePosition
@@ -144,9 +145,9 @@ class _Bench:
     def _run(self, batch: int) -> _Measured:
         """Some epochs; the last one counts: its windows are full, and rows of earlier ones are kept."""
         load, kernel = self.workload, self._kernel()
-        (exchange,) = kernel.exchanges
-        assert exchange.windows is not None
-        windows = WindowChannels(exchange.windows.shape, Batches(batch), _CHANNELS)
+        distribution = kernel.distribution
+        assert isinstance(distribution, ByWindow)
+        windows = WindowChannels(distribution.shape, Batches(batch), _CHANNELS)
         rng = np.random.default_rng(self.seed)
         before, until = StagePosition(), 0
         with TemporaryDirectory() as folder:

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from penstock.distribution.dealing import InTurn
+from penstock.distribution.distribution import Placed
 from penstock.routing import Batches, WindowChannels, WindowShape, copies, time_marks
-from penstock.runtime.dataflow.placing import InTurn, Placed
 from penstock.runtime.spark.session import spark_session
 from penstock_lab.algorithms.window_ring import WindowRing
 from penstock_lab.exchange import Exchanging

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.control.observation import ChannelLoad, KnownKeys, Moved, Observation, StageChannels
-from penstock.control.rescale import Rescale, Resplit
+from penstock.control.rescale import Rescale
+from penstock.distribution.distribution import Change
 from penstock.routing import Copied, Growth, HashPair, Resources, Spread, first_router, router_name
 
 if TYPE_CHECKING:
-    from penstock.control.sub_keys import SubKeyPlan
+    from penstock.distribution import SubKeyPlan
 
 __all__ = ["SkewedStage"]
 
@@ -75,11 +76,11 @@ class SkewedStage:
         """The router of this name."""
         return self.routers[name]
 
-    def follow(self, decisions: Sequence[Rescale | Resplit]) -> None:
+    def follow(self, decisions: Sequence[Rescale | Change]) -> None:
         """Carry out decisions with the next epoch."""
         for each in decisions:
-            if isinstance(each, Resplit):
-                self._sub_keys = each.sub_keys
+            if isinstance(each, Change):
+                self._sub_keys = each.value
             else:
                 self._wanted = each
 

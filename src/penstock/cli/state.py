@@ -127,7 +127,7 @@ def _listed_stage(view: "StateView", manifest: "Manifest", number: int) -> dict[
         "operator": note.operator,
         "keys": list(note.keys),
         "promise": record.position.promise,
-        "partitioning": plan.partitioning if plan.router else None,
-        "split": plan.sub_keys.words(plan.channels) if plan.sub_keys else None,
+        "partitioning": None if plan.layout is None else plan.layout.partitioning,
+        "split": None if plan.layout is None else plan.layout.words().get("split"),
         "channels": [asdict(each) for each in channels],
     }

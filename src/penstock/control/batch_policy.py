@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.control.observation import Batched, Observation, StageChannels
-from penstock.control.rescale import Rebatch
+from penstock.distribution.distribution import Change
 from penstock.routing import BatchModel, TupleCosts, WindowShape, busy_limit, channel_copies, choose_batch
 from penstock.shown import shown_seconds
 
@@ -33,7 +33,7 @@ class BatchPolicy:
     period: float = 60.0
     headroom: float = 0.1
     _wanted: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)
-    _asked: list[Rebatch] = field(default_factory=list, init=False)
+    _asked: list[Change] = field(default_factory=list, init=False)
     _before: tuple[float, int] | None = field(default=None, init=False)
 
     def observe(self, seen: Observation) -> None:
@@ -50,7 +50,7 @@ class BatchPolicy:
             if (wish := self._judged(stage, batched, rate)) is not None:
                 self._asked.append(wish)
 
-    def decide(self, now: float) -> Sequence[Rebatch]:  # noqa: ARG002 -- the shape of every policy
+    def decide(self, now: float) -> Sequence[Change]:  # noqa: ARG002 -- the shape of every policy
         """Another size for each stage for which it was better for a while."""
         asked, self._asked = self._asked, []
         return asked
@@ -66,7 +66,7 @@ class BatchPolicy:
         before = value["before"]
         self._before = None if before is None else (before[0], before[1])
 
-    def _judged(self, stage: StageChannels, batched: Batched, rate: float) -> Rebatch | None:
+    def _judged(self, stage: StageChannels, batched: Batched, rate: float) -> Change | None:
         channels = len(stage.channels)
         model = modelled(batched, rate, channels, self.headroom)
         limit = min(max(busy_limit(model.shape, channels), int(batched.windows) // channels), _MOST)
@@ -92,7 +92,8 @@ class BatchPolicy:
             f"{rate:,.0f} rows/s"
         )
         numbers = {"batch": float(choice.batch), "excess": choice.excess, "delay": choice.delay, "rate": rate}
-        return Rebatch(stage.stage, choice.batch, reason, numbers)
+        shown = f"batches of {choice.batch} window{'s' if choice.batch != 1 else ''}"
+        return Change(stage.stage, "batch", choice.batch, reason, numbers, shown=shown)
 
 
 def modelled(batched: Batched, rate: float, channels: int, headroom: float) -> BatchModel:

@@ -12,9 +12,10 @@ from penstock.checks import one_of
 from penstock.control.limits import Budget, Limits
 from penstock.control.observation import Observation
 from penstock.control.policy import Policy
-from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
+from penstock.control.rescale import Rescale
 from penstock.control.ruling import Decided, Ruling
 from penstock.control.scale import Scale
+from penstock.distribution.distribution import Change
 from penstock.errors import BadOption, PenstockError
 
 __all__ = ["MODES", "MOST_FAILURES", "Controller", "Mode", "RunPolicy"]
@@ -59,7 +60,7 @@ class Controller:
     def decide(self, now: float) -> list[Ruling]:
         """What the policies want changed, and what becomes of it; failures first."""
         rulings: list[Ruling] = []
-        taken: set[tuple[type, int]] = set()
+        taken: set[tuple[str, int]] = set()
         broken = {each.policy for each in self._failed}
         for name in self._asked():
             if name in broken:
@@ -114,14 +115,14 @@ class Controller:
             self._failed.append(Ruling(self._epoch, name, None, words))
             return None
 
-    def _rule(self, name: str, wanted: Decided, taken: set[tuple[type, int]], now: float) -> Ruling:
+    def _rule(self, name: str, wanted: Decided, taken: set[tuple[str, int]], now: float) -> Ruling:
         held = self._why_not(wanted, taken, now)
         if not held:
-            taken.add((type(wanted), wanted.stage))
+            taken.add((_setting(wanted), wanted.stage))
             self._budget.carry_out(wanted, now)
         return Ruling(self._epoch, name, wanted, held)
 
-    def _why_not(self, wanted: Decided, taken: set[tuple[type, int]], now: float) -> str:
+    def _why_not(self, wanted: Decided, taken: set[tuple[str, int]], now: float) -> str:
         if isinstance(wanted, Scale) and wanted.held:
             return wanted.held
         try:
@@ -131,16 +132,18 @@ class Controller:
             return f"it cannot be met: {error}"
         if self.mode == "observe":
             return "dry run"
-        if (type(wanted), wanted.stage) in taken:
+        if (_setting(wanted), wanted.stage) in taken:
             return "another decision for this stage comes first"
         return self._budget.why_not(wanted, now)
+
+
+def _setting(wanted: Decided) -> str:
+    return wanted.pool if isinstance(wanted, Scale) else wanted.setting
 
 
 def _checked(wanted: Sequence[Any]) -> list[Decided]:
     found = list(wanted)
     for each in found:
-        if not isinstance(each, Rescale | Resplit | Regroup | Rebatch | Scale):
-            raise TypeError(
-                f"it decided {type(each).__name__}; give Rescale, Resplit, Regroup, Rebatch or Scale"
-            )
+        if not isinstance(each, Rescale | Change | Scale):
+            raise TypeError(f"it decided {type(each).__name__}; give Rescale, Change or Scale")
     return found

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.control.observation import Grouped, Observation, StageChannels
-from penstock.control.rescale import Regroup
+from penstock.distribution.distribution import Change
 from penstock.routing import Grouping, greedy
 from penstock.shown import shown_seconds
 
@@ -127,7 +127,7 @@ class GroupingPolicy:
             way.measured(fullest / mean - 1, max(grouped.seconds - fullest, 0.0), _rows(stage))
             self._told.append(stage)
 
-    def decide(self, now: float) -> Sequence[Regroup]:  # noqa: ARG002 -- the shape of every policy
+    def decide(self, now: float) -> Sequence[Change]:  # noqa: ARG002 -- the shape of every policy
         """Another grouping for each stage that would have gained by it for a while."""
         told, self._told = self._told, []
         found = [self._judged(stage) for stage in told]
@@ -141,7 +141,7 @@ class GroupingPolicy:
         """Continue from what `to_json` gave."""
         self._watches = {int(stage): _Watch.from_json(each) for stage, each in value["watches"].items()}
 
-    def _judged(self, stage: StageChannels) -> Regroup | None:
+    def _judged(self, stage: StageChannels) -> Change | None:
         grouped = stage.grouped
         assert grouped is not None
         watch = self._watches[stage.stage]
@@ -157,13 +157,13 @@ class GroupingPolicy:
             watch.better, watch.lasted = None, 0
         if watch.better is not None and watch.lasted >= (1 if watch.trying else _LASTS):
             watch.better, watch.lasted, watch.trying = None, 0, False
-            return Regroup(stage.stage, best, self._reason(stage, grouped, best, times), _numbers(times))
+            return _regroup(stage, best, self._reason(stage, grouped, best, times), times)
         watch.trying = False
         home = watch.ways.get("in place")
         if grouped.grouping != "in place" and home is not None and home.age >= _TRIAL:
             watch.trying = True
             reason = f"a trial: no epoch has run without the exchange for {home.age}"
-            return Regroup(stage.stage, "in place", reason, _numbers(times))
+            return _regroup(stage, "in place", reason, times)
         return None
 
     def _seconds(self, stage: StageChannels, grouped: Grouped, way: Grouping) -> float:
@@ -205,5 +205,8 @@ def _rows(stage: StageChannels) -> int:
     return sum(each.tuples for each in stage.channels)
 
 
-def _numbers(times: Mapping[Grouping, float]) -> dict[str, float]:
-    return dict(times.items())
+def _regroup(
+    stage: StageChannels, grouping: Grouping, reason: str, times: Mapping[Grouping, float]
+) -> Change:
+    numbers = {str(name): seconds for name, seconds in times.items()}
+    return Change(stage.stage, "grouping", grouping, reason, numbers, shown=f"rows {grouping}")

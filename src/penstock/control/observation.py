@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from penstock.control.sub_keys import SubKeyPlan
-from penstock.routing import Copied, Frequencies, Grouping, Growth, Resources, Spread
+from penstock.distribution.anywhere import Grouped
+from penstock.distribution.by_window import Batched
+from penstock.distribution.frequent_keys import KnownKeys
+from penstock.distribution.key_steering import TrackedKey
+from penstock.distribution.sub_keys import SubKeyPlan
+from penstock.routing import Copied, Growth, Resources, Spread
 from penstock.shown import shown_bytes, shown_seconds
 
 __all__ = [
@@ -70,96 +72,6 @@ class ChannelLoad:
             f"channel {self.channel:>3}: {self.tuples:>9,} tuples, {shown_seconds(self.seconds):>8}, "
             f"{self.keys:>7,} keys, state {self.state_rows:>9,} rows, {shown_bytes(self.state_bytes):>8}"
         )
-
-
-@dataclass(frozen=True, repr=False)
-class TrackedKey:
-    """A frequent key: its hash, its share of all tuples, and its channel (None if it is on a grid)."""
-
-    hash: int
-    share: float
-    channel: int | None
-
-    def __repr__(self) -> str:
-        place = "spread" if self.channel is None else f"channel {self.channel}"
-        return f"key {self.hash & 0xFFFF_FFFF_FFFF_FFFF:016x}: {self.share:.1%} of tuples, {place}"
-
-
-@dataclass(frozen=True)
-class KnownKeys:
-    """The frequent keys over the last epochs: signed hashes, and the share of tuples of each, the most first.
-
-    An operator over pairs also has the shares of each side's own tuples, in the order of the hashes, and how
-    many tuples each side had. `texts` are some of the keys in readable form.
-    """
-
-    hashes: tuple[int, ...] = ()
-    shares: tuple[float, ...] = ()
-    sides: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
-    rates: tuple[float, float] = (0.0, 0.0)
-    texts: Mapping[int, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "KnownKeys":
-        """The keys from their plain values."""
-        left, right = value["sides"]
-        one, other = value["rates"]
-        return cls(
-            tuple(value["hashes"]),
-            tuple(value["shares"]),
-            (tuple(left), tuple(right)),
-            (one, other),
-            {int(key): text for key, text in value["texts"].items()},
-        )
-
-    @property
-    def frequencies(self) -> Frequencies:
-        """The keys as routers take them."""
-        return Frequencies(np.array(self.hashes, np.int64).view(np.uint64), np.array(self.shares, np.float64))
-
-
-@dataclass(frozen=True)
-class Grouped:
-    """How the rows of a stage where any channel will do found theirs in an epoch, and what came of it.
-
-    `allowed` are the groupings that may be chosen. `tasks` are the busy seconds of each task: of channels or,
-    in place, of those that had the rows. `seconds` is how long the stage took, its map side included. The
-    cost of a row has a mean in seconds, and its standard deviation is so many times the mean; both are 0
-    while nothing is known.
-    """
-
-    grouping: Grouping
-    allowed: tuple[Grouping, ...]
-    tasks: tuple[float, ...]
-    seconds: float
-    mean: float = 0.0
-    deviation: float = 0.0
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Grouped":
-        """From its plain values."""
-        lists = {each: tuple(value[each]) for each in ("allowed", "tasks")}
-        return cls(**{**value, **lists})
-
-
-@dataclass(frozen=True)
-class Batched:
-    """How the windows of a stage were shared out in an epoch, and what they cost.
-
-    `size` windows are computed together, or will be from a boundary on if the size is `changing`. Windows are
-    `length` long and come every `slide`, in microseconds. The epoch had so many `rows`, copies aside, and
-    computed so many `windows`. A window took `window_seconds` over the last epochs; `row_seconds` is what a
-    row that came to a channel took beside that.
-    """
-
-    size: int
-    length: int
-    slide: int
-    rows: int
-    windows: float
-    window_seconds: float
-    row_seconds: float
-    changing: bool = False
 
 
 @dataclass(frozen=True, repr=False)

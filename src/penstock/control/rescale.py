@@ -1,14 +1,14 @@
-"""What a user or a policy asks of a stage, with the reason: channels, sub-keys, a grouping, batches."""
+"""A request for a number of channels of a stage, with the reason."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from penstock.checks import one_of, printable, whole_number
-from penstock.control.sub_keys import SubKeyPlan
 from penstock.errors import BadRescale
-from penstock.routing import PARTITIONINGS, Grouping, HashPair, Spread
+from penstock.routing import PARTITIONINGS, HashPair, Spread, router_name
 
-__all__ = ["MOST_CHANNELS", "Rebatch", "Regroup", "Rescale", "Resplit"]
+__all__ = ["MOST_CHANNELS", "Rescale"]
 
 MOST_CHANNELS = 1024
 """The most channels that a stage can have."""
@@ -36,6 +36,9 @@ class Rescale:
     spread: Spread | None = field(default=None, repr=False)
     numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
 
+    setting: ClassVar[str] = "channels"
+    """What of a stage it changes."""
+
     def __post_init__(self) -> None:
         """Check what needs no run, so that a policy fails where it makes the request."""
         for name, least, most in (("stage", 0, _MOST_STAGE), ("channels", 1, MOST_CHANNELS)):
@@ -50,32 +53,19 @@ class Rescale:
                 "router for the number of channels that is asked for"
             )
 
+    def words(self) -> str:
+        """What is asked for, for people."""
+        return f"{self.channels} channel{'s' if self.channels != 1 else ''}"
 
-@dataclass(frozen=True)
-class Resplit:
-    """A request: the hot keys of a stage that are split into sub-keys from the next epoch on, or None."""
-
-    stage: int
-    sub_keys: SubKeyPlan | None
-    reason: str
-    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
-class Regroup:
-    """A request: how the rows of a stage where any channel will do find theirs from the next epoch on."""
-
-    stage: int
-    grouping: Grouping
-    reason: str
-    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
-class Rebatch:
-    """A request: how many windows of a stage are computed together, from the next boundary of a batch on."""
-
-    stage: int
-    batch: int
-    reason: str
-    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; a router is told by its name, which follows from its content."""
+        return {
+            "kind": "rescale",
+            "stage": self.stage,
+            "reason": self.reason,
+            "numbers": dict(self.numbers),
+            "channels": self.channels,
+            "partitioning": self.partitioning,
+            "router": None if self.router is None else router_name(self.router.to_bytes()),
+            "spread": None if self.spread is None else vars(self.spread),
+        }

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
+from penstock.control.rescale import Rescale
 from penstock.control.scale import Scale
-from penstock.routing import router_name
+from penstock.distribution.distribution import Change
 
 __all__ = ["Decided", "Ruling"]
 
-Decided = Rescale | Resplit | Regroup | Rebatch | Scale
+Decided = Rescale | Change | Scale
 """What a policy of a run can ask for."""
 
 
@@ -39,7 +39,7 @@ class Ruling:
         head = f"epoch {self.epoch:,}, {self.policy}: "
         if self.decision is None:
             return head + self.held
-        return f"{head}{_what(self.decision)}: {self.decision.reason}" + (
+        return f"{head}{self._what()}: {self.decision.reason}" + (
             f" (held back: {self.held})" if self.held else ""
         )
 
@@ -48,49 +48,13 @@ class Ruling:
         return {
             "epoch": self.epoch,
             "policy": self.policy,
-            "decision": None if self.decision is None else _plain(self.decision),
+            "decision": None if self.decision is None else self.decision.to_json(),
             "held": self.held,
         }
 
-
-def _what(decision: Decided) -> str:
-    match decision:
-        case Rescale(stage=stage, channels=channels):
-            return f"stage {stage}, {channels} channel{'s' if channels != 1 else ''}"
-        case Resplit(stage=stage, sub_keys=None):
-            return f"stage {stage}, keys whole"
-        case Resplit(stage=stage):
-            return f"stage {stage}, sub-keys"
-        case Regroup(stage=stage, grouping=grouping):
-            return f"stage {stage}, rows {grouping}"
-        case Rebatch(stage=stage, batch=batch):
-            return f"stage {stage}, batches of {batch} window{'s' if batch != 1 else ''}"
-        case Scale(pool=pool, units=units, before=before):
-            return f"{before} to {units} {pool}"
-
-
-def _plain(decision: Decided) -> dict[str, Any]:
-    common = {
-        "stage": decision.stage,
-        "reason": decision.reason,
-        "numbers": dict(decision.numbers),
-    }
-    if isinstance(decision, Scale):
-        told = {"pool": decision.pool, "units": decision.units, "before": decision.before}
-        return {"kind": "scale", **common, **told}
-    if isinstance(decision, Resplit):
-        split = decision.sub_keys
-        keys = None if split is None else [vars(each) for each in split.keys]
-        return {"kind": "resplit", **common, "sub_keys": keys}
-    if isinstance(decision, Regroup):
-        return {"kind": "regroup", **common, "grouping": decision.grouping}
-    if isinstance(decision, Rebatch):
-        return {"kind": "rebatch", **common, "batch": decision.batch}
-    return {
-        "kind": "rescale",
-        **common,
-        "channels": decision.channels,
-        "partitioning": decision.partitioning,
-        "router": None if decision.router is None else router_name(decision.router.to_bytes()),
-        "spread": None if decision.spread is None else vars(decision.spread),
-    }
+    def _what(self) -> str:
+        """What changes, and where."""
+        assert self.decision is not None
+        if isinstance(self.decision, Scale):
+            return f"{self.decision.before} to {self.decision.units} {self.decision.pool}"
+        return f"stage {self.decision.stage}, {self.decision.words()}"

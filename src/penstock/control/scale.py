@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.checks import printable, whole_number
 from penstock.errors import BadScaling
@@ -39,6 +40,18 @@ class Scale:
             given = whole_number(name, getattr(self, name), 0, MOST_UNITS, BadScaling)
             object.__setattr__(self, name, given)
         printable("reason", self.reason, BadScaling, longest=1000)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "kind": "scale",
+            "stage": self.stage,
+            "reason": self.reason,
+            "numbers": dict(self.numbers),
+            "pool": self.pool,
+            "units": self.units,
+            "before": self.before,
+        }
 
     def words(self) -> str:
         """The request in one line."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from penstock.columns import TIME
+from penstock.distribution import Anywhere
 from penstock.expressions.duck import evaluate
 from penstock.expressions.schema import Schema, quoted
 from penstock.expressions.types import arrow_type
@@ -109,7 +110,7 @@ class StepKernel(Kernel):
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """All columns, and the event time."""
-        return (Exchange((*self.given, SqlColumn(TIME, TIME, pa.int64())), groupings=("round robin",)),)
+        return (Exchange((*self.given, SqlColumn(TIME, TIME, pa.int64())), Anywhere(("round robin",))),)
 
     def bound(self, position: StagePosition, port: int) -> int | None:
         """The frontier, where what follows relies on it."""

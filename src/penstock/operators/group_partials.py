@@ -19,6 +19,7 @@ from penstock.aggregates.aggregate import ResolvedAggregate
 from penstock.aggregates.kinds import Fold
 from penstock.aggregates.merges import Lanes
 from penstock.aggregates.partials import Inputs, PaneColumns, Partial
+from penstock.distribution import by_key
 from penstock.expressions.types import arrow_type
 from penstock.operators.aggregate_columns import WindowResult, aggregate_columns, panes_of, received
 from penstock.operators.exchange import HASH, KEY, TIME, Bucket, Combine, Exchange, Form, SqlColumn
@@ -80,11 +81,10 @@ class GroupPartials:
             SqlColumn(name, key.sql, key.type) for name, key in zip(self.sent_keys, self.keys, strict=True)
         )
         return Exchange(
-            columns=(*keys, *self.inputs),
-            keys=self.sent_keys,
+            (*keys, *self.inputs),
+            by_key(self.sent_keys, mergeable=parts, slices=bucket.name),
             bucket=bucket,
             combine=combine,
-            parts=parts,
         )
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.distribution import Distribution
 from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import Exchange, Form
 from penstock.operators.poison import Refuse
@@ -133,6 +134,11 @@ class Kernel(ABC):
     @abstractmethod
     def exchanges(self) -> tuple[Exchange, ...]:
         """What each port sends to the channels."""
+
+    @property
+    def distribution(self) -> Distribution:
+        """Where the rows of all ports go."""
+        return self.exchanges[0].distribution
 
     @abstractmethod
     def bound(self, position: StagePosition, port: int) -> int | None:

@@ -15,6 +15,7 @@ from penstock.control.controller import MODES, Mode
 from penstock.control.limits import Limits
 from penstock.control.rescale import MOST_CHANNELS
 from penstock.control.scale import MOST_UNITS
+from penstock.distribution.distribution import Forming
 from penstock.errors import BadOption, BadRouting, BadSink
 from penstock.expressions.durations import microseconds
 from penstock.query.qos import QoS, duration, most_disorder
@@ -34,7 +35,6 @@ __all__ = [
     "SCALINGS",
     "SIGMA",
     "STRATEGIES",
-    "Dealing",
     "Merging",
     "OnError",
     "PartitioningName",
@@ -50,8 +50,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = get_args(Strategy)
 Merging = Literal["transparent", "best effort"]
 MERGINGS: Final[tuple[Merging, ...]] = get_args(Merging)
 
-Dealing = Literal["runs", "round robin"]
-DEALINGS: Final[tuple[Dealing, ...]] = get_args(Dealing)
+DEALINGS: Final = tuple(each.dealing for each in Forming.known.values() if each.dealing)
 
 OnError = Literal["fail", "set aside"]
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
@@ -105,7 +104,7 @@ class RunOptions:
     strategy: Strategy = "subquery"
     merging: Merging = "transparent"
     partitioning: PartitioningName = "balanced"
-    dealing: Dealing | None = None
+    dealing: str | None = None
     resources: Mapping[int, Resources | str] | None = None
     alpha: float | tuple[float, float, float] = ALPHA
     sigma: float = SIGMA

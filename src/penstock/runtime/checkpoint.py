@@ -37,7 +37,7 @@ from penstock.state.storage import Location
 
 __all__ = ["Checkpoint", "epoch_of"]
 
-FORMAT = 10
+FORMAT = 11
 
 _QUERY = "query.json"
 _MADE = ("plans", "manifests", "segments", "routers", "between", "late", "rejects")
@@ -237,7 +237,7 @@ class Checkpoint:
         """Routers are named by their content, so a router of an old plan may also be that of a later one."""
         if dead:
             for name in _records(self.plans)[-self.kept :]:
-                dead -= EpochPlan.from_json(load(self.plans, name)).routers()
+                dead -= EpochPlan.from_json(load(self.plans, name)).files()
         for name in dead:
             self.routers.delete(name, Purpose.COLLECT)
 
@@ -333,7 +333,7 @@ class _Named:
     @classmethod
     def by(cls, manifest: Manifest) -> "_Named":
         files = frozenset(file for segment in manifest.segments() for file in segment.files)
-        return cls(files, frozenset(manifest.plan.routers()))
+        return cls(files, frozenset(manifest.plan.files()))
 
     @classmethod
     def all(cls, parts: Sequence["_Named | None"]) -> "_Named":

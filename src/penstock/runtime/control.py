@@ -15,7 +15,7 @@ from penstock.control.recording import OVERRULED
 from penstock.control.ruling import Ruling
 from penstock.control.scale import Scale
 from penstock.runtime.recording import RecordingFiles
-from penstock.runtime.rescale.requests import Rescaling
+from penstock.runtime.requests import Requests
 from penstock.runtime.spark.executors import Executors
 
 __all__ = ["MOST_RULINGS", "RunControl"]
@@ -31,7 +31,7 @@ class RunControl:
     """Asks the controller about each epoch, and keeps what it ruled."""
 
     controller: Controller
-    rescaling: Rescaling
+    requests: Requests
     recording: RecordingFiles | None = None
     executors: Executors | None = None
     rulings: deque[Ruling] = field(init=False, default_factory=lambda: deque(maxlen=MOST_RULINGS))
@@ -95,7 +95,7 @@ class RunControl:
             if self.executors is not None:
                 self.executors.request(wanted.units)
             return ruling
-        return ruling if self.rescaling.offer(wanted) else replace(ruling, held=OVERRULED)
+        return ruling if self.requests.offer(wanted) else replace(ruling, held=OVERRULED)
 
 
 def _tell(ruling: Ruling) -> None:

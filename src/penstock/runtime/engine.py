@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,9 +17,9 @@ from penstock.connect.sinks.unkept import UnkeptSink
 from penstock.control.function_policy import FunctionPolicy
 from penstock.control.limits import Limits
 from penstock.control.setup import Setup
+from penstock.distribution.distribution import Form, Settings
 from penstock.durable import Purpose
 from penstock.errors import BadOption, BadSink
-from penstock.operators.exchange import Form
 from penstock.query import Query, RunOptions, Stream
 from penstock.query.qos import most_disorder
 from penstock.routing import Resources
@@ -32,16 +32,14 @@ from penstock.runtime.epochs import Epochs
 from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
 from penstock.runtime.latency import LatencyMeter, result_ways
+from penstock.runtime.layout_files import LayoutFiles
 from penstock.runtime.pacer import pacer
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress
 from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.refusals import RefusalSetup
-from penstock.runtime.rescale.frequent_keys import FrequentKeys
-from penstock.runtime.rescale.learnt_costs import LearntCosts
-from penstock.runtime.rescale.requests import Rescaling
-from penstock.runtime.routers import Routers
+from penstock.runtime.requests import Requests
 from penstock.runtime.run import Run
 from penstock.runtime.sources import bounded, open_source
 from penstock.runtime.spark.executors import Executors
@@ -50,7 +48,7 @@ from penstock.runtime.spark.frames import typed
 from penstock.runtime.spark.jobs import SparkJobs
 from penstock.runtime.spark.plans import check_filesystem
 from penstock.runtime.spark.session import prepare, spark_session, sql_setting
-from penstock.runtime.stage import StageRunner
+from penstock.runtime.stage import StageRunner, hosted_by
 from penstock.runtime.time_steps import period, steady_time
 from penstock.state.storage import Location
 from penstock.state.view import StageNote
@@ -171,16 +169,14 @@ class Claimed:
         readers = {
             each.name: opened(each, _own(folder.root / "rows", each.name, streams)) for each in streams
         }
-        stages = self.subqueries.stages
-        rescaling = Rescaling(
-            runners=graph.stages,
-            routers=Routers(folder.routers),
-            partitioning=options.partitioning,
-            resources=tuple(_resources(each, options) for each in stages),
-            frequent={each.number: FrequentKeys() for each in stages},
-            costs={each.number: LearntCosts() for each in stages},
-            most_bytes=options.most_moved,
-            sigma=options.sigma,
+        files = LayoutFiles(folder.routers)
+        requests = Requests(
+            graph.stages,
+            {
+                each.number: each.kernel.distribution.steering(_settings(each, graph.stages, options), files)
+                for each in graph.stages
+                if not each.hosted
+            },
         )
         late = {each.name: aside.late(each) for each in streams}
         rejects = aside.all_rejects(len(graph.stages))
@@ -196,7 +192,7 @@ class Claimed:
             readers=readers,
             graph=replace(graph, compiled=compiled),
             checkpoint=folder,
-            rescaling=rescaling,
+            requests=requests,
             late=late,
             rejects=rejects,
             missed=missed,
@@ -209,12 +205,11 @@ class Claimed:
             graph,
             folder,
             _channels(options, nodes.slots, self.subqueries),
-            rescaling,
+            requests,
             time.time,
             steady_time(streams),
-            options.dealing,
         )
-        control = _control(options, self.subqueries, rescaling, folder, nodes)
+        control = _control(options, self.subqueries, requests, files, folder, nodes)
         found = Epochs(works, planner, report=report, control=control)
         found.slots = nodes.slots
         if options.channels is not None:
@@ -305,6 +300,18 @@ def _refusals(options: RunOptions, rejects: dict[str | int, ParquetFiles]) -> Re
     return RefusalSetup(rejects, options.most_errors)
 
 
+def _settings(runner: StageRunner, runners: Sequence[StageRunner], options: RunOptions) -> Settings:
+    """What is set for a stage with channels of its own."""
+    return Settings(
+        resources=_resources(runner.stage, options),
+        partitioning=options.partitioning,
+        most_bytes=options.most_moved,
+        sigma=options.sigma,
+        dealing=options.dealing,
+        hosted=tuple(each.number for each in hosted_by(runners, runner.number)),
+    )
+
+
 def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
     """How the cost of a key grows with its frequency: as given for the stage, else as its operator says."""
     given = (options.resources or {}).get(stage.number)
@@ -343,29 +350,34 @@ def _nodes(options: RunOptions, spark: SparkSession, *, live: bool) -> _Nodes:
     return _Nodes(max(most * executors.observed().cores, 1), executors, least, most)
 
 
-def _control(
-    options: RunOptions, subqueries: Subqueries, rescaling: Rescaling, folder: Checkpoint, nodes: _Nodes
+def _control(  # noqa: PLR0913, PLR0917 -- all that it steers, and what it steers by
+    options: RunOptions,
+    subqueries: Subqueries,
+    requests: Requests,
+    files: LayoutFiles,
+    folder: Checkpoint,
+    nodes: _Nodes,
 ) -> RunControl:
     """The controller of a run: the user's policy first, then Penstock's own unless they are switched off."""
     given: Any = options.policy
     own = {} if given is None else {"policy": given if hasattr(given, "observe") else FunctionPolicy(given)}
     setup = Setup(
-        policies={} if options.control == "off" else _policies(options, subqueries, rescaling, nodes),
+        policies={} if options.control == "off" else _policies(options, subqueries, requests, nodes),
         limits=options.limits or Limits(),
         mode="observe" if options.control == "observe" else "on",
         foreign=tuple(own),
     )
-    controller = setup.controller(rescaling.routers.find, own)
-    controller.check = rescaling.check_decision
+    controller = setup.controller(files.router, own)
+    controller.check = requests.check_decision
     assert folder.ownership is not None
     recording = RecordingFiles(
-        folder.control, folder.ownership.number, setup, rescaling.routers.find, controller.to_json
+        folder.control, folder.ownership.number, setup, files.router, controller.to_json
     )
-    return RunControl(controller, rescaling, recording, nodes.executors)
+    return RunControl(controller, requests, recording, nodes.executors)
 
 
 def _policies(
-    options: RunOptions, subqueries: Subqueries, rescaling: Rescaling, nodes: _Nodes
+    options: RunOptions, subqueries: Subqueries, requests: Requests, nodes: _Nodes
 ) -> dict[str, dict[str, Any]]:
     """Penstock's own policies: against skew, for shares of channels, groupings, batches and executors."""
     policies: dict[str, dict[str, Any]] = {"skew": {}}
@@ -373,9 +385,10 @@ def _policies(
     if options.channels is not None and len(hosts) > 1:
         hosted = {str(each.number): each.host for each in subqueries.stages if each.host is not None}
         policies["allotment"] = {"total": max(options.channels, len(hosts)), "hosts": hosted}
-    if any(len(each.kernel.exchanges[0].groupings) > 1 for each in rescaling.runners):
+    settings = {name for each in requests.steering.values() for name in each.choices()}
+    if "grouping" in settings:
         policies["grouping"] = {}
-    if any(each.may_rebatch for each in rescaling.runners):
+    if "batch" in settings:
         bound = options.latency_seconds
         policies["batches"] = {} if bound is None else {"bound": bound}
     if nodes.executors is not None:

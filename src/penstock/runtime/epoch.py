@@ -19,28 +19,26 @@ from penstock.control.observation import Moved
 from penstock.durable import Purpose
 from penstock.operators.kernel import Advance, Ends, Seen, WindowEnds
 from penstock.query import Stream
-from penstock.routing import Spread
 from penstock.runtime.checkpoint import Checkpoint
-from penstock.runtime.dataflow.channels import ChannelTask, Formed, Receipt, folded, window_channels
+from penstock.runtime.dataflow.channels import ChannelTask, Formed, Receipt, folded
 from penstock.runtime.dataflow.receipts import SentSeen, StreamSeen, TaskFile, TaskReceipt, summed
 from penstock.runtime.dataflow.tasks import EpochWork
 from penstock.runtime.dataflow.ways import ToFile
 from penstock.runtime.delivering import QueryOutput
 from penstock.runtime.frontier import Frontier, Merging, merged
 from penstock.runtime.graph import Graph
-from penstock.runtime.hot_keys import first_grids
 from penstock.runtime.levels import level_of_stages, levels_of
 from penstock.runtime.merger import EpochMergers
+from penstock.runtime.moving import Moving
 from penstock.runtime.progress import Phases
 from penstock.runtime.records import Counts, EpochPlan, Manifest, StageRecord
 from penstock.runtime.refusals import EpochRefusals, RefusalSetup
-from penstock.runtime.rescale.moving import Moving, relocated
-from penstock.runtime.rescale.requests import Rescaling
+from penstock.runtime.requests import Requests
 from penstock.runtime.set_aside import first_reason
 from penstock.runtime.spark.entries import Channels, Entries, Judging, Reads
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.jobs import Exchanged, SparkJobs
-from penstock.runtime.stage import StageRunner, hosted_by, members_of
+from penstock.runtime.stage import StageRunner, members_of
 from penstock.state.segments import Segment
 
 __all__ = ["Differs", "Epoch", "RunSetup"]
@@ -61,7 +59,7 @@ class RunSetup:
     readers: Mapping[str, Reader]
     graph: Graph
     checkpoint: Checkpoint
-    rescaling: Rescaling
+    requests: Requests
     late: Mapping[str, ParquetFiles]
     rejects: Mapping[str | int, ParquetFiles]
     missed: Mapping[int, ParquetFiles]
@@ -94,7 +92,6 @@ class Epoch:
     sent: dict[int, SentSeen] = field(default_factory=dict)
     frontiers: dict[str, Frontier] = field(default_factory=dict)
     moved: dict[int, StageRecord] = field(default_factory=dict)
-    spreads: dict[int, Spread] = field(default_factory=dict)
     advances: dict[int, Advance] = field(default_factory=dict)
     records: dict[int, StageRecord] = field(default_factory=dict)
     moves: list[Moved] = field(default_factory=list)
@@ -177,14 +174,12 @@ class Epoch:
         staying = {
             runner.number: self._task(runner, Advance(self._before(runner.number).position))
             for runner in graph.stages
-            if self.plan.stages[runner.number].grouping == "in place"
+            if self.plan.stages[runner.number].stays
         }
-        self._find_grids()
         work = self._work = EpochWork(
             now=self.plan.now,
             bounds=self.bounds,
             plans=self.plan.stages,
-            spreads=tuple(self._spread(runner.number) for runner in graph.stages),
             levels=levels_of(graph, self.plan, staying),
             floors=self.floors,
             staying=staying,
@@ -353,6 +348,7 @@ class Epoch:
     def _task(self, runner: StageRunner, advance: Advance) -> ChannelTask:
         number = runner.number
         record, plan = self._before(number), self.plan.stages[number]
+        steering = self.works.requests.steering.get(number)
         return ChannelTask(
             stage=number,
             folder=self.works.checkpoint.segments,
@@ -362,9 +358,9 @@ class Epoch:
             after=advance.position,
             ended=advance.ended,
             hosted=runner.hosted,
-            thorough=self.works.rescaling.frequent[number].curious,
-            sampled=self.works.rescaling.costs[number].sampled(self.epoch_id.epoch),
-            windows=window_channels(runner.kernel, plan.batches, plan.channels),
+            thorough=steering is not None and steering.thorough(),
+            measured=steering is not None and steering.measures(self.epoch_id.epoch),
+            view=None if plan.layout is None else runner.kernel.distribution.view(plan.layout),
         )
 
     def _record(self, runner: StageRunner, wall: float) -> None:
@@ -372,7 +368,7 @@ class Epoch:
         if number in self.records:
             return
         before, plan = self._before(number), self.plan.stages[number]
-        frequent = self.works.rescaling.frequent[number]
+        steering = self.works.requests.steering.get(number)
         receipts = sorted(self.tasks.get(number, []), key=lambda each: each.channel)
         formed = self._formed.get(number, ())
         if receipts and formed:
@@ -380,11 +376,9 @@ class Epoch:
         if receipts:
             self.tasks[number] = receipts
             self.walls[number] = wall
-            in_place = plan.grouping == "in place"
-            self.receipts[number] = folded(receipts, plan.channels) if in_place else receipts
-            self.works.rescaling.costs[number].update([each for one in receipts if (each := one.learnt)])
-            copies = _copies(self._spread(number))
-            frequent.update([each.keys.without_copies(copies) for each in receipts])
+            self.receipts[number] = folded(receipts, plan.channels) if plan.stays else receipts
+            if steering is not None:
+                steering.learn(plan.layout, receipts)
         tuples, busy = sum(each.tuples for each in receipts), sum(each.busy for each in receipts)
         received = sum(receipt.received for receipt in receipts)
         combined = received and any(each.combined for each in receipts)
@@ -397,8 +391,7 @@ class Epoch:
             tuples=before.tuples + tuples,
             seconds=before.seconds + busy,
             recent=before.recent.after(tuples, busy),
-            spread=self.spreads.get(number, before.spread),
-            keys=frequent.counts(),
+            keys=before.keys if steering is None else steering.remembered(),
             in_bucket=tuples / buckets if buckets else before.in_bucket,
         )
         for receipt in receipts:
@@ -406,38 +399,23 @@ class Epoch:
                 self.outputs.setdefault((number, output.exit), []).append((receipt.channel, output))
 
     def _move(self, members: list[StageRunner]) -> None:
-        """Move the state of a stage and those in its channels to where the plan's router places it."""
+        """Move the state of a stage and those in its channels to where the plan has it."""
         number = members[0].number
-        before, after = self.before.plan.stages[number], self.plan.stages[number]
-        if not self.before.stages or not relocated(before, after):
+        before, after = self.before.plan.stages[number].own, self.plan.stages[number].own
+        if not self.before.stages or not members[0].kernel.distribution.moves(before, after):
+            return
+        if before.channels == after.channels and not self._before(number).tuples:
             return
         if not any(each.kernel.tables for each in members):
             self.moved[number] = replace(self._before(number), channels=((),) * after.channels)
             self.moves.append(Moved(number, before.channels, after.channels))
             return
-        moving = Moving(
-            self.works.rescaling.routers, self.works.checkpoint.segments, f"{self.epoch_id}-moved"
-        )
+        steering, segments = self.works.requests.steering[number], self.works.checkpoint.segments
+        moving = Moving(steering.files, segments, f"{self.epoch_id}-moved")
         records, moved = moving.run(members, [self._before(each.number) for each in members], before, after)
         self.moved.update({each.number: record for each, record in zip(members, records, strict=True)})
-        self.moves.append(replace(moved, left=self.works.rescaling.left(after)))
+        self.moves.append(replace(moved, left=steering.left(after)))
         self.phases.ends("move")
-
-    def _find_grids(self) -> None:
-        """Put hot keys of joins on grids before their first tuples are sent."""
-        for runner in self.works.graph.stages:
-            number = runner.number
-            if runner.hosted or self._before(number).grids is not None or len(runner.ports) < 2:
-                continue
-            if hosted_by(self.works.graph.stages, number):
-                continue
-            channels = self.plan.stages[number].channels
-            found = first_grids(self.works.graph.compiled, runner, self.reads, channels, self.plan.now)
-            if found is not None:
-                self.spreads[number] = found
-
-    def _spread(self, number: int) -> Spread | None:
-        return self.spreads.get(number, self._before(number).grids)
 
     def _before(self, number: int) -> StageRecord:
         """What a stage had when the epoch began, once its state is where the plan places it."""
@@ -613,16 +591,6 @@ def _words(graph: Graph, numbers: Sequence[int]) -> str:
 def _kept(runner: StageRunner, receipts: list[Receipt]) -> tuple[tuple[Segment, ...], ...]:
     """The segments of each channel; a stage without state has none, however many tasks ran."""
     return tuple(each.segments for each in receipts) if runner.kernel.tables else ()
-
-
-def _copies(spread: Spread | None) -> dict[int, tuple[float, float]]:
-    """How often a row of each key on a grid arrives: of the left side in a column, of the right in a row."""
-    spread = spread or Spread()
-    return {
-        key: (size / across, float(across))
-        for key, size, across in zip(spread.keys, spread.sizes, spread.columns, strict=True)
-        if size > 1
-    }
 
 
 def _onward(before: tuple[int | None, ...], now: tuple[int | None, ...]) -> tuple[int | None, ...]:

@@ -3,11 +3,12 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from penstock.connect import NOTHING_SAID, EpochId, SourceNote
+from penstock.connect import NOTHING_SAID, EpochId, SourceNote, Split
 from penstock.control.observation import Observation, StageChannels
 from penstock.control.scaling.pacing import EpochTaken
 from penstock.errors import RunError
@@ -30,11 +31,9 @@ from penstock.runtime.pacer import Pacer
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases, ResultLatency
 from penstock.runtime.records import EpochPlan, Manifest, StageRecord, StreamRead
-from penstock.runtime.rescale.batching import batches_decided
-from penstock.runtime.rescale.grouping import groupings_decided
-from penstock.runtime.rescale.requests import Rescaling
-from penstock.runtime.rescale.splitting import splits_decided
+from penstock.runtime.requests import Requests
 from penstock.runtime.results import ResultReaders
+from penstock.runtime.sampling import sampled_keys
 from penstock.runtime.spark.entries import Reads, shared_out
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.session import prepare
@@ -76,9 +75,9 @@ class Epochs:
     decisions: deque[Decision] = field(init=False, default_factory=lambda: deque(maxlen=MOST_DECISIONS))
 
     @property
-    def rescaling(self) -> Rescaling:
+    def requests(self) -> Requests:
         """The requests for its stages."""
-        return self.works.rescaling
+        return self.works.requests
 
     def __post_init__(self) -> None:
         self.last = self.works.checkpoint.latest()
@@ -90,10 +89,6 @@ class Epochs:
         if self.last is not None:
             self.planner.resume(self.last)
             self.control.resume(self.last.control)
-        for number, record in enumerate(self.last.stages if self.last else ()):
-            self.rescaling.frequent[number].resume(record.keys)
-        for number, plan in enumerate(self.last.plan.stages if self.last else ()):
-            self.rescaling.costs[number].resume(plan.costs, self.rescaling.routers)
 
     def next(self) -> bool:
         """Run the next epoch if there is something to run it for: an earlier try, new tuples, or a tick."""
@@ -144,6 +139,20 @@ class Epochs:
             )
         return reads, news
 
+    def _splits(self, reads: Mapping[str, StreamRead]) -> dict[str, Sequence[Split]]:
+        """What an epoch reads of each stream that has news, as splits."""
+        found = {}
+        for name, reader in self.works.readers.items():
+            after, upto = self._after(name), reads[name].upto
+            if upto != after:
+                found[name] = reader.splits(after, upto, self.slots)
+        return found
+
+    def _sampled(self, reads: Mapping[str, StreamRead], stage: int, port: int, now: int) -> Iterator[Any]:
+        """The keys of a port that an epoch is about to read."""
+        tasks = shared_out(self._splits(reads), 1)
+        return sampled_keys(self.works.graph.compiled, tasks, stage, port, now)
+
     def _reads(self, plan: EpochPlan) -> Reads:
         """What an epoch reads by its plan."""
         splits, frames = {}, {}
@@ -172,7 +181,7 @@ class Epochs:
     def _happen(self, epoch_id: EpochId, reads: Mapping[str, StreamRead]) -> None:
         phases, arrived = Phases(), self.clock()
         remembered = self.control.remembered()
-        plan = self.planner.plan(epoch_id, self.last, reads, self.slots)
+        plan = self.planner.plan(epoch_id, self.last, reads, self.slots, partial(self._sampled, reads))
         before = self.last or Manifest(epoch_id, plan)
         notes = {} if epoch_id.drain else self._notes(plan)
         mergers = self._mergers(epoch_id)
@@ -200,11 +209,8 @@ class Epochs:
         self._ran = time.monotonic()
         self.works.checkpoint.collect(orphans=self._happened % ORPHANS_EVERY == 0)
         phases.ends("collect")
-        self.decisions += decided(manifest, before, self.planner.followed)
-        self.decisions += splits_decided(manifest, before, self.planner.split)
-        self.decisions += groupings_decided(manifest, before, self.planner.grouped)
-        self.decisions += batches_decided(manifest, before, self.planner.batched)
-        self.rescaling.settle(plan.stages)
+        self.decisions += decided(manifest, before, self.planner.followed, self.requests.steering)
+        self.requests.settle(plan.stages)
         seen = epoch_progress(
             self.works.graph.stages, manifest, before, phases.times, epoch.receipts, self.clock()
         )
@@ -349,7 +355,7 @@ class Epochs:
                 members_of(stages, each.number),
                 self._shown,
                 self.receipts,
-                self.rescaling,
+                self.requests.steering[each.number],
                 self.tasks.get(each.number),
             )
             for each in stages

@@ -31,7 +31,7 @@ def level_of_stages(graph: Graph, plan: EpochPlan, staying: Collection[int]) -> 
                 through_spark = _through_spark(graph, feed.origin, number)
                 fed.append(levels[feed.origin] + (1 if through_spark else 0))
         stays = number in staying
-        levels[number] = max(fed) + (0 if stays else 2 if plan.stages[number].two_hops else 1)
+        levels[number] = max(fed) + (0 if stays else plan.stages[number].hops)
     return levels
 
 
@@ -44,7 +44,7 @@ def levels_of(graph: Graph, plan: EpochPlan, staying: Collection[int]) -> tuple[
         if runner.hosted or number in staying:
             continue
         parts.setdefault(levels[number], []).append((number, HOME))
-        if plan.stages[number].two_hops:
+        if plan.stages[number].hops == 2:
             parts.setdefault(levels[number] - 1, []).append((number, FORM))
     last = max(parts, default=-1)
     for way in graph.spark_ways:

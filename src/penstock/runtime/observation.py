@@ -2,29 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-
-import numpy as np
+from typing import Any
 
 from penstock.compile import is_single
-from penstock.control.observation import (
-    Batched,
-    ChannelLoad,
-    Grouped,
-    KnownKeys,
-    Moved,
-    Observation,
-    StageChannels,
-    TrackedKey,
-    most_over_least,
-)
+from penstock.control.observation import ChannelLoad, Moved, Observation, StageChannels, most_over_least
 from penstock.control.rescale import Rescale
 from penstock.control.ruling import Ruling
 from penstock.control.scale import CLUSTER, Scale
-from penstock.routing import Frequencies, Resources, Spread
+from penstock.distribution.distribution import Measured, Steering
 from penstock.runtime.dataflow.channels import Receipt, channel_work
 from penstock.runtime.progress import EpochProgress, StageProgress
-from penstock.runtime.records import Manifest, StagePlan, StageRecord
-from penstock.runtime.rescale.requests import Rescaling
+from penstock.runtime.records import Manifest, StageRecord
+from penstock.runtime.requests import Asked
 from penstock.runtime.stage import StageRunner
 from penstock.shown import instant, shown_bytes, shown_seconds
 
@@ -76,26 +65,30 @@ def scaled(rulings: Iterable[Ruling]) -> list[Decision]:
     ]
 
 
-def decided(manifest: Manifest, before: Manifest, wishes: Mapping[int, Rescale]) -> list[Decision]:
-    """The decisions of an epoch: what it rescaled, why, and what moved."""
-    moved = {each.stage: each for each in manifest.moved}
+def decided(
+    manifest: Manifest, before: Manifest, asked: Asked, steering: Mapping[int, Steering]
+) -> list[Decision]:
+    """The decisions of an epoch: what it laid out in another way, why, and what moved."""
+    epoch, moved = manifest.epoch_id.epoch, {each.stage: each for each in manifest.moved}
+    rescaled = {stage for stage, setting in asked if setting == Rescale.setting}
     found = []
-    for stage in sorted({*moved, *wishes}):
-        plan, then = manifest.plan.stages[stage], before.plan.stages[stage]
-        move = moved.get(stage, Moved(stage, then.channels, plan.channels))
-        found.append(
-            Decision(
-                **asdict(move),
-                epoch=manifest.epoch_id.epoch,
-                partitioning=plan.partitioning,
-                reason=wishes[stage].reason if stage in wishes else "the next step of what was asked for",
+    for stage in sorted({*moved, *rescaled}):
+        layout, then = manifest.plan.stages[stage].own, before.plan.stages[stage].own
+        move = moved.get(stage, Moved(stage, then.channels, layout.channels))
+        wish = asked.get((stage, Rescale.setting))
+        reason = "the next step of what was asked for" if wish is None else wish.reason
+        found.append(Decision(**asdict(move), epoch=epoch, partitioning=layout.partitioning, reason=reason))
+    for stage, each in () if manifest.epoch_id.drain else steering.items():
+        layout, then = manifest.plan.stages[stage].own, before.plan.stages[stage].own
+        for told in each.told(then, layout):
+            wish = asked.get((stage, told.setting))
+            reason = told.why if wish is None else wish.reason
+            found.append(
+                Decision(
+                    stage, then.channels, layout.channels, epoch=epoch, partitioning=told.words, reason=reason
+                )
             )
-        )
     return found
-
-
-_MOST_SHOWN = 64  # tracked keys
-_MOST_TASKS = 1024
 
 
 @dataclass(frozen=True)
@@ -110,7 +103,7 @@ def stage_channels(
     members: Sequence[StageRunner],
     manifest: Manifest,
     receipts: Mapping[int, Sequence[Receipt]],
-    rescaling: Rescaling,
+    steering: Steering,
     tasks: TasksRan | None = None,
 ) -> StageChannels:
     """The channels of a stage after an epoch; a stage that had nothing to do has no receipts.
@@ -122,86 +115,33 @@ def stage_channels(
     number = runner.number
     plan, record = manifest.plan.stages[number], manifest.stages[number]
     loads = _loads(members, manifest, receipts)
-    resources: Resources = rescaling.resources[number][plan.form]
-    frequent = rescaling.frequent[number]
-    exchange = runner.kernel.exchanges[0]
-    return StageChannels(
-        stage=number,
-        name=str(runner.stage.operator),
-        partitioning=plan.partitioning,
-        target=rescaling.routers.find(plan.target).channels if plan.target else plan.channels,
-        channels=loads,
-        imbalance=(
+    form = record.form(runner.kernel)
+    resources = steering.settings.resources[form]
+    measured = Measured(
+        plan.own,
+        receipts.get(number, ()),
+        None if tasks is None else tasks.receipts,
+        0.0 if tasks is None else tasks.seconds,
+    )
+    seen: dict[str, Any] = {
+        "stage": number,
+        "name": str(runner.stage.operator),
+        "target": steering.target(plan.own),
+        "moving": steering.moving(plan.own),
+        "channels": loads,
+        "imbalance": (
             most_over_least([each.state_bytes for each in loads]),
             most_over_least([each.seconds for each in loads]),
             most_over_least([each.tuples for each in loads]),
         ),
-        tolerated=resources.tolerances,
-        tracked=_tracked(plan, record, rescaling, frequent.known()),
-        moving=plan.router != plan.target,
-        rescalable=not is_single(runner.stage),
-        router=plan.router,
-        form=plan.form,
-        resources=resources,
-        sigma=rescaling.sigma,
-        known=frequent.observed() if plan.router else KnownKeys(),
-        domain=frequent.domain,
-        spread=record.spread,
-        sub_keys=plan.sub_keys,
-        splits=runner.may_split,
-        # A stage in the same channels needs every key whole in one of them.
-        copied=exchange.copied if exchange.keys and len(members) == 1 else "neither",
-        moved=next((each for each in manifest.moved if each.stage == number), None),
-        grouped=_grouped(runner, plan, rescaling, tasks),
-        batched=_batched(runner, plan, rescaling, receipts.get(number, ())),
-    )
-
-
-def _batched(
-    runner: StageRunner, plan: StagePlan, rescaling: Rescaling, receipts: Sequence[Receipt]
-) -> Batched | None:
-    """How windows were shared out, if plans may change that; None while nothing was measured."""
-    windows, known = runner.kernel.exchanges[0].windows, rescaling.costs[runner.number].known
-    if not runner.may_rebatch or windows is None or plan.batches is None or known is None:
-        return None
-    learnt = [each for one in receipts if (each := one.learnt)]
-    computing = sum((each.cpu if known.clock == "cpu" else each.wall).total for each in learnt)
-    busy = sum(each.cpu_seconds if known.clock == "cpu" else each.seconds for each in receipts)
-    received = sum(each.received for each in receipts)
-    return Batched(
-        size=plan.batches.size,
-        length=windows.shape.size,
-        slide=windows.shape.slide,
-        rows=sum(each.tuples for each in receipts),
-        windows=sum(each.rows.total for each in learnt),
-        window_seconds=known.mean,
-        row_seconds=max(busy - computing, 0.0) / received if received else 0.0,
-        changing=plan.batches.earlier is not None,
-    )
-
-
-def _grouped(
-    runner: StageRunner, plan: StagePlan, rescaling: Rescaling, tasks: TasksRan | None
-) -> Grouped | None:
-    """How rows found their channel where any will do; busy is processor time, unless functions wait."""
-    if plan.grouping is None or tasks is None:
-        return None
-    known = rescaling.costs[runner.number].known
-    waits = known is not None and known.clock == "wall"
-    busy = [each.seconds if waits else each.cpu_seconds for each in tasks.receipts]
-    return Grouped(
-        grouping=plan.grouping,
-        allowed=runner.kernel.exchanges[0].groupings,
-        tasks=_bounded(busy),
-        seconds=tasks.seconds,
-        mean=0.0 if known is None else known.mean,
-        deviation=0.0 if known is None else known.deviation,
-    )
-
-
-def _bounded(busy: Sequence[float]) -> tuple[float, ...]:
-    """Busy seconds of at most so many tasks; of more, several count as one."""
-    return tuple(sum(busy[place::_MOST_TASKS]) for place in range(min(len(busy), _MOST_TASKS)))
+        "tolerated": resources.tolerances,
+        "rescalable": not is_single(runner.stage),
+        "form": form,
+        "resources": resources,
+        "sigma": steering.settings.sigma,
+        "moved": next((each for each in manifest.moved if each.stage == number), None),
+    }
+    return StageChannels(**seen, **steering.observed(measured))
 
 
 def _loads(
@@ -256,7 +196,7 @@ def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch
     known = [each.value for each in manifest.frontiers.values()]
     frontier = min((each for each in known if each is not None), default=None)
     earlier = before.stages or (StageRecord(),) * len(manifest.stages)
-    forms = [each.form for each in manifest.plan.stages]
+    combined = bool(runners) and earlier[0].form(runners[0].kernel) == "combined"
     return EpochProgress(
         epoch=manifest.epoch_id.epoch,
         rows=manifest.counts.rows,
@@ -269,7 +209,7 @@ def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch
         lag_seconds=None if frontier is None else now - frontier / 1e6,
         state_rows=sum(each.state_rows for each in segments),
         state_bytes=sum(each.bytes for each in segments),
-        combining="map" if forms[:1] == ["combined"] else "channel",
+        combining="map" if combined else "channel",
         stages=tuple(
             StageProgress(
                 name=str(runner.stage.operator),
@@ -278,26 +218,10 @@ def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch
                 state_rows=sum(each.state_rows for channel in record.channels for each in channel),
                 frontier=instant(record.position.promise),
                 channels=channel_work(receipts.get(runner.number, [])),
-                split="" if plan.sub_keys is None else plan.sub_keys.words(plan.channels),
-                grouping=plan.grouping or "",
+                **({} if plan.layout is None else plan.layout.words()),
             )
             for runner, record, then, plan in zip(
                 runners, manifest.stages, earlier, manifest.plan.stages, strict=True
             )
         ),
-    )
-
-
-def _tracked(
-    plan: StagePlan, record: StageRecord, rescaling: Rescaling, known: Frequencies
-) -> tuple[TrackedKey, ...]:
-    if not plan.router:
-        return ()
-    hashes = known.hashes[:_MOST_SHOWN]
-    routes = (record.spread or Spread()).router(rescaling.routers.find(plan.router)).arrays.route(hashes)
-    return tuple(
-        TrackedKey(key, share, channel if channel >= 0 else None)
-        for key, share, channel in zip(
-            hashes.view(np.int64).tolist(), known.shares.tolist(), routes.tolist(), strict=False
-        )
     )

@@ -1,52 +1,44 @@
-"""The plan of an epoch, durable before it runs: channels, routers, the forms of exchanges, the time."""
+"""The plan of an epoch, durable before it runs: how each stage is laid out, what is read, the time."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.connect import EpochId
-from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
-from penstock.control.sub_keys import SubKeyPlan
-from penstock.operators.exchange import Form
-from penstock.query import Dealing
+from penstock.control.rescale import Rescale
+from penstock.distribution.distribution import Held, Layout, Sample
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.frontier import SteadyTime
 from penstock.runtime.graph import Graph
-from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord, StreamRead
-from penstock.runtime.rescale.batching import planned_batches
-from penstock.runtime.rescale.learnt_costs import planned_grouping
-from penstock.runtime.rescale.requests import Rescaling
-from penstock.runtime.stage import StageRunner, hosted_by
+from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StreamRead
+from penstock.runtime.requests import Asked, Requests
+from penstock.runtime.stage import StageRunner, members_of
 
-__all__ = ["Planner"]
+__all__ = ["Planner", "Samples"]
 
-# Rows without a key that one channel forms together: at first, at most, and how many such runs it gets.
-_FIRST_RUN, _LONGEST_RUN, _RUNS = 64, 65_536, 16
+Samples = Callable[[int, int, int], Iterator[Any]]
+"""The hashes of the keys that the epoch is about to read for a stage and a port; at a time of day."""
 
 
 @dataclass
 class Planner:
-    """Makes the plan of each epoch.
-
-    `followed`, `split`, `grouped` and `batched` are the requests that the last one follows.
-    """
+    """Makes the plan of each epoch; `followed` are the requests that the last one follows."""
 
     graph: Graph
     checkpoint: Checkpoint
     channels: tuple[int, ...]
-    rescaling: Rescaling
+    requests: Requests
     clock: Callable[[], float]
     steady: SteadyTime
-    dealing: Dealing | None = None
-    followed: Mapping[int, Rescale] = field(init=False, default_factory=dict)
-    split: Mapping[int, Resplit] = field(init=False, default_factory=dict)
-    grouped: Mapping[int, Regroup] = field(init=False, default_factory=dict)
-    batched: Mapping[int, Rebatch] = field(init=False, default_factory=dict)
+    followed: Asked = field(init=False, default_factory=dict)
     _ended: int = field(init=False, default=0)
 
     def resume(self, last: Manifest) -> None:
         """Go on after the last epoch of an earlier run."""
         self.steady.resume(last.plan.steady)
         self._ended = last.plan.steady
+        for number, steering in self.requests.steering.items():
+            steering.resume(last.plan.stages[number].own, last.stages[number].keys)
 
     def ended(self) -> None:
         """The epoch has ended; what the next one is offered comes later than this."""
@@ -57,123 +49,83 @@ class Planner:
         return self.checkpoint.plan(epoch_id)
 
     def plan(
-        self, epoch_id: EpochId, last: Manifest | None, reads: Mapping[str, StreamRead], tasks: int = 1
+        self,
+        epoch_id: EpochId,
+        last: Manifest | None,
+        reads: Mapping[str, StreamRead],
+        tasks: int,
+        samples: Samples,
     ) -> EpochPlan:
         """The plan that an earlier attempt left, or a new one that reads so far, in so many tasks."""
-        self.followed, self.split, self.grouped, self.batched = {}, {}, {}, {}
+        self.followed = {}
         known = self.checkpoint.plan(epoch_id)
         if known is not None:
             self.steady.resume(known.steady)
             return known
-        wishes = {} if epoch_id.drain else self.rescaling.asked()
-        splits = {} if epoch_id.drain else self.rescaling.asked_splits()
-        groupings = {} if epoch_id.drain else self.rescaling.asked_groupings()
-        batches = {} if epoch_id.drain else self.rescaling.asked_batches()
+        asked = {} if epoch_id.drain else self.requests.asked()
+        now = int(self.clock() * 1e6)
         stages: list[StagePlan] = []
         for runner in self.graph.stages:
-            record = last.stages[runner.stage.number] if last else None
-            host = runner.stage.host
-            if host is not None:
-                stage = StagePlan(stages[host].channels)
-            else:
-                stage = self._stage_plan(runner, last, wishes.get(runner.stage.number), drain=epoch_id.drain)
-            stage = self._grouping(runner, stage, groupings.get(runner.stage.number))
-            stage = _batches(runner, stage, record, batches.get(runner.stage.number))
-            split = _sub_keys(epoch_id, last, splits.get(runner.stage.number), runner, stage.channels)
-            stage = replace(stage, form=_form(runner, record), sub_keys=split, run=None)
-            stages.append(self._dealing(epoch_id, runner, stage, record, last))
-        now = int(self.clock() * 1e6)
+            if runner.stage.host is not None:
+                stages.append(StagePlan(stages[runner.stage.host].channels))
+                continue
+
+            def sample(port: int, stage: int = runner.number) -> Iterator[Any]:
+                return samples(stage, port, now)
+
+            own = {setting: wish for (stage, setting), wish in asked.items() if stage == runner.number}
+            stages.append(StagePlan.of(self._layout(runner, last, own, sample, drain=epoch_id.drain)))
         plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, reads, tasks)
         self.checkpoint.write_plan(epoch_id, plan)
-        self.rescaling.planned(wishes, splits, groupings, batches)
-        self.followed, self.split, self.grouped, self.batched = wishes, splits, groupings, batches
+        self.requests.planned(asked)
+        self.followed = asked
         return plan
-
-    def _grouping(self, runner: StageRunner, stage: StagePlan, wish: Regroup | None) -> StagePlan:
-        """With the way in which rows find a channel where any will do, and what is known of their costs."""
-        exchange = runner.kernel.exchanges[0]
-        if not exchange.groupings or runner.hosted:
-            return stage
-        costs = self.rescaling.costs[runner.number].stored(self.rescaling.routers) if exchange.value else ""
-        asked = None if wish is None else wish.grouping
-        grouping = planned_grouping(exchange.groupings, stage.grouping, asked, costs)
-        return replace(stage, grouping=grouping, costs=costs)
 
     def match(self, last: Manifest | None) -> None:
         """Request the given numbers of channels where the checkpoint has others."""
-        for runner, channels in zip(self.graph.stages, self.channels, strict=True):
-            number = runner.stage.number
-            if last is None or runner.stage.host is not None:
+        for number, steering in self.requests.steering.items():
+            if last is None:
                 continue
-            plan = last.plan.stages[number]
-            now = self.rescaling.routers.find(plan.target).channels if plan.target else plan.channels
-            if now != channels:
+            channels = self.channels[number]
+            if steering.target(last.plan.stages[number].own) != channels:
                 reason = "started with another number of channels"
-                self.rescaling.ask(Rescale(number, channels, reason=reason))
+                self.requests.ask(Rescale(number, channels, reason=reason))
 
-    def _stage_plan(
-        self, runner: StageRunner, last: Manifest | None, wish: Rescale | None, *, drain: bool
-    ) -> StagePlan:
-        """The number of channels and the router, as before or as requested."""
-        number = runner.stage.number
-        if last is None:
-            return self.rescaling.first(number, wish.channels if wish else self.channels[number])
-        before = last.plan.stages[number]
-        if drain:
-            return replace(before, spread=None)
-        members = [runner, *hosted_by(self.graph.stages, number)]
-        held = [last.stages[each.stage.number] for each in members]
-        size = sum(segment.living_bytes for each in held for channel in each.channels for segment in channel)
-        # Costs of keys are those of the form in which rows come.
-        before = replace(before, form=_form(runner, held[0]))
-        return self.rescaling.following(number, before, held[0], wish, size)
-
-    def _dealing(
+    def _layout(
         self,
-        epoch_id: EpochId,
         runner: StageRunner,
-        stage: StagePlan,
-        record: StageRecord | None,
         last: Manifest | None,
-    ) -> StagePlan:
-        """With rows without a key dealt out, if asked for: in runs of a mean pane, or by whole panes in turn.
+        asked: Mapping[str, Any],
+        sample: Sample,
+        *,
+        drain: bool,
+    ) -> Layout:
+        """How a stage is laid out, as before or as requested."""
+        steering = self.requests.steering[runner.number]
+        if last is None:
+            wish = asked.get(Rescale.setting)
+            first: Layout = steering.first(wish.channels if wish else self.channels[runner.number], sample)
+            return first
+        before = last.plan.stages[runner.number].own
+        found: Layout = (
+            steering.drain(before)
+            if drain
+            else steering.follow(before, asked, self._held(runner, last), sample)
+        )
+        return found
 
-        Runs are shorter where the epoch is short: it should have many for each channel of each task of its
-        source, of which there are about as many as channels.
-        """
-        if self.dealing is None or epoch_id.drain or stage.channels == 1 or not runner.deals:
-            return stage
-        tasks = stage.channels
-        if self.dealing == "round robin":
-            return replace(stage, run=0)
-        if record is None or record.in_bucket is None or last is None:
-            return replace(stage, run=_FIRST_RUN)
-        most = last.counts.rows / (_RUNS * stage.channels * tasks)
-        run = max(1, min(int(min(record.in_bucket / tasks, most)), _LONGEST_RUN))
-        return replace(stage, run=run)
-
-
-def _batches(
-    runner: StageRunner, stage: StagePlan, record: StageRecord | None, wish: Rebatch | None
-) -> StagePlan:
-    """With the windows that are computed together, as before or as requested."""
-    if runner.hosted:
-        return stage
-    size = None if wish is None else wish.batch
-    return replace(stage, batches=planned_batches(runner.kernel, stage.batches, record, size))
-
-
-def _sub_keys(
-    epoch_id: EpochId, last: Manifest | None, wish: Resplit | None, runner: StageRunner, channels: int
-) -> SubKeyPlan | None:
-    """The keys that are split, as before or as requested; none if the epoch only closes windows."""
-    if epoch_id.drain or last is None or channels == 1 or not runner.may_split:
-        return None
-    return last.plan.stages[runner.number].sub_keys if wish is None else wish.sub_keys
-
-
-def _form(runner: StageRunner, record: StageRecord | None) -> Form:
-    """The form in which rows should reach the channels: what they did last, or what their kernel can take."""
-    if runner.hosted or runner.kernel.exchanges[0].combine is None:
-        return "rows"
-    return "rows" if record is not None and record.tuples and record.shrinkage is None else "combined"
+    def _held(self, runner: StageRunner, last: Manifest) -> Held:
+        """What a stage has, and those in its channels."""
+        record = last.stages[runner.number]
+        members = [last.stages[each.number] for each in members_of(self.graph.stages, runner.number)]
+        own = [segment for channel in record.channels for segment in channel]
+        return Held(
+            form=record.form(runner.kernel),
+            bytes=sum(
+                segment.living_bytes for each in members for channel in each.channels for segment in channel
+            ),
+            tuples=record.tuples,
+            bounds=(min(each.first for each in own), max(each.end for each in own)) if own else None,
+            in_bucket=record.in_bucket,
+            rows=last.counts.rows,
+        )

@@ -1,17 +1,14 @@
 """The records of an epoch: its plan, written before it runs, and its manifest, written after."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.connect import EpochId
 from penstock.control.observation import Moved
-from penstock.control.sub_keys import SubKeyPlan
-from penstock.operators.exchange import Form
-from penstock.operators.kernel import StagePosition
-from penstock.routing import Batches, Grouping, Spread
+from penstock.distribution.distribution import Form, KeyCounts, Layout
+from penstock.operators.kernel import Kernel, StagePosition
 from penstock.runtime.frontier import Frontier
-from penstock.runtime.rescale.frequent_keys import KeyCounts
 from penstock.state.segments import Segment
 
 __all__ = ["Counts", "EpochPlan", "Manifest", "RecentCost", "StagePlan", "StageRecord", "StreamRead"]
@@ -19,47 +16,44 @@ __all__ = ["Counts", "EpochPlan", "Manifest", "RecentCost", "StagePlan", "StageR
 
 @dataclass(frozen=True)
 class StagePlan:
-    """How a stage runs in an epoch: the number of its channels, and the form in which rows should reach them.
+    """How a stage runs in an epoch: on how many channels, and how rows find them.
 
-    `router` names the router that places every key; it is empty if there are no keys. `target` names the
-    router that it is a step to, and `partitioning` says how the target was made. If the router changes,
-    `spread` are the hot keys on grids from then on. With `sub_keys`, rows are partitioned by sub-keys, the
-    channels form partials of them, and each partial then goes to the channel that keeps its key.
-
-    Where any channel will do, `grouping` says how rows find theirs, and `costs` names the sketch of what they
-    cost by their value; it is empty while nothing is known. Where rows go to the channels of their windows,
-    `batches` says which windows are computed together. With a `run`, rows without a key become partials in
-    other channels: they are dealt out so many at a time, or with 0 by whole panes in turn.
+    A stage in the channels of another one has no layout of its own.
     """
 
     channels: int
-    form: Form = "rows"
-    router: str = ""
-    target: str = ""
-    partitioning: str = "balanced"
-    spread: Spread | None = None
-    sub_keys: SubKeyPlan | None = None
-    grouping: Grouping | None = None
-    costs: str = ""
-    batches: Batches | None = None
-    run: int | None = None
+    layout: Layout | None = None
+
+    @classmethod
+    def of(cls, layout: Layout) -> "StagePlan":
+        """The plan of a stage with channels of its own."""
+        return cls(layout.channels, layout)
 
     @property
-    def two_hops(self) -> bool:
-        """Whether other channels form partials than those that keep them."""
-        return self.sub_keys is not None or self.run is not None
+    def own(self) -> Layout:
+        """The layout of a stage with channels of its own."""
+        assert self.layout is not None
+        return self.layout
+
+    @property
+    def hops(self) -> int:
+        """Over how many exchanges rows come to the channel that keeps them; none in channels of others."""
+        return 0 if self.layout is None else self.layout.hops
+
+    @property
+    def stays(self) -> bool:
+        """Whether rows stay in the tasks that have them."""
+        return self.layout is not None and self.layout.stays
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"channels": self.channels, "layout": None if self.layout is None else self.layout.to_json()}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StagePlan":
         """The plan from its plain values."""
-        spread, split = value.pop("spread", None), value.pop("sub_keys", None)
-        batches = value.pop("batches", None)
-        return cls(
-            **value,
-            spread=None if spread is None else Spread.from_json(spread),
-            sub_keys=None if split is None else SubKeyPlan.from_json(split),
-            batches=None if batches is None else Batches.from_json(batches),
-        )
+        layout = value["layout"]
+        return cls(value["channels"], None if layout is None else Layout.from_json(layout))
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,7 @@ class EpochPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return asdict(self)
+        return {**asdict(replace(self, stages=())), "stages": [each.to_json() for each in self.stages]}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "EpochPlan":
@@ -97,10 +91,9 @@ class EpochPlan:
         reads = {name: StreamRead(**each) for name, each in value["reads"].items()}
         return cls(stages, value["now"], value["steady"], value["looked"], reads, value["tasks"])
 
-    def routers(self) -> set[str]:
-        """Every router and every sketch of costs that the plan names."""
-        named = [(stage.router, stage.target, stage.costs) for stage in self.stages]
-        return {name for each in named for name in each if name}
+    def files(self) -> set[str]:
+        """Every file that a layout names."""
+        return {name for stage in self.stages if stage.layout is not None for name in stage.layout.files}
 
 
 @dataclass(frozen=True)
@@ -159,10 +152,8 @@ class StageRecord:
 
     `shrinkage` is the measured ratio of tuples to the rows that they were combined into, None where they were
     not. `tuples` and `seconds` sum what its channels took and how long they were busy; `recent` has both of
-    the last epochs. `spread` are its hot keys on grids, None while they are not known: the search in the
-    first epoch with rows had too few of them, and no plan has chosen any since. `keys` are the frequent keys
-    from which routers are made. `in_bucket` is how many tuples the last epoch had in a bucket, None if it had
-    none.
+    the last epochs. `keys` are the frequent keys from which layouts are made. `in_bucket` is how many tuples
+    the last epoch had in a bucket, None if it had none.
     """
 
     channels: tuple[tuple[Segment, ...], ...] = ()
@@ -171,23 +162,22 @@ class StageRecord:
     tuples: int = 0
     seconds: float = 0.0
     recent: RecentCost = field(default_factory=RecentCost)
-    spread: Spread | None = None
     keys: KeyCounts = field(default_factory=KeyCounts)
     in_bucket: float | None = None
 
-    @property
-    def grids(self) -> Spread | None:
-        """The hot keys on grids by which rows are routed; None while an epoch may still look for them."""
-        return self.spread if self.spread is not None or not self.tuples else Spread()
+    def form(self, kernel: Kernel) -> Form:
+        """The form in which rows will reach the channels: what it was, or what the kernel can take."""
+        if kernel.exchanges[0].combine is None:
+            return "rows"
+        return "rows" if self.tuples and self.shrinkage is None else "combined"
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "StageRecord":
         """The record from its plain values."""
-        position, spread = value.pop("position"), value.pop("spread")
+        position = value.pop("position")
         return cls(
             channels=tuple(tuple(map(Segment.from_json, channel)) for channel in value.pop("channels")),
             position=StagePosition(tuple(position["frontiers"]), position["promise"], position["progress"]),
-            spread=None if spread is None else Spread.from_json(spread),
             keys=KeyCounts.from_json(value.pop("keys")),
             recent=RecentCost(**value.pop("recent", {})),
             **value,
@@ -218,7 +208,8 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return asdict(self)
+        empty = replace(self.plan, stages=())
+        return {**asdict(replace(self, plan=empty)), "plan": self.plan.to_json()}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Manifest":

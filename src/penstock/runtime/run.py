@@ -179,7 +179,7 @@ class Run:
         that cannot be met raises ``BadRescale`` here, and the run continues as before.
         """
         wish = Rescale(stage, channels, partitioning, reason)
-        return Rescaled(self, wish, self._epochs.rescaling.ask(wish))
+        return Rescaled(self, wish, self._epochs.requests.ask(wish))
 
     @property
     def running(self) -> bool:

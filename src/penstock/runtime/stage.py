@@ -31,22 +31,6 @@ class StageRunner:
         """Whether it runs in the channels of another stage."""
         return self.stage.host is not None
 
-    @property
-    def may_split(self) -> bool:
-        """Whether rows of a hot key may be formed in several channels."""
-        return not self.hosted and any(each.parts and each.keys for each in self.kernel.exchanges)
-
-    @property
-    def deals(self) -> bool:
-        """Whether rows without a key may be dealt out to channels that form partials."""
-        return not self.hosted and any(each.parts and not each.keys for each in self.kernel.exchanges)
-
-    @property
-    def may_rebatch(self) -> bool:
-        """Whether plans say how many windows are computed together."""
-        windows = self.kernel.exchanges[0].windows
-        return not self.hosted and windows is not None and not windows.fixed
-
 
 def hosted_by(runners: Sequence[StageRunner], number: int) -> list[StageRunner]:
     """The stages that run in the channels of a stage, each after the one that feeds it."""

@@ -7,7 +7,7 @@ version of each key) and `PaneTable` (partials by pane). Nothing here depends on
 from penstock.state.keys import KEY, Ordered, find, key_columns, newest, normal_keys, number_keys, ordered
 from penstock.state.moving import Channels, MovingStage, Relocated
 from penstock.state.pane_table import PANE, Combiner, OpenPaneTable, PaneTable, panes_between
-from penstock.state.placing import GridPlacing, KeyPlacing, Placing, SpreadPlacing, StateLayout
+from penstock.state.placing import Placing
 from penstock.state.segments import ChannelStore, Segment, read, store
 from penstock.state.storage import Location
 from penstock.state.table import HASH, TIME, Table
@@ -39,8 +39,6 @@ __all__ = [
     "ChannelSummary",
     "Channels",
     "Combiner",
-    "GridPlacing",
-    "KeyPlacing",
     "Location",
     "MovingStage",
     "OpenPaneTable",
@@ -51,11 +49,9 @@ __all__ = [
     "Placing",
     "Relocated",
     "Segment",
-    "SpreadPlacing",
     "StageChange",
     "StageNote",
     "StageView",
-    "StateLayout",
     "Table",
     "TimeTable",
     "VersionTable",

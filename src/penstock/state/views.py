@@ -18,7 +18,7 @@ import xxhash
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint
 from penstock.sketches.wire import pack, unpack
-from penstock.state.placing import Mask, Numbers, Placing, Read, placing_from
+from penstock.state.placing import Mask, Numbers, Placing, Read
 from penstock.state.storage import Location
 
 __all__ = ["Rule", "View", "columns", "forget", "living"]
@@ -71,7 +71,7 @@ class Rule:
                 "from a backup, or start with a new checkpoint"
             )
         header, arrays = unpack(_TAG, zlib.decompress(data))
-        placing = placing_from(header["kind"], header["values"], arrays)
+        placing = Placing.known[header["kind"]].unpacked(header["values"], arrays)
         return cls(placing, tuple(header["keys"]), header["port"])
 
 

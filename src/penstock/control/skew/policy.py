@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.control.observation import Observation, StageChannels
-from penstock.control.rescale import Rescale, Resplit
+from penstock.control.rescale import Rescale
 from penstock.control.ruling import Decided
 from penstock.control.skew.grids import wanted_grids
 from penstock.control.skew.layout import Keys, Layout
@@ -20,6 +20,7 @@ from penstock.control.skew.move_price import MovePrice
 from penstock.control.skew.placement import Placement, Scene, place
 from penstock.control.skew.split_keys import SplitKeys
 from penstock.control.skew.stage_watch import COLD, LONGEST, StageWatch
+from penstock.distribution.distribution import Change
 from penstock.routing import LLL, HashPair, Spread
 from penstock.shown import shown_bytes, shown_seconds
 
@@ -97,7 +98,7 @@ class SkewPolicy:
         resources = None if stage.resources is None else replace(stage.resources, tolerances=alpha)
         return replace(stage, tolerated=alpha, resources=resources)
 
-    def _split(self, stage: StageChannels) -> Resplit | None:
+    def _split(self, stage: StageChannels) -> Change | None:
         if not stage.splits:
             return None
         split, router = self._splits[stage.stage], self.find(stage.router)
@@ -113,7 +114,8 @@ class SkewPolicy:
                 f"split: the busiest channel has {ratio:.2f} times the mean with whole keys; "
                 f"{wanted.words(len(stage.channels))}"
             )
-        return Resplit(stage.stage, wanted, reason[:_LONGEST_REASON], numbers)
+        shown = "keys whole" if wanted is None else "sub-keys"
+        return Change(stage.stage, "sub-keys", wanted, reason[:_LONGEST_REASON], numbers, shown=shown)
 
     def _moved(self, stage: StageChannels) -> Rescale | None:
         watch = self._watches[stage.stage]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.control.observation import StageChannels
 from penstock.control.skew.layout import Keys, Layout, change
-from penstock.control.sub_keys import SubKeyPlan, plan_sub_keys
+from penstock.distribution.sub_keys import SubKeyPlan, plan_sub_keys
 from penstock.routing import Growth, HashPair
 
 __all__ = ["SplitKeys"]

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.columns import HASH, TIME
+from penstock.distribution import Anywhere
 from penstock.errors import MachineFault
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
@@ -66,8 +67,8 @@ class MapKernel(Kernel):
         columns = (*self.columns, SqlColumn(TIME, TIME, pa.int64()))
         by, groupings = self.operator.by, self.operator.groupings
         if not by:
-            return (Exchange(columns, groupings=groupings),)
-        return (Exchange(columns, digests=(Digest(HASH, by),), groupings=groupings, value=HASH),)
+            return (Exchange(columns, Anywhere(groupings)),)
+        return (Exchange(columns, Anywhere(groupings, HASH), digests=(Digest(HASH, by),)),)
 
     def bound(self, position: StagePosition, port: int) -> int | None:
         """The frontier, where what follows relies on it."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.distribution import by_key
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.deduplicate.node import Deduplicate
@@ -59,7 +60,7 @@ class DeduplicateKernel(EventOrderKernel):
     def exchanges(self) -> tuple[Exchange, ...]:
         """Tuples by their keys; the hash goes along, since channels group and look up by it."""
         columns = (*self.keys, SqlColumn(TIME, TIME, pa.int64()), *self.columns)
-        return (Exchange(columns, keys=self._key_names, digests=(Digest(HASH, self._key_names),)),)
+        return (Exchange(columns, by_key(self._key_names), digests=(Digest(HASH, self._key_names),)),)
 
     @property
     def tables(self) -> tuple[VersionTable, TimeTable]:

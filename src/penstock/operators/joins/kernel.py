@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.distribution import Broadcast, Distribution, OnGrid, OnGrids
 from penstock.errors import WrongType
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
@@ -72,16 +73,23 @@ class JoinKernel(Kernel):
         return pa.schema([self.time, *ends, *list(found)[1:], found.field(0)])
 
     @property
+    def distribution(self) -> Distribution:
+        """Pairs meet by their key, on a grid without one; or in each channel, where these divide the work."""
+        copied = copied_sides(self.join.how, last=isinstance(self.join.bound, Last))
+        if self.divided:
+            return Broadcast()
+        return OnGrids(self._routed, copied) if self._routed else OnGrid(copied)
+
+    @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """Both sides by their keys; a row without a key is sent only where it is delivered alone."""
         return tuple(
             Exchange(
                 columns,
-                keys=self._routed,
-                nulls="anywhere" if alone else "never",
+                self.distribution,
+                side,
+                nulls="sent" if alone else "never",
                 digests=self._ties(side),
-                copied=copied_sides(self.join.how, last=isinstance(self.join.bound, Last)),
-                everywhere=self.divided,
             )
             for side, (columns, alone) in enumerate(zip(self.sides, self.join.keeps_unmatched, strict=True))
         )

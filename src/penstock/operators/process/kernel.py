@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.distribution import by_key
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.event_order import ALWAYS, EventOrderKernel, in_event_order, or_never, released
@@ -61,7 +62,7 @@ class ProcessKernel(EventOrderKernel):
         """Rows by their keys; the hash goes along, since channels group and look up by it."""
         columns = (*self.keys, SqlColumn(TIME, TIME, pa.int64()), *self.columns)
         names = tuple(key.name for key in self.keys)
-        return (Exchange(columns, keys=names, digests=(Digest(HASH, names),)),)
+        return (Exchange(columns, by_key(names), digests=(Digest(HASH, names),)),)
 
     @property
     def tables(self) -> tuple[VersionTable, TimeTable]:

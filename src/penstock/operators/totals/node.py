@@ -61,7 +61,7 @@ class Totals(AggregateOperator):
 
     def why_single(self) -> str | None:
         """Without a key there is one group; several channels are worth it where user code forms partials."""
-        if self.keys or self._kernel().parts:
+        if self.keys or self._kernel().splits:
             return None
         return "without a key there is one group, and its partials are few"
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.distribution import by_key
 from penstock.operators.event_order import ALWAYS, in_event_order, or_never
 from penstock.operators.exchange import HASH, TIME, Bucket, Exchange
 from penstock.operators.group_partials import HeldKeys, compile_groups
@@ -49,7 +50,7 @@ class WholeSessionKernel(SessionKernel):
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """Rows by their keys; all of a key in one bucket are in one session."""
-        return (Exchange(self.rows.sent, keys=self.rows.key_names, bucket=Bucket(PANE, 0, self.gap)),)
+        return (Exchange(self.rows.sent, by_key(self.rows.key_names), bucket=Bucket(PANE, 0, self.gap)),)
 
     @property
     def tables(self) -> tuple[Table, ...]:

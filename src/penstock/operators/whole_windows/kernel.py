@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.distribution import ByWindow, by_key
 from penstock.operators.event_order import in_event_order, or_never
-from penstock.operators.exchange import TIME, ByWindow, Exchange
+from penstock.operators.exchange import TIME, Exchange
 from penstock.operators.kernel import (
     Advance,
     Channel,
@@ -87,9 +88,9 @@ class WholeWindowKernel(Kernel):
         """Rows by their keys, or by the windows that they are in."""
         columns, operator = self.rows.sent, self.operator
         if operator.partitioning == "keys":
-            return (Exchange(columns, keys=self.rows.key_names),)
+            return (Exchange(columns, by_key(self.rows.key_names)),)
         fixed = operator.partitioning == "windows" or operator.batch is not None
-        return (Exchange(columns, windows=ByWindow(self.shape, operator.batch or 1, fixed)),)
+        return (Exchange(columns, ByWindow(self.shape, operator.batch or 1, fixed)),)
 
     @property
     def tables(self) -> tuple[TimeTable]:

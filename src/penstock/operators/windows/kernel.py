@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.aggregates.partials import ROWS
+from penstock.distribution import ByWindow, Distribution, by_key
 from penstock.operators.aggregated import CHANGE
-from penstock.operators.exchange import TIME, ByWindow, Form
+from penstock.operators.exchange import TIME, Form
 from penstock.operators.kernel import (
     Advance,
     Channel,
@@ -103,9 +104,11 @@ class WindowKernel(PaneKernel):
         return pa.schema([*fields, *((each.name, each.type) for each in self.results), (TIME, pa.int64())])
 
     @property
-    def parts(self) -> bool:
-        """Whether several channels form partials for those that keep them; without a key by a ring."""
-        return self.splits if self.keys else self.by_window is not None
+    def distribution(self) -> Distribution:
+        """By the keys; without one by windows, if several channels are worth it."""
+        if self.keys or self.by_window is None:
+            return by_key(tuple(self._names), mergeable=self.splits and bool(self.keys), slices=PANE)
+        return self.by_window
 
     @property
     def by_window(self) -> ByWindow | None:
@@ -122,7 +125,15 @@ class WindowKernel(PaneKernel):
         grid, shared = self.grid, windows.span - windows.stride
         size, slide = windows.span * grid.pane, windows.stride * grid.pane
         shape = WindowShape(size, slide, grid.start_of(windows.phase))
-        return ByWindow(shape, batch=max(1, -(-shared // windows.stride)), fixed=True)
+        return ByWindow(
+            shape,
+            batch=max(1, -(-shared // windows.stride)),
+            fixed=True,
+            slices=PANE,
+            width=grid.pane,
+            offset=grid.offset,
+            mergeable=True,
+        )
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.aggregates.partials import Partial
+from penstock.distribution import Distribution, by_key
 from penstock.operators.aggregate_columns import WindowResult, combine_of, received
-from penstock.operators.exchange import KEY, Bucket, ByWindow, Exchange, Form, SqlColumn
+from penstock.operators.exchange import KEY, Bucket, Exchange, Form, SqlColumn
 from penstock.operators.kernel import Kernel
 from penstock.operators.windows.block import PaneBlock
 from penstock.operators.windows.sliding import Closed
@@ -50,14 +51,9 @@ class PaneKernel(Kernel):
         return "rows" in self.forms and bool(own) and not self.ordered
 
     @property
-    def parts(self) -> bool:
-        """Whether several channels form partials for those that keep them."""
-        return self.splits
-
-    @property
-    def by_window(self) -> ByWindow | None:
-        """How windows without a key lie on channels, if there are several."""
-        return None
+    def distribution(self) -> Distribution:
+        """By the keys."""
+        return by_key(tuple(self._names), mergeable=self.splits, slices=PANE)
 
     @property
     def ordered(self) -> bool:
@@ -73,12 +69,10 @@ class PaneKernel(Kernel):
         )
         return (
             Exchange(
-                columns=(*keys, *self.inputs),
-                keys=tuple(self._names),
+                (*keys, *self.inputs),
+                self.distribution,
                 bucket=Bucket(PANE, self.grid.offset, self.grid.pane),
                 combine=combine_of(self.forms, self.partial_columns),
-                parts=self.parts,
-                windows=self.by_window,
             ),
         )
 

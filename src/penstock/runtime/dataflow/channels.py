@@ -10,21 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.connect.results import Output
+from penstock.distribution.distribution import KeyCounts, count_keys
 from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import HASH, Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
 from penstock.operators.poison import Refuse
-from penstock.routing import Batches, WindowChannels
 from penstock.routing.spark_hash import spark_hash
 from penstock.runtime.occupied import Occupied
 from penstock.runtime.progress import ChannelWork
 from penstock.runtime.refusals import Refusals
-from penstock.runtime.rescale.frequent_keys import KeyCounts, count_keys
 from penstock.sketches import ValueCosts
 from penstock.state.segments import ChannelStore, Segment
 from penstock.state.storage import Location
 
-__all__ = ["ChannelTask", "Formed", "Receipt", "channel_work", "folded", "late_pairs", "window_channels"]
+__all__ = ["ChannelTask", "Formed", "Receipt", "channel_work", "folded", "late_pairs"]
 
 
 @dataclass(frozen=True)
@@ -110,22 +109,14 @@ def folded(receipts: Sequence[Receipt], channels: int) -> list[Receipt]:
     return found
 
 
-def window_channels(kernel: Kernel, batches: Batches | None, channels: int) -> WindowChannels | None:
-    """The channel of each window, where rows go to the channels of their windows."""
-    windows = kernel.exchanges[0].windows
-    if windows is None or batches is None:
-        return None
-    return WindowChannels(windows.shape, batches, channels)
-
-
 @dataclass(frozen=True)
 class ChannelTask:
     """One epoch's work for every channel of a stage.
 
     `refusals` is where rows go for which a function raises; without it the task fails. If it is `thorough`,
-    the channels sketch the keys of all their rows; if it is `sampled`, they measure what rows cost where that
-    depends on a value. `windows` says which channel computes each window, where rows go by their windows. If
-    it is `hosted` in the channels of another stage, that one counts the keys.
+    the channels sketch the keys of all their rows; if it is `measured`, they measure what rows or windows
+    cost. `view` is what they have to know of the stage's layout. If it is `hosted` in the channels of another
+    stage, that one counts the keys.
     """
 
     stage: int
@@ -138,8 +129,8 @@ class ChannelTask:
     hosted: bool = False
     refusals: Refusals | None = None
     thorough: bool = False
-    sampled: bool = True
-    windows: WindowChannels | None = None
+    measured: bool = False
+    view: Any = None
 
     def work(  # noqa: PLR0913, PLR0917 -- what a channel is given with its task
         self,
@@ -161,7 +152,7 @@ class ChannelTask:
         began, cpu_began = time.perf_counter(), time.process_time()
         late: list[Any] = []
         with Occupied() as occupied:
-            meter = CostMeter(occupied, time.process_time) if self._measured(kernel) else None
+            meter = CostMeter(occupied, time.process_time) if self.measured else None
             segments = kernel.step(
                 Channel(
                     number=number,
@@ -176,7 +167,7 @@ class ChannelTask:
                     channels=len(self.state),
                     meter=meter,
                     late=late.append,
-                    windows=self.windows,
+                    windows=self.view,
                 )
             )
         costs = None if meter is None else meter.costs()
@@ -201,22 +192,15 @@ class ChannelTask:
         """The state of a channel; without any, tasks may be more than channels, and rows stay in them."""
         return self.state[number] if kernel.tables else ()
 
-    def _measured(self, kernel: Kernel) -> bool:
-        """Whether the costs of rows, or of windows, decide on later plans."""
-        exchange = kernel.exchanges[0]
-        return bool(exchange.value and self.sampled) or (
-            exchange.windows is not None and not exchange.windows.fixed
-        )
-
     def _tuples(self, kernel: Kernel, number: int, new: tuple[Any | None, ...], weights: Any) -> int:
-        """The tuples behind the rows; of copies, the one on the channel of the last window counts."""
+        """The tuples behind the rows; of copies, one may count."""
         (first, *others) = new
         count = int(sum(table.num_rows for table in others if table is not None))
         if first is None:
             return count
-        if self.windows is None:
+        own = None if self.hosted else kernel.distribution.counted(self.view, first, number)
+        if own is None:
             return count + int(first.num_rows if weights is None else weights.sum())
-        own = self.windows.last(kernel.exchanges[0].times(first)) == number
         return int(own.sum() if weights is None else weights[own].sum())
 
     def _counted(self, kernel: Kernel, new: tuple[Any | None, ...], weights: Any) -> KeyCounts:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.distribution.distribution import Placer, by_channel
 from penstock.expressions.duck import check, evaluate
 from penstock.expressions.types import from_arrow
 from penstock.functions import DEFAULT, SqlSetting, Uncertified, duck_name, passed_or_translated
@@ -19,7 +20,6 @@ from penstock.operators.exchange import TIME, Exchange
 from penstock.operators.kernel import Kernel
 from penstock.routing.spark_hash import spark_hash
 from penstock.runtime.dataflow.payloads import MOST_BYTES, Payload, TaskId
-from penstock.runtime.dataflow.placing import Placer, by_channel
 from penstock.runtime.dataflow.receipts import SentSeen
 
 __all__ = ["OpenPort", "PortMap", "port_map"]

@@ -18,17 +18,15 @@ from penstock.connect import Split
 from penstock.connect.results import ResultFile, ResultFormat
 from penstock.operators.exchange import Form
 from penstock.operators.kernel import Kernel
-from penstock.routing import Spread
 from penstock.runtime.dataflow.channels import ChannelTask, Formed, Receipt, late_pairs
 from penstock.runtime.dataflow.intake import REJECTS, Intake
 from penstock.runtime.dataflow.payloads import Inbox, Payload, TaskId
-from penstock.runtime.dataflow.placing import first_hop, placer
 from penstock.runtime.dataflow.ports import OpenPort, PortMap
 from penstock.runtime.dataflow.receipts import SentSeen, StreamSeen, TaskFile, TaskReceipt, summed
 from penstock.runtime.dataflow.ways import Floors, OpenWays, ToPort, Way
+from penstock.runtime.layout_files import LayoutFiles
 from penstock.runtime.records import StagePlan
 from penstock.runtime.refusals import Refusals
-from penstock.runtime.routers import Routers
 from penstock.state.storage import Location
 
 __all__ = [
@@ -86,9 +84,9 @@ class Compiled:
     missed: Mapping[int, ResultFormat] = field(default_factory=dict)
 
     @cached_property
-    def known_routers(self) -> Routers:
-        """The routers that plans name, as far as this process has read them."""
-        return Routers(self.routers)
+    def layout_files(self) -> LayoutFiles:
+        """The files that layouts name, as far as this process has read them."""
+        return LayoutFiles(self.routers)
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,6 @@ class EpochWork:
     now: int
     bounds: Mapping[str, int | None]
     plans: tuple[StagePlan, ...]
-    spreads: tuple[Spread | None, ...]
     levels: tuple[tuple[LevelPart, ...], ...]
     floors: Mapping[tuple[int, int], int] = field(default_factory=dict)
     staying: Mapping[int, ChannelTask] = field(default_factory=dict)
@@ -163,15 +160,16 @@ class _Sending:
         """A port of a stage, open."""
         if way.stage in self.work.staying:
             return _StayingPort(self, way)
-        plan, task = self.work.plans[way.stage], self.task.number
+        task = self.task.number
         if self.work.two_hops(way.stage) and not way.formed:
-            return OpenPort(way, first_hop(way.exchange, plan, task), self.task, FORM)
+            former = way.kernel.distribution.former(self.work.plans[way.stage].own, task)
+            return OpenPort(way, former, self.task, FORM)
         return OpenPort(way, self.home(way, task), self.task, HOME)
 
     def home(self, way: PortMap, task: int) -> Any:
         """Where the rows of a port are kept, or computed with."""
-        plan, spread = self.work.plans[way.stage], self.work.spreads[way.stage]
-        return placer(way.exchange, plan, spread, self.compiled.known_routers, way.port, task)
+        layout = self.work.plans[way.stage].own
+        return way.kernel.distribution.open(layout, self.compiled.layout_files, way.port, task)
 
     def closed(self, ways: OpenWays, origin: Origin) -> Iterator[Payload]:
         """Close ways: the last payloads."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from penstock.routing import Grouping
-from penstock.runtime.routers import Routers
+from penstock.distribution.distribution import Files
 from penstock.sketches import ValueCosts
 
-__all__ = ["LearntCosts", "planned_grouping"]
+__all__ = ["LearntCosts"]
 
 _KEPT = 0.9
 """The part of what was known that still counts after an epoch that measured: half is of the last seven."""
@@ -32,10 +31,10 @@ class LearntCosts:
     _kept: int = 0
     """Plans in a row that went by the sketch."""
 
-    def resume(self, name: str, routers: Routers) -> None:
+    def resume(self, name: str, files: Files) -> None:
         """Continue from the sketch of the last plan."""
         if name:
-            self.name, self._known = name, ValueCosts.from_bytes(routers.find_costs(name).to_bytes())
+            self.name, self._known = name, ValueCosts.from_bytes(files.find(name, ValueCosts).to_bytes())
 
     def update(self, reports: Sequence[ValueCosts]) -> None:
         """Take in what the channels have measured in an epoch."""
@@ -47,12 +46,12 @@ class LearntCosts:
         for each in reports:
             self._known.merge(each)
 
-    def stored(self, routers: Routers) -> str:
+    def stored(self, files: Files) -> str:
         """The name of the sketch that the next plan goes by; empty while nothing is known."""
         if self._known is not None and (
-            not self.name or self._known.drift(routers.find_costs(self.name)) > _DRIFT
+            not self.name or self._known.drift(files.find(self.name, ValueCosts)) > _DRIFT
         ):
-            self.name, self._kept = routers.store_costs(self._known), 0
+            self.name, self._kept = files.store(ValueCosts.from_bytes(self._known.to_bytes())), 0
         self._kept += bool(self.name)
         return self.name
 
@@ -64,17 +63,3 @@ class LearntCosts:
     def known(self) -> ValueCosts | None:
         """All that is known, None before the first measure."""
         return self._known
-
-
-def planned_grouping(
-    allowed: Sequence[Grouping], before: Grouping | None, wish: Grouping | None, costs: str
-) -> Grouping | None:
-    """How the rows of the next epoch find their channel: as asked for, as before, or as at first.
-
-    >>> planned_grouping(("by cost",), None, None, costs="")
-    'round robin'
-    """
-    if not allowed:
-        return None
-    wanted = next((each for each in (wish, before) if each in allowed), allowed[0])
-    return "round robin" if wanted == "by cost" and not costs else wanted

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.control.observation import KnownKeys
 from penstock.routing import Frequencies
 from penstock.routing.spark_hash import spark_hash
 from penstock.sketches import SlidingCounting
@@ -24,7 +23,7 @@ from penstock.sketches.distinct import Distinct
 from penstock.sketches.splitmix import splitmix64
 from penstock.state.keys import normal, number_keys
 
-__all__ = ["MOST_KEYS", "MOST_ROWS", "MOST_TRACKED", "FrequentKeys", "KeyCounts", "count_keys"]
+__all__ = ["MOST_KEYS", "MOST_ROWS", "MOST_TRACKED", "FrequentKeys", "KeyCounts", "KnownKeys", "count_keys"]
 
 MOST_KEYS = 64
 """The most keys that a channel reports; as many again of each side of an operator over pairs."""
@@ -279,6 +278,39 @@ _DIGITS = 7  # of shares in observations
 # Keys are sketched again after one epoch while they become more than so many times as many as they were, and
 # after twice as many epochs each time that they do not.
 _GROWN, _LONGEST_REST = 1.01, 16
+
+
+@dataclass(frozen=True)
+class KnownKeys:
+    """The frequent keys over the last epochs: signed hashes, and the share of tuples of each, the most first.
+
+    An operator over pairs also has the shares of each side's own tuples, in the order of the hashes, and how
+    many tuples each side had. `texts` are some of the keys in readable form.
+    """
+
+    hashes: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
+    sides: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    rates: tuple[float, float] = (0.0, 0.0)
+    texts: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "KnownKeys":
+        """The keys from their plain values."""
+        left, right = value["sides"]
+        one, other = value["rates"]
+        return cls(
+            tuple(value["hashes"]),
+            tuple(value["shares"]),
+            (tuple(left), tuple(right)),
+            (one, other),
+            {int(key): text for key, text in value["texts"].items()},
+        )
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """The keys as routers take them."""
+        return Frequencies(np.array(self.hashes, np.int64).view(np.uint64), np.array(self.shares, np.float64))
 
 
 @dataclass

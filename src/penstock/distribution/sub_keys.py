@@ -1,16 +1,20 @@
-"""Which keys of a window stage are split into sub-keys in an epoch; part of its plan ([000] §4.1).
+"""Rows of hot keys are formed in several channels, by sub-keys of each ([000] §4.1).
 
 Only the forming of partials is partitioned by sub-keys; the state of a key stays whole in its own channel.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from penstock.distribution.distribution import Forming, Placed
 from penstock.routing import Frequencies, Ring, SubKeys, split_hot_keys
+from penstock.routing.spark_hash import spark_hash
+from penstock.sketches.splitmix import splitmix64
 
-__all__ = ["GRAIN", "MOST_SPLIT", "SplitKey", "SubKeyPlan", "plan_sub_keys"]
+__all__ = ["GRAIN", "MOST_SPLIT", "BySubKey", "SplitKey", "SubKeyPlan", "plan_sub_keys"]
 
 GRAIN = 1024
 """Sub-keys in the fair share of one channel: their load is uneven by about 1/sqrt(GRAIN), 3 %."""
@@ -29,7 +33,7 @@ class SplitKey:
 
 
 @dataclass(frozen=True)
-class SubKeyPlan:
+class SubKeyPlan(Forming):
     """The keys that are split, hottest first, each with its number of sub-keys.
 
     >>> plan = SubKeyPlan((SplitKey(5, 0.5, 16, "berlin"),))
@@ -39,8 +43,15 @@ class SubKeyPlan:
 
     keys: tuple[SplitKey, ...]
 
+    kind: ClassVar[str] = "sub-keys"
+
+    def open(self, keys: tuple[str, ...], bucket: str, channels: int, task: int) -> "BySubKey":
+        """Rows of these keys to their sub-keys, others by the ring."""
+        del bucket
+        return BySubKey(keys, self.router(channels), task)
+
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "SubKeyPlan":
+    def from_json(cls, value: Mapping[str, Any]) -> "SubKeyPlan":
         """The plan from its plain values."""
         return cls(tuple(SplitKey(**each) for each in value["keys"]))
 
@@ -88,3 +99,29 @@ def plan_sub_keys(known: Frequencies, channels: int, texts: dict[int, str]) -> S
         if parts > 1
     )
     return SubKeyPlan(keys) if keys else None
+
+
+@dataclass
+class BySubKey:
+    """Rows of hot keys go to their sub-keys in turn.
+
+    The turn comes from a hash of a row's number in its task, since the number may follow a pattern of keys.
+    """
+
+    keys: tuple[str, ...]
+    router: SubKeys
+    task: int
+    _passed: int = 0
+
+    @property
+    def channels(self) -> int:
+        """Those of the ring."""
+        return self.router.channels
+
+    def place(self, rows: Any) -> Placed:
+        """By the hash of the key, and the turn."""
+        hashes = spark_hash([rows[name] for name in self.keys], rows.num_rows)
+        numbers = np.arange(self._passed, self._passed + rows.num_rows, dtype=np.uint64)
+        self._passed += rows.num_rows
+        turns = (splitmix64(numbers, seed=self.task) >> np.uint64(1)).astype(np.int64)
+        return None, self.router.route(hashes, turns)
