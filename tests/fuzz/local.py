@@ -25,15 +25,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
+from distribution.drawing import any_requests
 from fuzz.local_jobs import Jobs, any_sizes
 from fuzz.local_types import NeedsSpark, Typed
-from operators.contract import any_spread
 from penstock.compile import cut, is_single, optimise
 from penstock.connect import Ahead, Offset, ResultFormat, SourceContext, SourceNote, memory
 from penstock.connect.sources.rows import RowsReader
 from penstock.connect.sources.rows import rows as given_rows
-from penstock.control.rescale import Rebatch, Regroup, Rescale, Resplit
-from penstock.control.sub_keys import SplitKey, SubKeyPlan
+from penstock.control.rescale import Rescale
 from penstock.functions import DEFAULT
 from penstock.operators.exchange import TIME
 from penstock.query import Query, Relation, RunOptions, Stream
@@ -45,7 +44,6 @@ from penstock.runtime.dataflow.ways import ToStage, Way
 from penstock.runtime.delivering import OpenSink
 from penstock.runtime.graph import build
 from penstock.runtime.records import Manifest
-from penstock.runtime.stage import StageRunner, hosted_by
 from penstock.state import Location
 
 __all__ = ["LocalResult", "NeedsSpark", "run_local"]
@@ -309,7 +307,7 @@ class _LocalRun:
         options = RunOptions(
             channels=max(1, channels * hosts),
             partitioning=str(rng.choice(list(PARTITIONINGS))),
-            dealing=str(rng.choice(DEALINGS)),
+            dealing=[None, *DEALINGS][rng.integers(len(DEALINGS) + 1)],
             most_moved=int(rng.choice([1, 1000, 10**9])),
             control="off",
         )
@@ -318,7 +316,6 @@ class _LocalRun:
             self.epochs = claimed.epochs(
                 engine._Nodes(int(rng.integers(1, 4))), self._opened, self._jobs, report=lambda _: None
             )
-        self.rescaling = self.epochs.rescaling
 
     def _opened(self, stream: Stream, folder: Location) -> _Reader:
         context = SourceContext(
@@ -400,41 +397,21 @@ class _LocalRun:
     # Any plan.
 
     def _wish(self) -> None:
-        for runner in self.graph.stages:
-            if runner.stage.host is not None:
-                continue
-            exchange, number, rng = runner.kernel.exchanges[0], runner.number, self.rng
-            if not is_single(runner.stage) and rng.random() < 0.5:
-                self.rescaling.ask(self._rescale(runner))
-            if runner.may_rebatch and rng.random() < 0.5:
-                self.rescaling.offer(Rebatch(number, int(rng.integers(1, 6)), "any"))
-            if exchange.groupings and rng.random() < 0.5:
-                self.rescaling.offer(Regroup(number, str(rng.choice(exchange.groupings)), "any"))
-            if runner.may_split and rng.random() < 0.5:
-                split = [
-                    SplitKey(each, 0.1, int(rng.integers(1, 9))) for each in self._some_keys(number).tolist()
-                ]
-                self.rescaling.offer(Resplit(number, SubKeyPlan(tuple(split)) if split else None, "any"))
+        requests = self.epochs.requests
+        for number, steering in requests.steering.items():
+            single, keys = is_single(self.graph.stages[number].stage), self._some_keys(steering)
+            channels = int(self.rng.integers(1, MOST_CHANNELS + 1))
+            for wish in any_requests(self.rng, steering, number, keys, channels, single=single):
+                if isinstance(wish, Rescale):
+                    requests.ask(wish)
+                else:
+                    requests.offer(wish)
 
-    def _rescale(self, runner: StageRunner) -> Rescale:
-        """Any number of channels by any partitioning, and any grids where pairs may have them."""
-        number, exchange = runner.number, runner.kernel.exchanges[0]
-        channels = int(self.rng.integers(1, MOST_CHANNELS + 1))
-        if not exchange.keys:
-            return Rescale(number, channels)
-        partitioning = str(self.rng.choice(list(PARTITIONINGS)))
-        spread = None
-        if (
-            exchange.copied != "neither"
-            and not hosted_by(self.graph.stages, number)
-            and self.rng.random() < 0.5
-        ):
-            spread = any_spread(self.rng, exchange.copied, channels, self._some_keys(number))
-        return Rescale(number, channels, partitioning, spread=spread)
-
-    def _some_keys(self, number: int) -> Any:
-        """Some of the keys that the run knows, as signed hashes."""
-        known = self.rescaling.frequent[number].known().hashes.view(np.int64)
+    def _some_keys(self, steering: Any) -> Any:
+        """Some of the keys that the run knows, by their hashes."""
+        if not hasattr(steering, "frequent"):
+            return np.zeros(0, np.uint64)
+        known = steering.frequent.known().hashes
         return np.unique(self.rng.choice(known, 3)) if len(known) else known
 
     # What it gave.

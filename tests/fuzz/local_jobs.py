@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from penstock.connect.sources.rows import RowsReader
-from penstock.runtime import hot_keys
+from penstock.distribution import on_grid
 from penstock.runtime.dataflow import payloads, ports
 from penstock.runtime.dataflow.payloads import Payload, new_task
 from penstock.runtime.dataflow.receipts import TaskReceipt
@@ -119,7 +119,7 @@ def any_sizes(rng: Any) -> Iterator[None]:
         (sys.modules[RowsReader.__module__], "ROWS_PER_SPLIT"): [9, 131_072],
         (compaction, "BUDGET"): [400, 8 << 20],
         (entries, "LEAST_BYTES"): [1, 1 << 20],
-        (hot_keys, "_FEWEST_ROWS"): [1, 1_000],
+        (on_grid, "_FEWEST_ROWS"): [1, 1_000],
         (ports, "_PAYS"): [0.0, 1.3, np.inf],
         (ports, "_FLUSHED"): [13, 1 << 20],
         (payloads, "_HELD"): [1000, 64 * 2**20, 64 * 2**20, 64 * 2**20],

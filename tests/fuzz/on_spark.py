@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 import penstock as ps
 from fuzz.local import MOST_CHANNELS, Given, LocalResult
 from penstock.connect.sources.rows import rows as given_rows
-from penstock.control.rescale import Rebatch, Resplit
-from penstock.control.sub_keys import SplitKey, SubKeyPlan
+from penstock.distribution.distribution import Change
+from penstock.distribution.sub_keys import SplitKey, SubKeyPlan
 from penstock.query import Derived, Query, Relation, Stream, derived
 from penstock.routing import PARTITIONINGS
 from sessions import interpret, quick_session
@@ -124,9 +124,9 @@ class _Asks:
         if stage.splits and len(stage.known.hashes) and chance.random() < 0.5:
             keys = chance.sample(list(stage.known.hashes), min(2, len(stage.known.hashes)))
             split = SubKeyPlan(tuple(SplitKey(int(key), 0.5, chance.randint(2, 16)) for key in keys))
-            found.append(Resplit(stage.stage, chance.choice([split, None]), "any"))
+            found.append(Change(stage.stage, "sub-keys", chance.choice([split, None]), "any"))
         if stage.batched is not None and chance.random() < 0.5:
-            found.append(Rebatch(stage.stage, chance.randint(1, 5), "any"))
+            found.append(Change(stage.stage, "batch", chance.randint(1, 5), "any"))
         return found
 
 

@@ -17,23 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import cloudpickle
 
-from penstock.control.sub_keys import SplitKey, SubKeyPlan
+from distribution.drawing import SETTINGS, any_forming, any_layout, mergeable, no_sample
+from penstock.distribution.distribution import Change, Held
 from penstock.operators.exchange import TIME
 from penstock.operators.kernel import Seen
-from penstock.routing import (
-    PARTITIONINGS,
-    Batches,
-    Frequencies,
-    Goal,
-    Growth,
-    Spread,
-    first_router,
-    next_router,
-    shaped_grid,
-    step_toward,
-)
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.dataflow.channels import ChannelTask, window_channels
+from penstock.runtime.dataflow.channels import ChannelTask
 from penstock.runtime.dataflow.payloads import Inbox, Payload, new_task
 from penstock.runtime.dataflow.ports import port_map
 from penstock.runtime.dataflow.receipts import SentSeen
@@ -49,10 +38,7 @@ from penstock.runtime.dataflow.tasks import (
 )
 from penstock.runtime.epoch import _onward
 from penstock.runtime.records import StagePlan, StageRecord
-from penstock.runtime.rescale.batching import planned_batches
-from penstock.runtime.rescale.learnt_costs import LearntCosts, planned_grouping
-from penstock.runtime.rescale.moving import placing
-from penstock.state import Location, MovingStage, Segment, StateLayout
+from penstock.state import Location, MovingStage, Segment
 
 NOTHING = np.zeros(0, np.uint64)
 
@@ -133,7 +119,6 @@ class KernelRun:
         self.segments.make()
         self.accepted = tuple([] for _ in streams)
         self.hashes = NOTHING
-        self.costs = LearntCosts()
         self.written = {}
 
     def use(self, kernel):
@@ -143,7 +128,7 @@ class KernelRun:
         compiled = Compiled({}, {}, {}, (kernel,), {0: (0,)}, {}, routers)
         self.compiled = cloudpickle.loads(cloudpickle.dumps(compiled))
         (self.kernel,) = self.compiled.kernels
-        self.routers = self.compiled.known_routers
+        self.files = self.compiled.layout_files
         self.schemas = [
             pa.schema([*each.schema.arrow(), (TIME, pa.int64())]) for each in self.relation.inputs
         ]
@@ -152,10 +137,8 @@ class KernelRun:
 
     def begin(self, channels):
         """Begin with so many channels and no state."""
-        exchange = self.kernel.exchanges[0]
-        router = first_router("uniform", channels) if exchange.keys else None
-        batches = exchange.windows and Batches(exchange.windows.batch)
-        self.layout = StateLayout(router, channels, batches=batches)
+        self.steering = self.kernel.distribution.steering(SETTINGS, self.files)
+        self.layout = self.steering.first(channels, no_sample)
         self.record = StageRecord(channels=((),) * channels)
 
     # A whole run.
@@ -182,7 +165,7 @@ class KernelRun:
         """One epoch: rows of each port, and the frontiers after it."""
         if self.restless and self.rng.random() < 0.5:
             self.move()
-        if self.restless and self.layout.batches is not None and self.rng.random() < 0.5:
+        if self.restless and "batch" in self.steering.choices() and self.rng.random() < 0.5:
             self.rebatch(int(self.rng.integers(1, 6)))
         in_time = [self._in_time(port, rows) for port, rows in enumerate(epoch)]
         before = self.record
@@ -229,7 +212,8 @@ class KernelRun:
             before=before.position,
             after=advance.position,
             ended=advance.ended,
-            windows=self.windows,
+            measured=self.steering.measures(self.epoch),
+            view=self.kernel.distribution.view(self.layout),
         )
         receipts, made = [], []
         for channel, inbox in enumerate(inboxes):
@@ -243,7 +227,7 @@ class KernelRun:
             if refused is not None:
                 refused.close()
         self._check_tuples(sent, receipts)
-        self.costs.update([each.learnt for each in receipts if each.learnt])
+        self.steering.learn(self.layout, receipts)
         times = [pc.min(each[TIME]).as_py() for each in made if each.num_rows]
         self.earliest = min(times, default=np.inf)
         found = [row for each in made for row in self.tuples(each)]
@@ -253,8 +237,7 @@ class KernelRun:
 
     def _check_tuples(self, sent, receipts):
         """Channels take what ports have sent, as rows or in partials; of copies there are any number."""
-        exchanges = self.kernel.exchanges
-        if all(each.copied == "neither" and not each.everywhere and not each.windows for each in exchanges):
+        if not self.kernel.distribution.copies:
             assert sum(each.tuples for each in receipts) == sent.tuples, "a tuple was lost or taken twice"
 
     def tuples(self, table):
@@ -272,7 +255,7 @@ class KernelRun:
         """Every way in which rows may reach the channels: `own` is what the rows of each task decide."""
         exchange = self.kernel.exchanges[0]
         combined = ["rows", "combined", "either"] if exchange.combine is not None else []
-        return ["own", *combined, *(["two hops"] if exchange.parts else [])]
+        return ["own", *combined, *(["two hops"] if mergeable(exchange.distribution) else [])]
 
     def source(self, port, rows):
         """Tuples of a stream, with their time as an intake adds it."""
@@ -296,39 +279,28 @@ class KernelRun:
 
     def stage_plan(self, form):
         """How the next epoch runs."""
-        exchange, layout = self.kernel.exchanges[0], self.layout
-        grouping, costs = None, ""
-        if exchange.groupings:
-            costs = self.costs.stored(self.routers)
-            elsewhere = [each for each in exchange.groupings if each != "in place"]
-            grouping = planned_grouping(elsewhere, None, str(self.rng.choice(elsewhere)), costs)
-        plan = StagePlan(
-            layout.channels,
-            router="" if layout.router is None else self.routers.store(layout.router),
-            grouping=grouping,
-            costs=costs,
-            batches=layout.batches,
-        )
-        if form != "two hops" or layout.channels == 1:
-            return plan
-        if not exchange.keys:
-            return replace(plan, run=int(self.rng.integers(3)))
-        split = [
-            SplitKey(each, 0.1, int(self.rng.integers(1, 5)))
-            for each in self._known().view(np.int64).tolist()
-        ]
-        return replace(plan, sub_keys=SubKeyPlan(tuple(split)))
+        layout = self.layout
+        if hasattr(layout, "grouping"):
+            elsewhere = [each for each in self.steering.distribution.groupings if each != "in place"]
+            asked = {"grouping": Change(0, "grouping", str(self.rng.choice(elsewhere)), "any")}
+            layout = self.steering.follow(layout, asked, Held(), no_sample)
+        forming = None
+        if form == "two hops" and layout.channels > 1:
+            forming = any_forming(self.rng, self.kernel.distribution, self._known())
+        layout = replace(layout, forming=forming)
+        plan = StagePlan.of(layout)
+        assert StagePlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+        return plan
 
     def _exchanged(self, tables):
         """The inboxes of the channels after an exchange, or two, and what ports have sent."""
         form = self.form()
         plan = self.stage_plan(form)
-        hops = [FORM, HOME] if plan.two_hops else [HOME]
+        hops = [FORM, HOME] if plan.hops == 2 else [HOME]
         work = EpochWork(
             now=0,
             bounds={},
             plans=(plan,),
-            spreads=(self.layout.spread,),
             levels=tuple((LevelPart(0, hop, 0, plan.channels),) for hop in hops),
         )
         payloads, seen = [], SentSeen()
@@ -380,22 +352,20 @@ class KernelRun:
             found[work.partition(payloads[place], level)].append(payloads[place].to_bytes())
         return found
 
-    @property
-    def windows(self):
-        """The channel of each window, where rows go by their windows."""
-        return window_channels(self.kernel, self.layout.batches, self.layout.channels)
-
     # Moves.
 
     def rebatch(self, size):
         """Compute another number of windows together, from the next boundary on."""
-        batches = planned_batches(self.kernel, self.layout.batches, self.record, size)
-        self.layout = replace(self.layout, batches=batches)
+        kept = [each for channel in self.record.channels for each in channel]
+        bounds = (min(each.first for each in kept), max(each.end for each in kept)) if kept else None
+        asked = {"batch": Change(0, "batch", size, "any")}
+        self.layout = self.steering.follow(self.layout, asked, Held(bounds=bounds), no_sample)
 
     def move(self, layout=None, channels=None):
         """Bring all state to where another layout has it, by default any, of these or any channels."""
         before, after = self.layout, layout or self._any_layout(channels)
-        stage = MovingStage(self.kernel.tables, self.record.channels, placing(self.kernel, before, after))
+        placing = self.kernel.distribution.move(before, after, self.files)
+        stage = MovingStage(self.kernel.tables, self.record.channels, placing)
         found = stage.move(self.segments, f"m{self.epoch}", after.channels)
         channels = tuple(
             tuple(Segment.from_json(json.loads(json.dumps(each.to_json()))) for each in segments)
@@ -409,26 +379,9 @@ class KernelRun:
         return np.unique(self.rng.choice(self.hashes, 3)) if len(self.hashes) else NOTHING
 
     def _any_layout(self, channels=None):
-        """Any router of these or any channels, or a step to it; hot keys of joins on any grids."""
-        rng, channels = self.rng, 1 if self.single else channels or int(self.rng.integers(1, 6))
-        if self.layout.router is None:
-            return StateLayout(None, channels, batches=self.layout.batches)
-        known = self._known()
-        frequencies = Frequencies(known, np.full(len(known), 0.1))
-        before = self.layout.router
-        router = next_router(
-            str(rng.choice(list(PARTITIONINGS))), before, frequencies, channels, Goal(domain=1000)
-        )
-        if rng.random() < 0.5:
-            share = float(rng.uniform(0.05, 0.6))
-            router = step_toward(before, router, frequencies, growth=Growth.LINEAR, share=share, domain=1000)
-        return StateLayout(router, router.channels, self._any_spread(router.channels, known))
-
-    def _any_spread(self, channels, keys):
-        copied = self.kernel.exchanges[0].copied
-        if copied == "neither" or self.rng.random() < 0.3:
-            return None
-        return any_spread(self.rng, copied, channels, keys)
+        """Any layout of these or any channels."""
+        keys, channels = self._known(), 1 if self.single else channels
+        return any_layout(self.rng, self.kernel.distribution, self.layout, self.files, keys, channels)
 
     def remember_files(self):
         """Read every new file, for later."""
@@ -440,17 +393,6 @@ class KernelRun:
         """No file that was written has changed or gone."""
         for name, data in self.written.items():
             assert self.segments.read(name) == data, f"{name} was changed"
-
-
-def any_spread(rng, copied, channels, keys):
-    """These keys of a join on grids of any size in any channels."""
-    sizes, columns, targets = [], [], []
-    for _ in keys:
-        grid = shaped_grid(copied, int(rng.integers(1, channels + 1)))
-        sizes.append(grid.channels)
-        columns.append(grid.columns)
-        targets += rng.permutation(channels)[: grid.channels].tolist()
-    return Spread(tuple(keys.view(np.int64).tolist()), tuple(sizes), tuple(columns), tuple(targets))
 
 
 def described(schema):

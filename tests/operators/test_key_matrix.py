@@ -111,7 +111,7 @@ class KeyedRun(KernelRun):
         """Rescale before every epoch, then look where keys are."""
         if self.epoch:
             self.move(channels=self.sequence[self.epoch % len(self.sequence)])
-        if self.epoch % 4 == 2 and not self.layout.spread:
+        if self.epoch % 4 == 2 and not (hasattr(self.layout, "spread") and self.layout.spread.grids):
             self.check_places()
         super().step(epoch, frontiers, drained=drained)
 

@@ -12,6 +12,7 @@ from penstock.distribution.dealing import Panes, Runs
 from penstock.distribution.distribution import Distribution, Forming, Layout
 from penstock.distribution.on_grid import OnGrid, OnGrids
 from penstock.distribution.sub_keys import SubKeyPlan
+from penstock.distribution.two_choices import TwoChoices as TwoChoices
 
 
 def by_key(columns: tuple[str, ...], *, mergeable: bool = False, slices: str = "") -> Distribution:

@@ -245,7 +245,7 @@ class KeySteering(Steering):
             "domain": self.frequent.domain,
             "spread": layout.grids,
             "sub_keys": layout.forming if _split(layout) else None,
-            "splits": self.splits and self.settings.dealing is None,
+            "splits": self.splits and dealt(self.settings.dealing, 2, None, keyed=True) is None,
             "copied": "neither" if self.settings.hosted else self.copied,
         }
 
