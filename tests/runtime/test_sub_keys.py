@@ -148,3 +148,14 @@ def test_an_epoch_that_is_run_again_splits_the_same_keys_and_gives_the_same(spar
     assert "key 0 with" in delivered[0][1]
     assert delivered[0][0]
     assert delivered[0] == delivered[1]
+
+
+def test_all_keys_may_have_two_channels_from_the_first_epoch_on(spark):
+    epochs = list(zipf_epochs(8, epochs=3, rows=8000))
+    run, chosen = started(epochs, Total, dealing="two choices")
+    _, whole = started(epochs, Whole)
+    assert found(chosen) == found(whole)
+    worked = [[each.rows for each in epoch.stages[0].channels] for epoch in run.progress[:3]]
+    # The hottest key has 46 % of the rows, and whole it would be 1.9 times the mean of four channels alone.
+    assert all(sum(rows) == 8000 and max(rows) < 1.4 * np.mean(rows) for rows in worked), worked
+    assert not [each for each in run.decisions if each.partitioning == "sub-keys"]
