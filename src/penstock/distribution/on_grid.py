@@ -322,10 +322,14 @@ class SpreadPlacing(Placing):
 
     def takes(self, read: Read, source: int, target: int) -> Mask:
         """Rows of whole keys go to their channel, and rows on grids to a new grid if theirs changes."""
+        columns = [read.rows[name] for name in read.keys]
         known = np.ones(len(read.numbers), np.bool_)
-        for name in read.keys:
-            known &= np.asarray(read.rows[name].is_valid())
-        old, new = self.before.arrays.route(read.hashes), self.after.arrays.route(read.hashes)
+        for each in (each for each in columns if each.null_count):
+            known &= np.asarray(each.is_valid())
+        new = self.after.arrays.route(read.hashes)
+        if not len(self.before.counts) and not len(self.after.counts):
+            return np.where(known, new == target, self._home(source) == target)
+        old = self.before.arrays.route(read.hashes)
         unchanged = self._unchanged(old, new)
         # A row without a key matches nothing, so it may be in any channel.
         mine = np.where(known, unchanged & (source == target), self._home(source) == target)

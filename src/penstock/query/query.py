@@ -125,10 +125,11 @@ class Query:
                 ``"best effort"``: the run does not wait; what a slower input brings too late is set aside.
             partitioning: How routers are made: ``"balanced"``, ``"uniform"``, ``"consistent"``, ``"scan"``,
                 ``"redist"`` or ``"readj"``.
-            dealing: By default partials of user-defined aggregates are formed where tuples are read. Otherwise
-                how rows are dealt out to channels that form them. Rows without a key: ``"runs"`` of a mean
-                pane, so that channels are even whatever the rates are, or whole panes ``"round robin"``. Rows
-                with a key: ``"two choices"``, to the less loaded of two channels. Results are the same.
+            dealing: By default partials of user-defined aggregates are formed where tuples are read.
+                Otherwise how rows are dealt out to channels that form them. Without a key: ``"runs"`` of a
+                mean pane, so that channels are even whatever the rates are, or whole panes
+                ``"round robin"``. With a key: ``"two choices"``, to the less loaded of two channels. Results
+                are the same.
             resources: How state, computation and communication grow with the frequency of a key, by the
                 number of a stage, as letters such as ``"LQL"`` or as ``ps.Resources``, which has its own
                 tolerances; by default the operator decides.

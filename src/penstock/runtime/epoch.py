@@ -120,6 +120,7 @@ class Epoch:
         with translated(Failing(self.epoch_id.epoch, "late tuples and rejects")):
             counts = replace(self._set_aside(), results=results)
         self.phases.ends("deliver")
+        self._learn()
         return Manifest(
             epoch_id=self.epoch_id,
             plan=self.plan,
@@ -132,6 +133,13 @@ class Epoch:
             total=self.before.total + counts,
             moved=tuple(self.moves),
         )
+
+    def _learn(self) -> None:
+        """Let every steering learn from what channels told; an epoch that is run again tells it once."""
+        for number, steering in self.works.requests.steering.items():
+            if number in self.tasks:
+                steering.learn(self.plan.stages[number].layout, self.tasks[number])
+            self.records[number] = replace(self.records[number], keys=steering.remembered())
 
     def clean_up(self) -> None:
         """After the commit: delete what only this epoch needed."""
@@ -368,7 +376,6 @@ class Epoch:
         if number in self.records:
             return
         before, plan = self._before(number), self.plan.stages[number]
-        steering = self.works.requests.steering.get(number)
         receipts = sorted(self.tasks.get(number, []), key=lambda each: each.channel)
         formed = self._formed.get(number, ())
         if receipts and formed:
@@ -377,8 +384,6 @@ class Epoch:
             self.tasks[number] = receipts
             self.walls[number] = wall
             self.receipts[number] = folded(receipts, plan.channels) if plan.stays else receipts
-            if steering is not None:
-                steering.learn(plan.layout, receipts)
         tuples, busy = sum(each.tuples for each in receipts), sum(each.busy for each in receipts)
         received = sum(receipt.received for receipt in receipts)
         combined = received and any(each.combined for each in receipts)
@@ -391,7 +396,7 @@ class Epoch:
             tuples=before.tuples + tuples,
             seconds=before.seconds + busy,
             recent=before.recent.after(tuples, busy),
-            keys=before.keys if steering is None else steering.remembered(),
+            keys=before.keys,
             in_bucket=tuples / buckets if buckets else before.in_bucket,
         )
         for receipt in receipts:
