@@ -16,10 +16,11 @@ from itertools import cycle, islice
 from typing import Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import flight
 
-from penstock_lab.bench.report_rows import SCHEMA, entries, report_rows
+from penstock_lab.bench.report_rows import FIRST_US, SCHEMA, entries, report_rows
 
 __all__ = ["PUSHING", "Clients", "Load", "Pushed"]
 
@@ -29,7 +30,11 @@ _STUCK_S: Final = 60
 
 @dataclass(frozen=True)
 class Load:
-    """What one client pushes: batches in turn over its streams, at most `window` unacknowledged."""
+    """What one client pushes: batches in turn over its streams, at most `window` unacknowledged.
+
+    With a `spacing_us` the event times of a stream go on from batch to batch, so far apart; without it every
+    batch has the same times.
+    """
 
     engine: str
     address: str
@@ -38,6 +43,14 @@ class Load:
     batch_rows: int
     window: int
     seed: int
+    spacing_us: int = 0
+
+    def timed(self, batch: Any, sequence: int) -> Any:
+        """A batch as it is pushed when so many rows of its stream came before."""
+        if not self.spacing_us:
+            return batch
+        times = FIRST_US + np.arange(sequence, sequence + batch.num_rows) * self.spacing_us
+        return batch.set_column(0, "time", pa.array(times, SCHEMA.field("time").type))
 
 
 @dataclass(frozen=True)
@@ -145,7 +158,7 @@ def _over_flight(load: Load) -> Callable[[], NDArray[np.float64]]:
     def push() -> NDArray[np.float64]:
         for (stream, sequence, said), batch in zip(turns, cycle(batches), strict=False):
             acknowledged.sending(stream, sequence)
-            writer.write_with_metadata(batch, said)
+            writer.write_with_metadata(load.timed(batch, sequence), said)
         acknowledged.wait_for(len(turns))
         writer.done_writing()
         listening.join(_STUCK_S)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["SCHEMA", "entries", "report_rows"]
+__all__ = ["FIRST_US", "SCHEMA", "entries", "report_rows"]
 
 SCHEMA = pa.schema(
     [
@@ -17,7 +17,8 @@ SCHEMA = pa.schema(
     ]
 )
 _KINDS = np.array(["traffic", "parking", "accident"])
-_NOON_US = 1_700_000_000_000_000
+FIRST_US = 1_700_000_000_000_000
+"""The event time of the first report."""
 
 
 def report_rows(rows: int, seed: int) -> pa.RecordBatch:
@@ -25,7 +26,7 @@ def report_rows(rows: int, seed: int) -> pa.RecordBatch:
     rng = np.random.default_rng(seed)
     return pa.record_batch(
         [
-            pa.array(_NOON_US + np.arange(rows) * 1000, SCHEMA.field("time").type),
+            pa.array(FIRST_US + np.arange(rows) * 1000, SCHEMA.field("time").type),
             pa.array(13 + rng.random(rows)),
             pa.array(52 + rng.random(rows)),
             pa.array(rng.random(rows) * 130),

@@ -353,6 +353,23 @@ def gates(
     deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)
 
 
+@bench.command()
+def inlet(
+    *,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Rounds; their median counts.")] = None,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Measure how fast a query takes rows from a gate: filled logs, live, and a backlog of 50 million.
+
+    Example: penstock bench inlet --quick --json > inlet.json
+    """
+    from penstock_lab.bench.inlet import inlet as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(repeats=repeats, seed=seed, quick=quick), json=json)
+
+
 @bench.command(name="admission-decisions")
 def admission_decisions(
     *,

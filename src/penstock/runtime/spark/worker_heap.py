@@ -1,4 +1,4 @@
-"""Keeps a Python worker of Spark from walking its whole heap after every task.
+"""Readies a Python worker of Spark: it does not walk its whole heap after every task, nor warn without need.
 
 A worker that is used again collects garbage after each task. It looks at every object of every module that
 is loaded, about 140,000 of them: 50 ms of processor time, for a task that may take five. Objects that are
@@ -8,9 +8,13 @@ so that nothing is garbage and freezing keeps none alive.
 What a later task loads is frozen then too; but only a few times, since what is frozen and becomes garbage in
 a cycle stays in memory for good. In a session of Penstock's own, workers are forked with nearly all of it
 frozen (`daemon.py`); in one that a user brings, this does the same.
+
+Rows that come over Flight lie where the message has them, at any multiple of 8 bytes. Arrow warns of that for
+processors that cannot read such numbers; those that it is built for can.
 """
 
 import gc
+import os
 from typing import Final
 
 from pyspark import TaskContext
@@ -29,5 +33,6 @@ def freeze_worker() -> None:
     if TaskContext.get() is None:
         return
     _tasks += 1
+    os.environ.setdefault("ACERO_ALIGNMENT_HANDLING", "ignore")
     if _tasks in _AT:
         gc.freeze()
