@@ -16,7 +16,7 @@ from penstock.control.rescale import Rescale
 from penstock.operators.exchange import Form
 from penstock.routing import PARTITIONINGS, HashPair, Resources, Ring, Spread, first_router
 from penstock.runtime.records import StagePlan, StageRecord
-from penstock.runtime.rescale.frequent_keys import FrequentKeys, KeyCounts
+from penstock.distribution.frequent_keys import FrequentKeys, KeyCounts
 from penstock.runtime.rescale.moving import relocated
 from penstock.runtime.rescale.requests import Rescaling
 from penstock.runtime.routers import Routers
