@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from distribution.drawing import no_sample
 from penstock.control.rescale import Rescale
 from penstock.distribution import ByKey
 from penstock.distribution.distribution import Form, Held, Settings
@@ -20,11 +21,6 @@ KEYS, CHANNELS = 100_000, 8
 SHARES = zipf_shares(KEYS, 1.0)
 
 
-def no_keys(_port):
-    """Nothing is ahead."""
-    return iter(())
-
-
 class Live:
     """One stage that is asked for a new router after each epoch, over Zipf keys; `ranks` orders them."""
 
@@ -35,7 +31,7 @@ class Live:
         resources = dict.fromkeys(get_args(Form), Resources.of(letters))
         self.files = LayoutFiles(Location(str(folder)))
         self.steering = ByKey(("k",)).steering(Settings(resources, partitioning, 2**40), self.files)
-        self.layout = self.steering.first(CHANNELS, no_keys)
+        self.layout = self.steering.first(CHANNELS, no_sample)
 
     @property
     def router(self):
@@ -48,7 +44,7 @@ class Live:
         columns = [pa.chunked_array([keys[routes == channel]]) for channel in range(CHANNELS)]
         self.steering.frequent.update([count_keys([each], len(each)) for each in columns])
         before, asked = self.layout, {Rescale.setting: Rescale(0, CHANNELS)}
-        self.layout = self.steering.follow(before, asked, Held(bytes=1.0), no_keys)
+        self.layout = self.steering.follow(before, asked, Held(bytes=1.0), no_sample)
         return self.layout.router != before.router
 
     @property

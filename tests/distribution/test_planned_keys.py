@@ -5,6 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from distribution.drawing import no_sample
 from penstock.control.rescale import Rescale
 from penstock.distribution import ByKey, OnGrids
 from penstock.distribution.distribution import Form, Held, Settings
@@ -54,7 +55,7 @@ def laid_out(files, channels=8, **options):
 def followed(steering, before, wish, form="rows"):
     """The next layout; no tuples are ahead in which hot keys could be looked for."""
     asked = {} if wish is None else {wish.setting: wish}
-    return steering.follow(before, asked, Held(form, bytes=1.0), lambda _: iter(()))
+    return steering.follow(before, asked, Held(form, bytes=1.0), no_sample)
 
 
 def rest_of(files, layout):
