@@ -58,9 +58,9 @@ def test_a_hot_key_is_spread_over_channels_and_every_pair_is_delivered_once(tmp_
     )
     found, run = collected(joined, channels=4, checkpoint=tmp_path)
     assert Counter((row["v_a"], row["v_b"]) for row in found) == pairs(left, right, 3)
-    (stage,) = run._epochs.last.stages
+    (stage,) = run._epochs.last.plan.stages
     assert 7 in {row["k"] for row in found}
-    assert max(stage.spread.sizes) > 1
+    assert max(stage.own.grids.sizes) > 1
 
 
 def shifting(seed, epochs, rows=120):
