@@ -7,8 +7,8 @@ import pytest
 
 from penstock.control.batch_policy import BatchPolicy, modelled
 from penstock.control.observation import Batched, ChannelLoad, Observation, StageChannels
-from penstock.control.rescale import Rebatch
 from penstock.control.setup import Setup
+from penstock.distribution.distribution import Change
 
 
 def seen(epoch, batched, *, channels=4, left=0):
@@ -32,7 +32,7 @@ def followed(world, epochs=8, **given):
     for epoch in range(epochs):
         policy.observe(seen(epoch, world(size)))
         for wish in policy.decide(0.0):
-            size, found[epoch] = wish.batch, wish
+            size, found[epoch] = wish.value, wish
     return found
 
 
@@ -42,7 +42,7 @@ def test_the_smallest_batch_stays_while_it_keeps_the_bound():
 
 def test_where_rows_cost_more_than_there_is_time_for_batches_are_as_long_as_an_epoch_keeps_all_busy():
     found = followed(lambda size: batched(size, row=2e-5))
-    assert {epoch: wish.batch for epoch, wish in found.items()} == {2: 100}
+    assert {epoch: wish.value for epoch, wish in found.items()} == {2: 100}
     assert "none keeps 5.00 s, and of up to 100 it has the least backlog" in found[2].reason
 
 
@@ -70,7 +70,8 @@ def test_it_is_written_down_and_goes_on():
     for epoch in (1, 2):
         again.observe(seen(epoch, batched(row=2e-5)))
     (wish,) = again.decide(0.0)
-    assert isinstance(wish, Rebatch)
+    assert isinstance(wish, Change)
+    assert (wish.stage, wish.setting, wish.words()) == (0, "batch", "batches of 100 windows")
     observation = seen(1, batched())
     assert Observation.from_json(json.loads(json.dumps(observation.to_json()))) == observation
     assert list(Setup({"batches": {"bound": 2.0}}).controller(lambda _: None).policies) == ["batches"]

@@ -97,7 +97,7 @@ def test_a_failing_policy_does_not_disturb_the_others():
 
 def test_what_is_no_decision_is_a_failure():
     (found,) = ask(Controller({"mine": FunctionPolicy(lambda _: ["more"])}), seen(0))
-    assert "TypeError: it decided str; give Rescale, Resplit, Regroup, Rebatch or Scale" in found.held
+    assert "TypeError: it decided str; give Rescale, Change or Scale" in found.held
 
 
 def test_a_stage_follows_the_first_of_two_decisions():

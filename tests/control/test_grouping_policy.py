@@ -26,7 +26,8 @@ def followed(policy, world, epochs=12):
         tasks, beyond, deviation = world[grouping]
         policy.observe(seen(epoch, tasks, max(tasks) + beyond, grouping, deviation=deviation))
         for wish in policy.decide(0.0):
-            grouping = wish.grouping
+            assert (wish.setting, wish.words()) == ("grouping", f"rows {wish.value}")
+            grouping = wish.value
             reasons.append(wish.reason)
     return ways, reasons
 
@@ -104,5 +105,5 @@ def test_it_decides_the_same_after_a_restart_and_in_a_replay():
         lines.append(epoch_line(observed, controller.decide(0.0)))
     recording = Recording.parse(lines)
     told = [ruling for each in recording.epochs for ruling in each.rulings]
-    assert told[0]["decision"]["kind"] == "regroup"
+    assert told[0]["decision"]["kind"] == "grouping"
     assert differences(recording, {}.get) == []

@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from penstock.control.observation import ChannelLoad, KnownKeys, Moved, Observation, StageChannels, TrackedKey
-from penstock.control.sub_keys import SplitKey, SubKeyPlan
+from penstock.distribution.sub_keys import SplitKey, SubKeyPlan
 from penstock.routing import LQL, Spread
 
 

@@ -7,8 +7,14 @@ from typer.testing import CliRunner
 
 from control.simulated import stage
 from penstock.cli.app import app
+from penstock.control.observation import Observation
 from penstock.control.recording import Recording, controller_line, epoch_line, router_line
+from penstock.control.rescale import Rescale
+from penstock.control.ruling import Ruling
+from penstock.control.scale import Scale
 from penstock.control.setup import Setup
+from penstock.distribution.distribution import Change
+from penstock.distribution.sub_keys import SplitKey, SubKeyPlan
 from penstock.errors import BadRecording, NoCheckpoint
 
 
@@ -80,6 +86,26 @@ def test_other_policies_stand_side_by_side(checkpoint):
     assert shown.exit_code == 0
     assert "under rebalance-when" in shown.output
     assert f"20 epochs; decisions: {recorded} recorded" in shown.output
+
+
+def test_decisions_of_every_kind_are_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    decisions = [
+        Rescale(0, 2, reason="r"),
+        Scale("executors", 4, 2, "r"),
+        Change(1, "grouping", "by cost", "r", shown="rows by cost"),
+        Change(2, "batch", 3, "r", shown="batches of 3 windows"),
+        Change(3, "sub-keys", SubKeyPlan((SplitKey(-5, 0.25, 9, "a"),)), "r", shown="sub-keys"),
+        Change(4, "sub-keys", None, "r", shown="keys whole"),
+    ]
+    rulings = [Ruling(0, "mine", each) for each in decisions]
+    (tmp_path / "control").mkdir()
+    lines = [controller_line(Setup(), {}), epoch_line(Observation(0, ()), rulings)]
+    (tmp_path / "control" / "0.jsonl").write_text("\n".join(lines) + "\n")
+    found = replayed(tmp_path, "--policy", "off")
+    assert found.exit_code == 0
+    for each in rulings:
+        assert each.words().removeprefix("epoch 0, mine: ") in found.output
 
 
 def test_errors_say_what_to_do(checkpoint, tmp_path):

@@ -112,7 +112,8 @@ def test_decisions_replay_byte_for_byte_also_from_a_state_saved_in_the_middle(se
 def test_a_hot_key_is_split_where_the_operator_allows_it():
     simulated = stage(1, 1.3, 2_000, splits=True, noise=0.05)
     rulings, busiest = run(simulated, controller(simulated), 6)
-    assert rulings[0].decision.sub_keys is not None
+    assert rulings[0].decision.setting == "sub-keys"
+    assert rulings[0].decision.value is not None
     assert rulings[0].decision.reason.startswith("split: the busiest channel has ")
     assert busiest[-1] <= 1.1
     assert simulated.moves == []

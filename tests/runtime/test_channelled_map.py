@@ -10,7 +10,7 @@ import pytest
 from pyspark import TaskContext
 
 import penstock as ps
-from penstock.control.rescale import Regroup
+from penstock.distribution.distribution import Change
 from penstock.errors import RunError
 from rescales import AtRandom
 from sessions import interpreting
@@ -119,7 +119,9 @@ def test_rows_stay_in_place_until_a_policy_sends_them_and_refused_ones_are_set_a
             channels=2,
             checkpoint=tmp_path,
             on_error="set aside",
-            policy=lambda seen: [Regroup(0, ways[seen.epoch], "to try")] if seen.epoch in ways else [],
+            policy=lambda seen: (
+                [Change(0, "grouping", ways[seen.epoch], "to try")] if seen.epoch in ways else []
+            ),
         )
     )
     run.wait()

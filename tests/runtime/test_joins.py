@@ -58,9 +58,9 @@ def test_a_hot_key_is_spread_over_channels_and_every_pair_is_delivered_once(tmp_
     )
     found, run = collected(joined, channels=4, checkpoint=tmp_path)
     assert Counter((row["v_a"], row["v_b"]) for row in found) == pairs(left, right, 3)
-    (stage,) = run._epochs.last.stages
+    (stage,) = run._epochs.last.plan.stages
     assert 7 in {row["k"] for row in found}
-    assert max(stage.spread.sizes) > 1
+    assert max(stage.own.grids.sizes) > 1
 
 
 def shifting(seed, epochs, rows=120):
@@ -115,7 +115,9 @@ def test_grids_change_while_a_run_goes_on(tmp_path, how):
         wanted.update((v, None) for *_, v in every if v not in matched)
     assert Counter((row["v_a"], row["v_b"]) for row in found) == wanted
     # Too few rows for a search in the first epoch: nothing is known, instead of no hot keys for ever.
-    kept = [run._epochs.works.checkpoint.manifest(EpochId(epoch)).stages[0].spread for epoch in range(8)]
+    kept = [
+        run._epochs.works.checkpoint.manifest(EpochId(epoch)).plan.stages[0].own.grids for epoch in range(8)
+    ]
     sizes = [each and {key: len(cells) for key, (_, cells) in each.grids.items()} for each in kept]
     zero, one, two = hashed(0), hashed(1), hashed(2)
     assert sizes == [None, {zero: 3}, {zero: 3}, {one: 4}, {one: 2}, {}, {two: 3}, {}]
@@ -152,8 +154,8 @@ def test_grids_on_which_a_join_is_not_exact_are_refused():
         (5, narrow, "stage 6 runs in the channels of stage 5"),
     ]:
         with pytest.raises(BadRescale, match=message):
-            run._epochs.rescaling.check(ps.Rescale(stages[stage], 3, spread=spread))
-    run._epochs.rescaling.check(ps.Rescale(stages[4], 3, spread=narrow))
+            run._epochs.requests.check(ps.Rescale(stages[stage], 3, spread=spread))
+    run._epochs.requests.check(ps.Rescale(stages[4], 3, spread=narrow))
 
 
 def merged_joins(epochs):

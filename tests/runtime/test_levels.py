@@ -12,6 +12,7 @@ import penstock as ps
 from operators.cases import Total
 from penstock.compile import cut, optimise
 from penstock.connect import ResultFormat
+from penstock.distribution import Everywhere, Runs
 from penstock.query import outputs as query_of
 from penstock.runtime.dataflow.tasks import FORM, HOME
 from penstock.runtime.graph import build
@@ -121,15 +122,20 @@ def shown(rows):
 
 # Which stages share an exchange.
 
+ONE_HOP, TWO_HOPS = Everywhere(channels=2), Everywhere(channels=2, forming=Runs(64))
 
-def levels(session, *relations, plans=None, staying=(), strategy="subquery"):
+
+def levels(session, *relations, layouts=None, staying=(), strategy="subquery"):
     """The level of each stage, and (stage, hop) of each exchange."""
     subqueries = cut(optimise(query_of(*relations)).query, strategy)
     nowhere = Location("/nowhere")
     sinks = [_Nowhere(ResultFormat(nowhere, "parquet")) for _ in relations]
     graph = build(partial(typed, session), subqueries, sinks, ResultFormat(nowhere, "parquet"), nowhere)
-    stages = tuple((plans or {}).get(each.number, StagePlan(2)) for each in graph.stages)
-    plan = EpochPlan(stages, 0)
+    stages = (
+        StagePlan(2) if each.hosted else StagePlan.of((layouts or {}).get(each.number, ONE_HOP))
+        for each in graph.stages
+    )
+    plan = EpochPlan(tuple(stages), 0)
     parts = levels_of(graph, plan, staying)
     for each in parts:
         assert [part.first for part in each] == [2 * place for place in range(len(each))]
@@ -160,11 +166,9 @@ def test_a_stage_comes_after_all_that_feed_it(spark):
 
 def test_a_second_hop_is_a_level_of_its_own(spark):
     chain = every(tuples(), 10).window("1 minute").agg(total=Total("n"))
-    plans = {1: StagePlan(2, run=64)}
-    assert levels(spark, chain, plans=plans) == ([0, 2], [[(0, HOME)], [(1, FORM)], [(1, HOME)]])
-    plans = {0: StagePlan(2, run=64), 1: StagePlan(2, run=64)}
+    assert levels(spark, chain, layouts={1: TWO_HOPS}) == ([0, 2], [[(0, HOME)], [(1, FORM)], [(1, HOME)]])
     stages = tuples().window("10 seconds").agg(n=Total("n")).group_by("n").window("1 minute")
-    found = levels(spark, stages.agg(total=Total("n")), plans=plans)
+    found = levels(spark, stages.agg(total=Total("n")), layouts={0: TWO_HOPS, 1: TWO_HOPS})
     assert found == ([1, 3], [[(0, FORM)], [(0, HOME)], [(1, FORM)], [(1, HOME)]])
 
 

@@ -11,7 +11,7 @@ from penstock.errors import BadRescale
 from penstock.query import MOST_CHANNELS
 from penstock.routing import PARTITIONINGS
 from penstock.runtime.control import RunControl
-from penstock.runtime.rescale.requests import Rescaling
+from penstock.runtime.requests import Requests
 
 SEEN = ps.Observation(3, ())
 
@@ -32,20 +32,20 @@ def test_a_rescale_is_checked_when_it_is_made(stage, channels, partitioning, rea
 def control(policy, check=lambda _: None):
     """The control of a run without stages, under a policy of the user."""
     controller = Controller({"policy": FunctionPolicy(policy)}, Limits(), "on", check)
-    return RunControl(controller, Rescaling((), None, "balanced", (), {}, 1))
+    return RunControl(controller, Requests((), {}))
 
 
 @given(JUNK)
 def test_a_policy_can_return_anything_and_only_wishes_pass(answer):
     asked = control(lambda _: answer)
     asked.after(3, lambda: SEEN)
-    assert not asked.rescaling.asked()
+    assert not asked.requests.asked()
 
 
 def test_a_policy_that_raises_asks_for_nothing_and_is_logged(caplog):
     asked = control(lambda _: 1 / 0)
     asked.after(3, lambda: SEEN)
-    assert not asked.rescaling.asked()
+    assert not asked.requests.asked()
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("penstock.run", "ERROR")
     assert "epoch 3, policy: the policy failed" in record.message
@@ -64,15 +64,16 @@ def test_a_request_that_cannot_be_met_is_held_back_and_told(caplog):
 
     asked = control(lambda _: [ps.Rescale(7, 2)], check)
     asked.after(3, lambda: SEEN)
-    assert not asked.rescaling.asked()
+    assert not asked.requests.asked()
     assert [each.held for each in asked.rulings] == ["it cannot be met: no such stage"]
     assert "no such stage" in caplog.text
 
 
 def test_what_a_user_asks_for_comes_before_what_a_policy_asks_for():
     asked = control(lambda _: [ps.Rescale(0, 2), ps.Rescale(1, 3)])
-    asked.rescaling.check = lambda _: None
-    asked.rescaling.ask(ps.Rescale(0, 5))
+    asked.requests.check = lambda _: None
+    asked.requests.ask(ps.Rescale(0, 5))
     asked.after(3, lambda: SEEN)
-    assert {stage: wish.channels for stage, wish in asked.rescaling.asked().items()} == {0: 5, 1: 3}
+    found = {place: wish.channels for place, wish in asked.requests.asked().items()}
+    assert found == {(0, "channels"): 5, (1, "channels"): 3}
     assert [each.held for each in asked.rulings] == ["a request of the user comes first", ""]

@@ -11,7 +11,7 @@ import pytest
 
 import penstock as ps
 from operators.cases import Total
-from penstock.control.rescale import Rebatch
+from penstock.distribution.distribution import Change
 from penstock.ingest import Client, Gate
 from rescales import AtRandom
 from sessions import interpreting
@@ -61,7 +61,7 @@ class Unrest(AtRandom):
     def __call__(self, seen):
         chance = random.Random(seen.epoch)
         wishes = super().__call__(seen)
-        return [*wishes, Rebatch(0, chance.randint(1, 4), "at random")]
+        return [*wishes, Change(0, "batch", chance.randint(1, 4), "at random")]
 
 
 def test_windows_without_a_key_are_each_computed_once_while_channels_and_batches_change(tmp_path):

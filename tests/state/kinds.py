@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.distribution.by_key import KeyPlacing
 from penstock.operators.windows.sliding import extents
 from penstock.routing import (
     PARTITIONINGS,
@@ -31,7 +32,6 @@ from penstock.state import (
     TIME,
     TIMER,
     ChannelStore,
-    KeyPlacing,
     Location,
     MovingStage,
     PaneTable,

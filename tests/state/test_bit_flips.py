@@ -10,12 +10,14 @@ import pyarrow as pa
 import pytest
 
 from penstock.connect import EpochId
+from penstock.distribution.by_key import KeyPlacing
+from penstock.distribution.key_layout import KeyLayout
 from penstock.errors import CheckpointError
 from penstock.routing import first_router
 from penstock.runtime.checkpoint import Checkpoint
+from penstock.runtime.layout_files import LayoutFiles
 from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord
-from penstock.runtime.routers import Routers
-from penstock.state import KeyPlacing, MovingStage, TimeTable, segments, views
+from penstock.state import MovingStage, TimeTable, segments, views
 from penstock.state.storage import Location
 
 
@@ -34,8 +36,8 @@ def written(folder):
     old, new = (first_router("consistent", each).arrays for each in (1, 2))
     table = TimeTable("t", ("key",))
     moved = MovingStage((table,), ((bare,),), KeyPlacing(old, new)).move(checkpoint.segments, "1", 2)
-    router = Routers(checkpoint.routers).store(first_router("consistent", 3))
-    plan = EpochPlan((StagePlan(2, router=router, target=router),), now=5)
+    router = LayoutFiles(checkpoint.routers).store(first_router("consistent", 3))
+    plan = EpochPlan((StagePlan.of(KeyLayout(channels=2, router=router, target=router)),), now=5)
     checkpoint.write_plan(EpochId(0), plan)
     checkpoint.commit(Manifest(EpochId(0), plan, stages=(StageRecord(moved.channels),)))
 
@@ -48,7 +50,7 @@ def written(folder):
             manifest,
             checkpoint.plan(EpochId(0)),
             state,
-            Routers(checkpoint.routers).find(router).to_bytes(),
+            LayoutFiles(checkpoint.routers).router(router).to_bytes(),
         )
 
     return read

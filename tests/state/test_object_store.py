@@ -13,9 +13,10 @@ from pyarrow import fs
 
 import penstock as ps
 from penstock.connect import EpochId, ResultFile, ResultFormat, Results, SinkContext
+from penstock.distribution.by_key import KeyPlacing
 from penstock.durable import Purpose
 from penstock.routing import first_router
-from penstock.state import KeyPlacing, MovingStage, TimeTable, segments, views
+from penstock.state import MovingStage, TimeTable, segments, views
 from penstock.state.storage import Location
 
 STEP = Purpose.MANIFEST

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.distribution.by_key import KeyPlacing
 from penstock.errors import DamagedCheckpoint, MissingSegment
 from penstock.routing import first_router
 from penstock.state import (
     TABLE_KINDS,
     ChannelStore,
-    KeyPlacing,
     MovingStage,
     Segment,
     compaction,

@@ -163,14 +163,8 @@ def _words(ruling: dict[str, Any]) -> str:
     if decision["kind"] == "scale":
         what = f"{decision['before']} to {decision['units']} {decision['pool']}"
         return f"{ruling['policy']}, {what}: {decision['reason']}{end}"
-    channels, grouping, batch = (decision.get(each) for each in ("channels", "grouping", "batch"))
-    whats = {
-        "rescale": f"{channels} channels",
-        "regroup": f"rows {grouping}",
-        "resplit": "sub-keys",
-        "rebatch": f"batches of {batch} windows",
-    }
-    what = whats[decision["kind"]]
+    kind = decision["kind"]
+    what = f"{decision['channels']} channels" if kind == "rescale" else decision.get("shown", kind)
     return f"{ruling['policy']}, stage {decision['stage']}, {what}: {decision['reason']}{end}"
 
 

@@ -97,7 +97,7 @@ class StageChannels:
     channels: tuple[ChannelLoad, ...]
     imbalance: tuple[float, float, float]
     tolerated: tuple[float, float, float]
-    tracked: tuple[TrackedKey, ...]
+    tracked: tuple[TrackedKey, ...] = ()
     moving: bool = False
     rescalable: bool = True
     router: str = ""

@@ -264,6 +264,7 @@ class Change:
             "reason": self.reason,
             "numbers": dict(self.numbers),
             "value": plain,
+            "shown": self.words(),
         }
 
 

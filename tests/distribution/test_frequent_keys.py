@@ -2,8 +2,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.distribution.frequent_keys import MOST_KEYS, FrequentKeys, count_keys
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.rescale.frequent_keys import MOST_KEYS, FrequentKeys, count_keys
 from penstock_lab.workloads import draw, zipf_shares
 
 SHARES = zipf_shares(100_000, 1.0)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from penstock.runtime.rescale.learnt_costs import LearntCosts
-from penstock.runtime.routers import Routers
+from penstock.distribution.learnt_costs import LearntCosts
+from penstock.runtime.layout_files import LayoutFiles
 from penstock.sketches import ValueCosts
 from penstock.state.storage import Location
 
@@ -16,9 +16,9 @@ def measured(seconds):
 
 def test_samples_are_seldom_once_costs_are_known_and_frequent_when_they_change(tmp_path):
     # epochs  0 1 2 3 4 5 6 7 8 ... : costs change in epoch 16
-    learnt, routers, sampled = LearntCosts(), Routers(Location(str(tmp_path))), []
+    learnt, files, sampled = LearntCosts(), LayoutFiles(Location(str(tmp_path))), []
     for epoch in range(24):
-        learnt.stored(routers)
+        learnt.stored(files)
         if learnt.sampled(epoch):
             sampled.append(epoch)
             learnt.update([measured(1.0 if epoch < 16 else 9.0)])

@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from distribution.drawing import no_sample
 from penstock.control.rescale import Rescale
-from penstock.operators.exchange import Form
-from penstock.routing import PARTITIONINGS, Resources, first_router
+from penstock.distribution import ByKey
+from penstock.distribution.distribution import Form, Held, Settings
+from penstock.distribution.frequent_keys import count_keys
+from penstock.routing import PARTITIONINGS, Resources
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.records import StagePlan, StageRecord
-from penstock.runtime.rescale.frequent_keys import FrequentKeys, count_keys
-from penstock.runtime.rescale.requests import Rescaling
-from penstock.runtime.routers import Routers
+from penstock.runtime.layout_files import LayoutFiles
 from penstock.state.storage import Location
 from penstock_lab.workloads import draw, zipf_shares
 
@@ -29,24 +29,23 @@ class Live:
         self.ranks = self.rng.permutation(KEYS)
         self.hashes = spark_hash([pa.array(np.arange(KEYS))], KEYS)
         resources = dict.fromkeys(get_args(Form), Resources.of(letters))
-        routers = Routers(Location(str(folder)))
-        self.rescaling = Rescaling((), routers, partitioning, (resources,), {0: FrequentKeys()}, 2**40)
-        name = routers.store(first_router(partitioning, CHANNELS))
-        self.plan = StagePlan(CHANNELS, router=name, target=name, partitioning=partitioning)
+        self.files = LayoutFiles(Location(str(folder)))
+        self.steering = ByKey(("k",)).steering(Settings(resources, partitioning, 2**40), self.files)
+        self.layout = self.steering.first(CHANNELS, no_sample)
 
     @property
     def router(self):
-        return self.rescaling.routers.find(self.plan.router)
+        return self.files.router(self.layout.router)
 
     def epoch(self, rows=60_000):
-        """Rows reach their channels, which count; then the next plan. Returns whether the router changed."""
+        """Rows reach their channels, which count; then the next layout. Whether the router changed."""
         keys = self.ranks[draw(self.rng, SHARES, rows)]
         routes = self.router.route(self.hashes[keys])
         columns = [pa.chunked_array([keys[routes == channel]]) for channel in range(CHANNELS)]
-        self.rescaling.frequent[0].update([count_keys([each], len(each)) for each in columns])
-        before = self.plan.router
-        self.plan = self.rescaling.following(0, self.plan, StageRecord(), Rescale(0, CHANNELS), 1.0)
-        return self.plan.router != before
+        self.steering.frequent.update([count_keys([each], len(each)) for each in columns])
+        before, asked = self.layout, {Rescale.setting: Rescale(0, CHANNELS)}
+        self.layout = self.steering.follow(before, asked, Held(bytes=1.0), no_sample)
+        return self.layout.router != before.router
 
     @property
     def busiest_over_mean(self):

@@ -10,26 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.distribution import OnGrids
+from penstock.distribution.broadcast import EverywherePlacing
+from penstock.distribution.by_key import KeyPlacing
+from penstock.distribution.by_window import WindowPlacing
+from penstock.distribution.key_layout import KeyLayout
+from penstock.distribution.on_grid import GridPlacing, SpreadPlacing
 from penstock.errors import DamagedCheckpoint
 from penstock.routing import Batches, HashPair, Ring, Spread, WindowChannels, first_router
 from penstock.routing.grid import Grid
 from penstock.routing.join_grid import shaped_grid
 from penstock.routing.spark_hash import spark_hash
 from penstock.routing.window_shape import WindowShape
-from penstock.state import (
-    TIME,
-    ChannelStore,
-    GridPlacing,
-    KeyPlacing,
-    Location,
-    MovingStage,
-    SpreadPlacing,
-    StateLayout,
-    TimeTable,
-    compaction,
-    read,
-)
-from penstock.state.placing import EverywherePlacing, Read, WindowPlacing
+from penstock.runtime.layout_files import LayoutFiles
+from penstock.state import TIME, ChannelStore, Location, MovingStage, TimeTable, compaction, read
+from penstock.state.placing import Read
 from penstock.state.views import Rule
 
 KEY = "_ps_key0"
@@ -128,6 +123,11 @@ def any_spread(rng, channels, hashes):
     )
 
 
+def laid_out(files, router, grids):
+    name = files.store(router)
+    return KeyLayout(channels=router.channels, router=name, target=name, grids=grids)
+
+
 @given(SEEDS)
 @settings(max_examples=5)
 def test_rows_of_one_key_meet_once_however_hot_keys_are_spread(few_bytes, seed):
@@ -135,18 +135,19 @@ def test_rows_of_one_key_meet_once_however_hot_keys_are_spread(few_bytes, seed):
     tables = [rows_of(rng, 25, nulls=True) for _ in SIDES]
     known = spark_hash([pa.array(range(5), pa.int64())], 5)
     pair = any_router(rng, known)
-    layout = StateLayout(pair, pair.channels, any_spread(rng, pair.channels, known))
-    router, copies = layout.join_router(), []
-    for rows, deal in zip(tables, (router.left, router.right), strict=True):
-        dealt = deal(spark_hash([rows[KEY]], rows.num_rows), rng.integers(0, 2**64, 25, dtype=np.uint64))
-        copies.append(dealt)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as routers:
+        files = LayoutFiles(Location(routers))
+        layout = laid_out(files, pair, any_spread(rng, pair.channels, known))
+        router, copies = layout.join_router(files), []
+        for rows, deal in zip(tables, (router.left, router.right), strict=True):
+            dealt = deal(spark_hash([rows[KEY]], rows.num_rows), rng.integers(0, 2**64, 25, dtype=np.uint64))
+            copies.append(dealt)
         pairs = Pairs(folder, tables, copies, pair.channels)
         for _ in range(6):
             pair = any_router(rng, known)
             spread = layout.spread if rng.random() < 0.3 else any_spread(rng, pair.channels, known)
-            after = StateLayout(pair, pair.channels, spread.fitting(pair.channels))
-            pairs.move(SpreadPlacing(layout.join_router(), after.join_router()), after.channels)
+            after = laid_out(files, pair, spread.fitting(pair.channels))
+            pairs.move(OnGrids((KEY,), "both").move(layout, after, files), after.channels)
             layout = after
             if rng.random() < 0.5:
                 pairs.step(rng)

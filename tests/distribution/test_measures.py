@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.distribution.frequent_keys import MOST_KEYS, MOST_ROWS, FrequentKeys, KeyCounts, count_keys
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.rescale.frequent_keys import MOST_KEYS, MOST_ROWS, FrequentKeys, KeyCounts, count_keys
 from penstock_lab.workloads import draw, zipf_shares
 
 

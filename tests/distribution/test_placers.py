@@ -1,7 +1,7 @@
 """Placers give what their routers give: however rows are cut into batches, and in any attempt of a task."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.sub_keys import SplitKey, SubKeyPlan
-from penstock.operators.exchange import TIME, Bucket, ByWindow, Exchange, SqlColumn
+from penstock.columns import TIME
+from penstock.distribution import (
+    Anywhere,
+    Broadcast,
+    ByKey,
+    ByWindow,
+    Distribution,
+    Everywhere,
+    OnGrid,
+    OnGrids,
+)
+from penstock.distribution.anywhere import AnyLayout
+from penstock.distribution.by_window import WindowLayout
+from penstock.distribution.dealing import Panes, Runs
+from penstock.distribution.distribution import by_channel
+from penstock.distribution.key_layout import KeyLayout
+from penstock.distribution.on_grid import GridLayout
+from penstock.distribution.sub_keys import SplitKey, SubKeyPlan
 from penstock.routing import (
     Batches,
     HashPair,
@@ -26,21 +42,15 @@ from penstock.routing import (
     spread_hot_keys,
 )
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.dataflow.placing import by_channel, first_hop, placer
-from penstock.runtime.records import StagePlan
-from penstock.runtime.routers import Routers
+from penstock.runtime.layout_files import LayoutFiles
 from penstock.sketches import ValueCosts
 from penstock.sketches.splitmix import splitmix64
 from penstock.state.storage import Location
 
 CHANNELS, TASK, ROWS = 7, 3, 2_000
-COLUMNS = tuple(
-    SqlColumn(name, f"`{name}`", type_)
-    for name, type_ in [("key", pa.string()), ("part", pa.int64()), ("value", pa.int64())]
-)
-PLAIN = Exchange(COLUMNS)
-KEYED = Exchange(COLUMNS, keys=("key", "part"))
-PANED = Exchange(COLUMNS, bucket=Bucket("pane", 2, 5))
+KEYS = ("key", "part")
+KEYED = ByKey(KEYS, mergeable=True)
+PANED = OnGrid("neither", mergeable=True, slices="pane")
 SHAPE, BATCHES = WindowShape(20, 6, 2), Batches(3).changed(2, beyond=5)
 
 
@@ -62,7 +72,7 @@ def drawn():
 
 TABLE = drawn()
 HASHES = spark_hash([TABLE["key"], TABLE["part"]], ROWS)
-SALTS = spark_hash([TABLE[each.name] for each in COLUMNS], ROWS)
+SALTS = spark_hash(TABLE.columns, ROWS)
 KNOWN = np.asarray(TABLE["key"].is_valid()) & np.asarray(TABLE["part"].is_valid())
 # The hottest keys, then edges of hashes.
 HOT, COUNTS = np.unique(HASHES[KNOWN], return_counts=True)
@@ -91,12 +101,11 @@ def spread(copied):
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: what its port sends, the plan of its stage, and what its router says, as rows and channels."""
+    """A rule: a distribution, its layout in some files, and what its router says, as rows and channels."""
 
-    exchange: Exchange
-    plan: Any
+    distribution: Distribution
+    layout: Any
     expected: Any
-    spread: Spread | None = None
     port: int = 0
     hop: int = 1
     whole: bool = False  # it looks at all rows of a flush together
@@ -141,57 +150,56 @@ def by_value():
     return place_by_cost(hashes, SALTS, COSTS.means, CHANNELS, TASK)
 
 
-def keyed(routers):
-    return StagePlan(CHANNELS, router=routers.store(PAIR))
+def keyed(grids=None, forming=None):
+    def layout(files):
+        router = files.store(PAIR)
+        return KeyLayout(channels=CHANNELS, router=router, target=router, grids=grids, forming=forming)
+
+    return layout
 
 
 def grouped(grouping):
-    def plan(routers):
-        return StagePlan(CHANNELS, grouping=grouping, costs=routers.store_costs(COSTS))
-
-    return plan
+    return lambda files: AnyLayout(channels=CHANNELS, grouping=grouping, costs=files.store(COSTS))
 
 
-def planned(**options):
-    return lambda _: StagePlan(CHANNELS, **options)
+def laid_out(kind, **options):
+    return lambda _: kind(channels=CHANNELS, **options)
 
 
 RULES = {
-    "by key": Rule(KEYED, keyed, lambda: once(PAIR.route(HASHES))),
+    "by key": Rule(KEYED, keyed(), lambda: once(PAIR.route(HASHES))),
     "everywhere": Rule(
-        Exchange(COLUMNS, everywhere=True),
-        planned(),
+        Broadcast(),
+        laid_out(Everywhere),
         lambda: (np.repeat(np.arange(ROWS), CHANNELS), np.tile(np.arange(CHANNELS), ROWS)),
     ),
     "by window": Rule(
-        Exchange(COLUMNS, windows=ByWindow(SHAPE)),
-        planned(batches=BATCHES),
+        ByWindow(SHAPE),
+        laid_out(WindowLayout, batches=BATCHES),
         lambda: WindowChannels(SHAPE, BATCHES, CHANNELS).deliveries(TABLE[TIME].to_numpy()),
     ),
     "by the windows of a bucket": Rule(
-        Exchange(COLUMNS, bucket=Bucket("pane", 2, 2), windows=ByWindow(SHAPE)),
-        planned(batches=BATCHES),
+        ByWindow(SHAPE, slices="pane", width=2, offset=2),
+        laid_out(WindowLayout, batches=BATCHES),
         lambda: WindowChannels(SHAPE, BATCHES, CHANNELS).deliveries(TABLE["pane"].to_numpy() * 2 + 2),
     ),
-    "in turn": Rule(
-        Exchange(COLUMNS, groupings=("round robin",)), grouped("round robin"), lambda: once(dealt(1))
-    ),
+    "in turn": Rule(Anywhere(("round robin",)), grouped("round robin"), lambda: once(dealt(1))),
     "by cost": Rule(
-        Exchange(COLUMNS, groupings=("round robin", "by cost"), value="value"),
+        Anywhere(("round robin", "by cost"), "value"),
         grouped("by cost"),
         lambda: once(by_value()),
         whole=True,
     ),
     "by sub-key": Rule(
         KEYED,
-        planned(sub_keys=SPLIT),
+        keyed(forming=SPLIT),
         lambda: once(SPLIT.router(CHANNELS).route(HASHES, turns())),
         hop=0,
     ),
-    "in runs": Rule(PANED, planned(run=64), lambda: once(dealt(64)), hop=0),
+    "in runs": Rule(PANED, laid_out(GridLayout, forming=Runs(64)), lambda: once(dealt(64)), hop=0),
     "by pane": Rule(
         PANED,
-        planned(run=0),
+        laid_out(GridLayout, forming=Panes()),
         lambda: once(PlainPanes(CHANNELS).route(TABLE["pane"].to_numpy())),
         hop=0,
     ),
@@ -200,36 +208,35 @@ for _copies in ("both", "left", "right"):
     for _port in (0, 1):
         _side = f"{('left', 'right')[_port]} of {_copies}"
         RULES[f"on a grid, {_side}"] = Rule(
-            Exchange(COLUMNS, copied=_copies),
-            planned(),
+            OnGrid(_copies),
+            laid_out(GridLayout),
             lambda copies=_copies, port=_port: on_grid(copies, port),
             port=_port,
         )
         RULES[f"on grids, {_side}"] = Rule(
-            Exchange(COLUMNS, keys=("key", "part"), nulls="anywhere", copied=_copies),
-            keyed,
+            OnGrids(KEYS, _copies),
+            keyed(spread(_copies)),
             lambda copies=_copies, port=_port: on_grids(copies, port),
-            spread(_copies),
             port=_port,
         )
 RULES["on no grids"] = Rule(
-    Exchange(COLUMNS, keys=("key", "part"), nulls="never", copied="both"),
-    keyed,
+    OnGrids(KEYS, "both"),
+    keyed(),
     lambda: once(np.where(KNOWN, PAIR.route(HASHES), SALTS % np.uint64(CHANNELS))),
 )
 
 
 @pytest.fixture(scope="module")
-def routers(tmp_path_factory):
-    return Routers(Location.of(str(tmp_path_factory.mktemp("routers"))))
+def files(tmp_path_factory):
+    return LayoutFiles(Location.of(str(tmp_path_factory.mktemp("routers"))))
 
 
-def opened(rule, routers, task=TASK):
+def opened(rule, files, task=TASK):
     """A placer as an attempt of a task makes it, which reads routers from files."""
-    plan, fresh = rule.plan(routers), Routers(routers.folder)
+    layout, fresh = rule.layout(files), LayoutFiles(files.folder)
     if rule.hop == 0:
-        return first_hop(rule.exchange, plan, task)
-    return placer(rule.exchange, plan, rule.spread, fresh, rule.port, task)
+        return rule.distribution.former(layout, task)
+    return rule.distribution.open(layout, fresh, rule.port, task)
 
 
 def pairs(found, size=ROWS, first=0):
@@ -241,14 +248,18 @@ def pairs(found, size=ROWS, first=0):
 
 def sent(table, place):
     """The rows of each channel, by their place in all rows."""
-    numbered = table.append_column("row", pa.array(np.arange(table.num_rows)))
-    return {channel: rows["row"].to_pylist() for channel, rows in by_channel(numbered, place)}
+    places = {value: row for row, value in enumerate(table["value"].to_pylist())}
+    assert len(places) == table.num_rows
+    return {
+        channel: [places[each] for each in rows["value"].to_pylist()]
+        for channel, rows in by_channel(table, place)
+    }
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_placer_gives_what_its_router_gives(routers, name):
+def test_a_placer_gives_what_its_router_gives(files, name):
     rule = RULES[name]
-    place = opened(rule, routers)
+    place = opened(rule, files)
     assert place.channels == CHANNELS
     expected = pairs(rule.expected())
     assert pairs(place.place(TABLE)) == expected
@@ -258,30 +269,30 @@ def test_a_placer_gives_what_its_router_gives(routers, name):
 @pytest.mark.parametrize("name", [name for name, rule in RULES.items() if not rule.whole])
 @settings(max_examples=15)
 @given(cuts=st.lists(st.integers(0, ROWS), max_size=5))
-def test_any_cut_into_batches_places_rows_alike(routers, name, cuts):
+def test_any_cut_into_batches_places_rows_alike(files, name, cuts):
     rule = RULES[name]
-    place, found = opened(rule, routers), []
+    place, found = opened(rule, files), []
     bounds = [0, *sorted(cuts), ROWS]
     for first, last in itertools.pairwise(bounds):
         found += pairs(place.place(TABLE.slice(first, last - first)), last - first, first)
-    assert found == pairs(opened(rule, routers).place(TABLE))
+    assert found == pairs(opened(rule, files).place(TABLE))
 
 
-def test_by_cost_the_order_of_rows_changes_nothing(routers):
+def test_by_cost_the_order_of_rows_changes_nothing(files):
     order = np.random.default_rng(6).permutation(ROWS)
     rule = RULES["by cost"]
-    _, placed = opened(rule, routers).place(TABLE)
-    _, again = opened(rule, routers).place(TABLE.take(pa.array(order)))
+    _, placed = opened(rule, files).place(TABLE)
+    _, again = opened(rule, files).place(TABLE.take(pa.array(order)))
     assert again.tolist() == placed[order].tolist()
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_every_channel_gets_its_rows_in_their_order(routers, name):
+def test_every_channel_gets_its_rows_in_their_order(files, name):
     rule = RULES[name]
     expected = {}
     for row, channel in pairs(rule.expected()):
         expected.setdefault(channel, []).append(row)
-    found = sent(TABLE, opened(rule, routers))
+    found = sent(TABLE, opened(rule, files))
     assert list(found) == sorted(found)
     if name == "on no grids" or name.startswith("on grids"):
         found = {channel: sorted(rows) for channel, rows in found.items()}
@@ -289,27 +300,26 @@ def test_every_channel_gets_its_rows_in_their_order(routers, name):
 
 
 @pytest.mark.parametrize("name", ["in turn", "by cost", "by sub-key"])
-def test_tasks_begin_with_different_channels(routers, name):
-    places = [opened(RULES[name], routers, task).place(TABLE)[1] for task in range(CHANNELS)]
+def test_tasks_begin_with_different_channels(files, name):
+    places = [opened(RULES[name], files, task).place(TABLE)[1] for task in range(CHANNELS)]
     assert len({tuple(each.tolist()) for each in places}) == CHANNELS
     if name != "by sub-key":
         assert sorted(int(each[0]) for each in places) == list(range(CHANNELS))
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_one_channel_takes_all_rows_once(routers, name):
+def test_one_channel_takes_all_rows_once(files, name):
     rule = RULES[name]
-    plan = StagePlan(1, router=routers.store(HashPair(HOT[:0], np.zeros(0, np.int32), Ring(1))))
-    place = placer(rule.exchange, plan, Spread(), routers, rule.port, TASK)
+    place = rule.distribution.open(replace(rule.layout(files), channels=1), files, rule.port, TASK)
     assert sent(TABLE, place) == {0: list(range(ROWS))}
 
 
-def test_no_rows_go_nowhere(routers):
+def test_no_rows_go_nowhere(files):
     for rule in RULES.values():
-        assert sent(TABLE.slice(0, 0), opened(rule, routers)) == {}
+        assert sent(TABLE.slice(0, 0), opened(rule, files)) == {}
 
 
 def test_rows_in_turn_are_those_of_the_router():
-    rule = Exchange(COLUMNS, groupings=("round robin",))
-    place = placer(rule, StagePlan(CHANNELS, grouping="round robin"), None, None, 0, 0)
+    layout = AnyLayout(channels=CHANNELS, grouping="round robin")
+    place = Anywhere(("round robin",)).open(layout, None, 0, 0)
     assert place.place(TABLE)[1].tolist() == RoundRobin(CHANNELS).route(HASHES).tolist()
