@@ -9,7 +9,7 @@ from penstock.runtime.spark.session import SETTINGS, spark_session
 
 _JAVA = "spark.driver.extraJavaOptions"
 # Half the processor time of a run of seconds: no second, optimising compilation of the JVM.
-_QUICK = {_JAVA: f"{SETTINGS[_JAVA]} -XX:TieredStopAtLevel=1"}
+_QUICK = {_JAVA: f"{SETTINGS[_JAVA]} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"}
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
