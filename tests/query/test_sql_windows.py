@@ -52,6 +52,29 @@ def test_table_functions(function, windowed):
     assert found == windowed.agg(c=ps.count())
 
 
+def test_parentheses_and_case_make_no_other_key():
+    columns = "(lower(kind)) AS k, grouping((LOWER((Kind)))) AS g, count(*) AS c"
+    found = sql(f"SELECT {columns} FROM reports GROUP BY ROLLUP((lower((reports.kind))))")
+    assert found.schema.names == ("change", "k", "g", "c")
+    assert found.inputs[0].inputs[0] == REPORTS.explode(_grouping="array(0L, 1L)")
+
+
+INNER = "(SELECT kind, count(*) AS n FROM reports GROUP BY kind, window(time, '2 minutes'))"
+
+
+@pytest.mark.parametrize("key", ["2", "e", "(window_end)", "window_end"])
+def test_a_bound_of_earlier_windows_is_no_key_beside_other_windows(key):
+    with pytest.raises(BadName, match="GROUP BY window_end is a column of its table"):
+        sql(f"SELECT n, window_end AS e FROM {INNER} GROUP BY {key}, window(window_start, '1 minute')")
+
+
+def test_a_bound_of_earlier_windows_within_a_key():
+    columns = "unix_micros(window_end) AS e, unix_micros(window.end) AS own, count(*) AS c"
+    found = sql(f"SELECT {columns} FROM {INNER} GROUP BY 1, window(window_start, '2 minutes')")
+    assert found.inputs[0].operator.keys[0][0] == "e"
+    assert [each.sql for _, each in found.operator.columns][3] == "UNIX_MICROS(`window_end`)"
+
+
 @pytest.mark.parametrize(
     ("call", "windowed"),
     [
@@ -88,10 +111,11 @@ def test_bounds_stand_first_however_they_are_written(items):
     assert found == TUMBLED.agg(c=ps.count())
 
 
-def test_bounds_and_their_time_under_other_names():
+@pytest.mark.parametrize("t", ["t", "kind"], ids=["plain", "called like a column"])
+def test_bounds_and_their_time_under_other_names(t):
     text = f"""
-        SELECT t.window_start AS s, window_time, count(*) AS c FROM {TUMBLE} AS t
-        GROUP BY t.window_start, t.window_end, window_time
+        SELECT {t}.window_start AS s, window_time, count(*) AS c FROM {TUMBLE} AS {t}
+        GROUP BY {t}.window_start, {t}.window_end, window_time
     """
     end = "window_end - INTERVAL '0.001' SECOND"
     assert sql(text) == TUMBLED.agg(c=ps.count()).select(s="window_start", window_time=end, c="c")
@@ -262,6 +286,7 @@ def test_grouping_sets_repeat_tuples_for_each_set():
         ("GROUPING SETS ((vehicle, kind), kind)", (0, 2)),
         ("ROLLUP((vehicle, kind))", (0, 3)),
         ("GROUPING SETS (ROLLUP(vehicle), kind)", (1, 3, 2)),
+        ("GROUPING SETS (((vehicle), reports.kind), (KIND))", (0, 2)),
     ],
 )
 def test_sets_of_keys_by_number(group, numbers):
@@ -406,6 +431,11 @@ def test_the_windows_of_each_row():
         ),
         (
             "SELECT count(*) AS c FROM reports [RANGE 1 HOUR] GROUP BY GROUPING SETS (kind, kind)",
+            BadExpression,
+            "twice",
+        ),
+        (
+            "SELECT count(*) AS c FROM reports [RANGE 1 HOUR] GROUP BY CUBE(lower(kind), (Lower((KIND))))",
             BadExpression,
             "twice",
         ),

@@ -18,7 +18,7 @@ from penstock.query.relation import Derived, Relation
 from penstock.query.sql.grouping import Grouping, is_grouping_call, sets_of
 from penstock.query.sql.joining import JoinClause, equal_reads
 from penstock.query.sql.scope import MERGED, Found, Names, Scope, found_in, mark, note
-from penstock.query.sql.windows import WindowClause
+from penstock.query.sql.windows import WindowClause, is_certain_bound
 
 __all__ = ["aggregated", "described", "expanded", "plain_select", "starred"]
 
@@ -230,6 +230,10 @@ class _WindowReader:
             text: next(name for name, key in keys.items() if _same(key, tree)) for text, tree in trees.items()
         }
         found = tuple(frozenset(names[render(node)] for node in held) for held in sets)
+        for place, each in enumerate(found):
+            if each in found[:place]:
+                written, shown = render(statement.args["group"]).strip(), ", ".join(map(render, sets[place]))
+                raise BadExpression(f"{written} has the set ({shown}) twice; give each set once")
         column = "_grouping"
         while column in {each.lower() for each in (*keys, *self.scope.relation.schema.names)}:
             column = f"_{column}"
@@ -352,12 +356,22 @@ def _is_plain_column(node: Tree) -> bool:
 
 
 def _same(left: Tree, right: Tree) -> bool:
-    # Names resolve without regard to case; everything else is rendered as written.
-    return type(left) is type(right) and _folded(left) == _folded(right)
+    return _folded(left) == _folded(right)
 
 
 def _folded(tree: Tree) -> str:
-    def fold(node: Tree) -> Tree:
-        return exp.to_identifier(node.name.lower(), quoted=True) if isinstance(node, exp.Identifier) else node
+    """The tree as text: names have no case, and what parentheses say is in the tree.
 
-    return render(tree.copy().transform(fold))
+    A bound of windows is no column of a table, even if the table has one of this name.
+    """
+    held = exp.paren(tree)
+    for node in list(held.this.walk()):
+        if is_certain_bound(node):
+            node.this.set("this", f"{node.name} of the window")
+        if isinstance(node, (exp.Identifier, exp.Anonymous)):
+            node.set("this", node.name.lower())
+        if isinstance(node, exp.Identifier):
+            node.set("quoted", True)
+        if isinstance(node, exp.Paren):
+            node.replace(node.this)
+    return repr(held.this)

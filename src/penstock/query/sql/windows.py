@@ -37,6 +37,7 @@ __all__ = [
     "conjuncts",
     "cut_functions",
     "is_bound",
+    "is_certain_bound",
     "named_bounds",
     "refuse_unbound",
     "restored",
@@ -70,6 +71,7 @@ _NAMES: Final = {
     "cumulate": ("step", "size", "offset"),
     "session": ("gap",),
 }
+_CERTAIN: Final = "bound of windows"
 _OF_WINDOW: Final = re.compile(r"(tumble|hop|session|cumulate)_(start|end|rowtime)")
 _BEFORE_END: Final = {"rowtime": "0.001", "window_time": "0.000001"}
 _PRECISION: Final = re.compile(r"\(\s*\d+\s*(,\s*\d+\s*)?\)\s*$")
@@ -368,20 +370,24 @@ def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()
     """The tree with the bounds of windows as columns, whichever way they are written.
 
     ``window.start``, ``session_window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column
-    window_start. ``columns`` of the tables themselves stay what they are.
+    window_start. ``columns`` of the tables themselves stay what they are; a table goes before a column of its
+    name.
     """
     known = {each.lower() for each in tables}
+    bounds = {*WINDOW_BOUNDS, TIME_OF_WINDOW}
 
     def named(node: Tree) -> Tree:
         if isinstance(node, exp.Column):
-            return node if node.parts[0].name.lower() in columns else _bound_column(node, known)
+            first, *rest = [each.name.lower() for each in node.parts]
+            of_table = first in known and len(rest) == 1 and rest[0] in bounds
+            return _bound_column(node, known) if of_table or first not in columns else node
         name = call_name(node) or ""
         if name == "window_time" and len(node.expressions) == 1:
             return _before_end("window_time")
         match = _OF_WINDOW.fullmatch(name)
         if match is None:
             return node
-        return _before_end("rowtime") if match[2] == "rowtime" else exp.column(f"window_{match[2]}")
+        return _before_end("rowtime") if match[2] == "rowtime" else _certain(exp.column(f"window_{match[2]}"))
 
     return tree.transform(named)
 
@@ -389,18 +395,30 @@ def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()
 def _bound_column(node: exp.Column, tables: set[str]) -> Tree:
     table, name = node.table.lower(), node.name.lower()
     if table in {"window", "session_window"} and name in {"start", "end"}:
-        return exp.column(f"window_{name}")
+        return _certain(exp.column(f"window_{name}"))
     if table and table not in tables:
         return node
     if name == "window" and not table:
-        return parse_scalar(f"named_struct('start', {WINDOW_START}, 'end', {WINDOW_END})")
+        return _certain(parse_scalar(f"named_struct('start', {WINDOW_START}, 'end', {WINDOW_END})"))
     if name == TIME_OF_WINDOW:
         return _before_end("rowtime")
     return exp.column(name) if name in WINDOW_BOUNDS else node
 
 
+def _certain(tree: Tree) -> Tree:
+    """Bounds that are written in a way in which no column of a table can be."""
+    for each in tree.find_all(exp.Column):
+        each.meta[_CERTAIN] = True
+    return tree
+
+
+def is_certain_bound(node: Tree) -> bool:
+    """Whether a column is a bound of windows even if its table has a column of that name."""
+    return bool(node.meta.get(_CERTAIN))
+
+
 def _before_end(kind: str) -> Tree:
-    return parse_scalar(f"{WINDOW_END} - INTERVAL '{_BEFORE_END[kind]}' SECOND")
+    return _certain(parse_scalar(f"{WINDOW_END} - INTERVAL '{_BEFORE_END[kind]}' SECOND"))
 
 
 def is_bound(node: Tree) -> bool:
