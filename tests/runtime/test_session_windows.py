@@ -116,6 +116,17 @@ def test_late_tuples_are_judged_by_open_sessions_and_set_aside_as_they_came(tmp_
     assert totals == {"a": (2, 4), "b": (3, 1)}
 
 
+def test_late_tuples_after_steps_of_spark_that_leave_columns_behind_are_set_aside(tmp_path):
+    stream = clicks([(0, "a b", 1), (1, "b", 2)], [(20, "a", 3)], [(3, "b", 4)])
+    words = stream.explode(w="split(k, ' ')").select("w", twice="v * 2")
+    sink = ps.memory()
+    run = words.group_by("w").session("5 seconds").agg(n=ps.count()).start(sink, checkpoint=tmp_path)
+    run.wait()
+    assert sorted((row["w"], row["n"]) for row in sink.table().to_pylist()) == [("a", 1), ("a", 1), ("b", 2)]
+    (late,) = pq.read_table(tmp_path / "late" / "into-stage-0").to_pylist()
+    assert (late["w"], late["twice"], run.counts.late) == ("b", 8, 1)
+
+
 def counted(rows):
     return {"n": [rows.num_rows]}
 

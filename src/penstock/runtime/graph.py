@@ -195,6 +195,8 @@ class _Building:
 
     def _kept_to_judge(self, feed: Feed, wanted: frozenset[str], schema: Any, port: PortMap) -> None:
         """Keep the rows of a port in files, for a second look at those that come too late."""
+        # Of a stream only those columns come that the narrowed steps read.
+        feed, _ = feed.narrowed(wanted)
         end = ToFile("judge", len(self.judging), self.between)
         self.judging.append(port)
         if port.evaluated:
