@@ -42,7 +42,8 @@ def test_programs_without_spark(first):
 
 
 def test_programs_on_spark(spark):
-    assert judged(Judge.on_spark(), [5, 6, 7, 8])
+    # In the last one Spark collects values of equal times in any order.
+    assert judged(Judge.on_spark(), [5, 6, 7, 8, 300023])
 
 
 def test_the_same_seed_draws_the_same_program():
