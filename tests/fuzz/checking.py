@@ -189,6 +189,7 @@ class Judge:
 
     def _check_spark(self, program: Program, expected: list[tuple]) -> None:
         """The DuckDB oracle against Spark's own answer to the same text."""
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         from fuzz.oracle_spark import evaluate_on_spark
@@ -202,7 +203,8 @@ class Judge:
             return
         try:
             found = evaluate_on_spark(self.session, program)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
+            # Errors while it runs are not PySpark's; some plans of sub-queries over their own table have one.
             raise OracleFailed(f"Spark: {error}") from error
         columns = program.query.columns
         given = map(shown, plain_rows(found, columns))
