@@ -1,7 +1,7 @@
 """SQL types as normalised text, such as ``bigint`` or ``array<struct<a:int>>``, and their Arrow types."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -23,6 +23,7 @@ __all__ = [
     "is_timestamp",
     "normalise",
     "of_node",
+    "struct_of",
 ]
 
 _KINDS: Final = exp.DataType.Type
@@ -87,7 +88,7 @@ def of_node(node: exp.DataType) -> str:
     if node.this == _KINDS.MAP and len(node.expressions) == 2:
         return f"map<{of_node(node.expressions[0])},{of_node(node.expressions[1])}>"
     if node.this == _KINDS.STRUCT and node.expressions:
-        return f"struct<{','.join(f'{_field_name(each)}:{of_node(each.kind)}' for each in node.expressions)}>"
+        return struct_of([(each.name, of_node(each.kind)) for each in node.expressions])
     raise BadSchema(f"no type {node.sql('spark').lower()!r}; {_known()}")
 
 
@@ -99,6 +100,16 @@ def arrow_type(sql_type: str) -> pa.DataType:
     TimestampType(timestamp[us, tz=UTC])
     """
     return _arrow(_parse(sql_type))
+
+
+def struct_of(fields: Sequence[tuple[str, str]]) -> str:
+    """The struct of these names and types; a name that is none in SQL is quoted.
+
+    >>> struct_of([("a", "int"), ("b c", "string")])
+    'struct<a:int,`b c`:string>'
+    """
+    names = [name if name.isidentifier() else f"`{name.replace('`', '``')}`" for name, _ in fields]
+    return f"struct<{','.join(f'{name}:{type_}' for name, (_, type_) in zip(names, fields, strict=True))}>"
 
 
 def fields_of(struct: str) -> dict[str, str]:
@@ -203,7 +214,7 @@ def _nested_from_arrow(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{from_arrow(kind.key_type)},{from_arrow(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{each.name}:{from_arrow(each.type)}' for each in kind)}>"
+        return struct_of([(each.name, from_arrow(each.type)) for each in kind])
     if hasattr(kind, "value_type"):
         return f"array<{from_arrow(kind.value_type)}>"
     raise BadSchema(f"Arrow type {kind} has no SQL type; {_known()}")
@@ -221,10 +232,6 @@ def _decimal(node: exp.DataType) -> str:
 def _precision_and_scale(node: exp.DataType) -> tuple[int, int]:
     numbers = [int(each.name) for each in node.expressions]
     return (numbers[0] if numbers else 10, numbers[1] if len(numbers) > 1 else 0)
-
-
-def _field_name(field: exp.ColumnDef) -> str:
-    return field.name if field.name.isidentifier() else f"`{field.name}`"
 
 
 def _known() -> str:
