@@ -52,6 +52,13 @@ def test_table_functions(function, windowed):
     assert found == windowed.agg(c=ps.count())
 
 
+def test_parentheses_and_case_make_no_other_key():
+    columns = "(lower(kind)) AS k, grouping((LOWER((Kind)))) AS g, count(*) AS c"
+    found = sql(f"SELECT {columns} FROM reports GROUP BY ROLLUP((lower((reports.kind))))")
+    assert found.schema.names == ("change", "k", "g", "c")
+    assert found.inputs[0].inputs[0] == REPORTS.explode(_grouping="array(0L, 1L)")
+
+
 @pytest.mark.parametrize(
     ("call", "windowed"),
     [
@@ -262,6 +269,7 @@ def test_grouping_sets_repeat_tuples_for_each_set():
         ("GROUPING SETS ((vehicle, kind), kind)", (0, 2)),
         ("ROLLUP((vehicle, kind))", (0, 3)),
         ("GROUPING SETS (ROLLUP(vehicle), kind)", (1, 3, 2)),
+        ("GROUPING SETS (((vehicle), reports.kind), (KIND))", (0, 2)),
     ],
 )
 def test_sets_of_keys_by_number(group, numbers):
@@ -406,6 +414,11 @@ def test_the_windows_of_each_row():
         ),
         (
             "SELECT count(*) AS c FROM reports [RANGE 1 HOUR] GROUP BY GROUPING SETS (kind, kind)",
+            BadExpression,
+            "twice",
+        ),
+        (
+            "SELECT count(*) AS c FROM reports [RANGE 1 HOUR] GROUP BY CUBE(lower(kind), (Lower((KIND))))",
             BadExpression,
             "twice",
         ),

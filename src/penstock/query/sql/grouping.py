@@ -63,11 +63,6 @@ def sets_of(group: exp.Group | None) -> list[_Set] | None:
         raise BadExpression(
             f"{render(group).strip()} has {len(found)} sets of keys; {_MOST_SETS} are the most"
         )
-    spelled = [frozenset(map(render, each)) for each in found]
-    twice = [each for place, each in enumerate(found) if spelled[place] in spelled[:place]]
-    if twice:
-        shown = ", ".join(map(render, twice[0]))
-        raise BadExpression(f"{render(group).strip()} has the set ({shown}) twice; give each set once")
     return found
 
 
@@ -87,7 +82,7 @@ def _alternatives(part: Tree) -> list[_Set]:
 def _members(part: Tree) -> _Set:
     """The keys of (a, b), which stand or fall together, or of a key alone."""
     if isinstance(part, exp.Tuple):
-        return tuple(part.expressions)
+        return tuple(each.unnest() for each in part.expressions)
     return (part.unnest(),)
 
 

@@ -230,6 +230,10 @@ class _WindowReader:
             text: next(name for name, key in keys.items() if _same(key, tree)) for text, tree in trees.items()
         }
         found = tuple(frozenset(names[render(node)] for node in held) for held in sets)
+        for place, each in enumerate(found):
+            if each in found[:place]:
+                written, shown = render(statement.args["group"]).strip(), ", ".join(map(render, sets[place]))
+                raise BadExpression(f"{written} has the set ({shown}) twice; give each set once")
         column = "_grouping"
         while column in {each.lower() for each in (*keys, *self.scope.relation.schema.names)}:
             column = f"_{column}"
@@ -352,12 +356,17 @@ def _is_plain_column(node: Tree) -> bool:
 
 
 def _same(left: Tree, right: Tree) -> bool:
-    # Names resolve without regard to case; everything else is rendered as written.
-    return type(left) is type(right) and _folded(left) == _folded(right)
+    return _folded(left) == _folded(right)
 
 
 def _folded(tree: Tree) -> str:
-    def fold(node: Tree) -> Tree:
-        return exp.to_identifier(node.name.lower(), quoted=True) if isinstance(node, exp.Identifier) else node
-
-    return render(tree.copy().transform(fold))
+    """The tree as text: names have no case, and what parentheses say is in the tree."""
+    held = exp.paren(tree)
+    for node in list(held.this.walk()):
+        if isinstance(node, (exp.Identifier, exp.Anonymous)):
+            node.set("this", node.name.lower())
+        if isinstance(node, exp.Identifier):
+            node.set("quoted", True)
+        if isinstance(node, exp.Paren):
+            node.replace(node.this)
+    return repr(held.this)
