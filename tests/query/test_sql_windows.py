@@ -95,10 +95,11 @@ def test_bounds_stand_first_however_they_are_written(items):
     assert found == TUMBLED.agg(c=ps.count())
 
 
-def test_bounds_and_their_time_under_other_names():
+@pytest.mark.parametrize("t", ["t", "kind"], ids=["plain", "called like a column"])
+def test_bounds_and_their_time_under_other_names(t):
     text = f"""
-        SELECT t.window_start AS s, window_time, count(*) AS c FROM {TUMBLE} AS t
-        GROUP BY t.window_start, t.window_end, window_time
+        SELECT {t}.window_start AS s, window_time, count(*) AS c FROM {TUMBLE} AS {t}
+        GROUP BY {t}.window_start, {t}.window_end, window_time
     """
     end = "window_end - INTERVAL '0.001' SECOND"
     assert sql(text) == TUMBLED.agg(c=ps.count()).select(s="window_start", window_time=end, c="c")

@@ -368,13 +368,17 @@ def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()
     """The tree with the bounds of windows as columns, whichever way they are written.
 
     ``window.start``, ``session_window.start``, ``TUMBLE_START(…)`` and ``t.window_start`` are the column
-    window_start. ``columns`` of the tables themselves stay what they are.
+    window_start. ``columns`` of the tables themselves stay what they are; a table goes before a column of its
+    name.
     """
     known = {each.lower() for each in tables}
+    bounds = {*WINDOW_BOUNDS, TIME_OF_WINDOW}
 
     def named(node: Tree) -> Tree:
         if isinstance(node, exp.Column):
-            return node if node.parts[0].name.lower() in columns else _bound_column(node, known)
+            first, *rest = [each.name.lower() for each in node.parts]
+            of_table = first in known and len(rest) == 1 and rest[0] in bounds
+            return _bound_column(node, known) if of_table or first not in columns else node
         name = call_name(node) or ""
         if name == "window_time" and len(node.expressions) == 1:
             return _before_end("window_time")
