@@ -98,6 +98,11 @@ def test_an_aggregate_of_what_no_partial_holds_is_refused(argument):
         A.window("1 s").agg(top=ps.max(argument))
 
 
+def test_the_time_of_the_left_side_in_another_case():
+    renamed = A.select(TIME="time", k="k")
+    assert renamed.join(B, "k", within="1 minute", how="semi").schema.names == ("time", "k")
+
+
 def test_the_time_of_pairs_has_the_name_that_one_gives_it():
     joined = A.join(B, "k", within="1 minute", named="met")
     assert (joined.time, joined.schema.names[0]) == ("met", "met")

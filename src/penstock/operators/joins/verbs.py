@@ -268,10 +268,12 @@ def _given(  # noqa: PLR0913 -- both sides, and what the result has of them
     The event times of both sides are columns like others. What a former join or window made under the names
     of ``times`` gives way to what this join makes.
     """
-    gone = times & {*left.pinned, *((left.time,) if alone else ())}
-    ours = [name for name in left.schema.names if name not in {*gone, *(key.left for key in keys)}]
-    gone = times & {*right.pinned}
-    theirs = [name for name in right.schema.names if name not in {*gone, *(key.right for key in keys)}]
+    # A select may have written the name of the time in another case.
+    gone = {name.lower() for name in times & {*left.pinned, *((left.time,) if alone else ())}}
+    gone |= {key.left.lower() for key in keys}
+    ours = [name for name in left.schema.names if name.lower() not in gone]
+    gone = {name.lower() for name in (*(times & {*right.pinned}), *(key.right for key in keys))}
+    theirs = [name for name in right.schema.names if name.lower() not in gone]
     if alone:
         theirs = []
     taken = [name.lower() for name in (*times, *(key.left for key in keys))]
