@@ -59,6 +59,22 @@ def test_parentheses_and_case_make_no_other_key():
     assert found.inputs[0].inputs[0] == REPORTS.explode(_grouping="array(0L, 1L)")
 
 
+INNER = "(SELECT kind, count(*) AS n FROM reports GROUP BY kind, window(time, '2 minutes'))"
+
+
+@pytest.mark.parametrize("key", ["2", "e", "(window_end)", "window_end"])
+def test_a_bound_of_earlier_windows_is_no_key_beside_other_windows(key):
+    with pytest.raises(BadName, match="GROUP BY window_end is a column of its table"):
+        sql(f"SELECT n, window_end AS e FROM {INNER} GROUP BY {key}, window(window_start, '1 minute')")
+
+
+def test_a_bound_of_earlier_windows_within_a_key():
+    columns = "unix_micros(window_end) AS e, unix_micros(window.end) AS own, count(*) AS c"
+    found = sql(f"SELECT {columns} FROM {INNER} GROUP BY 1, window(window_start, '2 minutes')")
+    assert found.inputs[0].operator.keys[0][0] == "e"
+    assert [each.sql for _, each in found.operator.columns][3] == "UNIX_MICROS(`window_end`)"
+
+
 @pytest.mark.parametrize(
     ("call", "windowed"),
     [

@@ -18,7 +18,7 @@ from penstock.query.relation import Derived, Relation
 from penstock.query.sql.grouping import Grouping, is_grouping_call, sets_of
 from penstock.query.sql.joining import JoinClause, equal_reads
 from penstock.query.sql.scope import MERGED, Found, Names, Scope, found_in, mark, note
-from penstock.query.sql.windows import WindowClause
+from penstock.query.sql.windows import WindowClause, is_certain_bound
 
 __all__ = ["aggregated", "described", "expanded", "plain_select", "starred"]
 
@@ -360,9 +360,14 @@ def _same(left: Tree, right: Tree) -> bool:
 
 
 def _folded(tree: Tree) -> str:
-    """The tree as text: names have no case, and what parentheses say is in the tree."""
+    """The tree as text: names have no case, and what parentheses say is in the tree.
+
+    A bound of windows is no column of a table, even if the table has one of this name.
+    """
     held = exp.paren(tree)
     for node in list(held.this.walk()):
+        if is_certain_bound(node):
+            node.this.set("this", f"{node.name} of the window")
         if isinstance(node, (exp.Identifier, exp.Anonymous)):
             node.set("this", node.name.lower())
         if isinstance(node, exp.Identifier):

@@ -25,6 +25,7 @@ from penstock.query.sql.windows import (
     WindowClause,
     conjuncts,
     is_bound,
+    is_certain_bound,
     named_bounds,
     refuse_unbound,
     window_call,
@@ -190,7 +191,7 @@ class Statement:
             )
         if not found:
             return None, None
-        _check_bounds(keys if any(calls) else (), scope)
+        _check_bounds([_meant(each, tree) for each in keys] if any(calls) else (), scope)
         if group is not None:
             left = [key for key, call in zip(keys, calls, strict=True) if call is None and not is_bound(key)]
             if function is not None and not any(map(is_bound, keys)):
@@ -569,10 +570,22 @@ def _check_tables(sources: tuple[FromTable, ...]) -> None:
         seen.add(each.name.lower())
 
 
+def _meant(key: Tree, tree: exp.Select) -> Tree:
+    """The item of the select list that a key of GROUP BY names or counts; any other key as it is."""
+    node, items = key.unnest(), tree.expressions
+    if isinstance(node, exp.Literal) and node.name.isdigit() and 1 <= int(node.name) <= len(items):
+        node = items[int(node.name) - 1].unalias()
+    elif isinstance(node, exp.Column) and found_in(node) is None:
+        named = [each.unalias() for each in items if each.alias.lower() == node.name.lower()]
+        node = named[0] if named else node
+    return node.unnest()
+
+
 def _check_bounds(keys: Sequence[Tree], scope: Scope) -> None:
     """Refuse a key that is a bound of earlier windows: those of the statement have the same names."""
     for key in keys:
-        if isinstance(key, exp.Column) and is_bound(key) and key.name in scope.relation.schema:
+        own = isinstance(key, exp.Column) and is_bound(key) and not is_certain_bound(key)
+        if own and key.name in scope.relation.schema:
             raise BadName(
                 f"GROUP BY {key.name} is a column of its table, and the windows of GROUP BY give the result "
                 f"a column of the same name; rename it in a sub-query, such as {key.name} AS inner_{key.name}"

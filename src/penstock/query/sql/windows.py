@@ -37,6 +37,7 @@ __all__ = [
     "conjuncts",
     "cut_functions",
     "is_bound",
+    "is_certain_bound",
     "named_bounds",
     "refuse_unbound",
     "restored",
@@ -70,6 +71,7 @@ _NAMES: Final = {
     "cumulate": ("step", "size", "offset"),
     "session": ("gap",),
 }
+_CERTAIN: Final = "bound of windows"
 _OF_WINDOW: Final = re.compile(r"(tumble|hop|session|cumulate)_(start|end|rowtime)")
 _BEFORE_END: Final = {"rowtime": "0.001", "window_time": "0.000001"}
 _PRECISION: Final = re.compile(r"\(\s*\d+\s*(,\s*\d+\s*)?\)\s*$")
@@ -385,7 +387,7 @@ def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()
         match = _OF_WINDOW.fullmatch(name)
         if match is None:
             return node
-        return _before_end("rowtime") if match[2] == "rowtime" else exp.column(f"window_{match[2]}")
+        return _before_end("rowtime") if match[2] == "rowtime" else _certain(exp.column(f"window_{match[2]}"))
 
     return tree.transform(named)
 
@@ -393,18 +395,30 @@ def named_bounds(tree: Tree, tables: Sequence[str], columns: Container[str] = ()
 def _bound_column(node: exp.Column, tables: set[str]) -> Tree:
     table, name = node.table.lower(), node.name.lower()
     if table in {"window", "session_window"} and name in {"start", "end"}:
-        return exp.column(f"window_{name}")
+        return _certain(exp.column(f"window_{name}"))
     if table and table not in tables:
         return node
     if name == "window" and not table:
-        return parse_scalar(f"named_struct('start', {WINDOW_START}, 'end', {WINDOW_END})")
+        return _certain(parse_scalar(f"named_struct('start', {WINDOW_START}, 'end', {WINDOW_END})"))
     if name == TIME_OF_WINDOW:
         return _before_end("rowtime")
     return exp.column(name) if name in WINDOW_BOUNDS else node
 
 
+def _certain(tree: Tree) -> Tree:
+    """Bounds that are written in a way in which no column of a table can be."""
+    for each in tree.find_all(exp.Column):
+        each.meta[_CERTAIN] = True
+    return tree
+
+
+def is_certain_bound(node: Tree) -> bool:
+    """Whether a column is a bound of windows even if its table has a column of that name."""
+    return bool(node.meta.get(_CERTAIN))
+
+
 def _before_end(kind: str) -> Tree:
-    return parse_scalar(f"{WINDOW_END} - INTERVAL '{_BEFORE_END[kind]}' SECOND")
+    return _certain(parse_scalar(f"{WINDOW_END} - INTERVAL '{_BEFORE_END[kind]}' SECOND"))
 
 
 def is_bound(node: Tree) -> bool:
