@@ -111,7 +111,7 @@ def executed(names):
 def test_partials_of_user_code_are_formed_in_other_channels(keys):
     windows = readings.group_by(*keys).window("7 seconds") if keys else readings.window("7 seconds")
     sums = windows.agg(n=Summed("n"))
-    seen, stop = executed({"first_hop", "_formed"})
+    seen, stop = executed({"former", "_formed"})
     try:
         for seed in range(4):
             found = run_local(sums, {"readings": epochs(seed)}, seed=seed, channels=3)
@@ -122,7 +122,7 @@ def test_partials_of_user_code_are_formed_in_other_channels(keys):
             assert {(row["window_start"], row.get("k")): row["n"] for row in rows} == expected
     finally:
         stop()
-    assert seen == {"first_hop", "_formed"}
+    assert seen == {"former", "_formed"}
 
 
 def doubled(batch):
