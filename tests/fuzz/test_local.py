@@ -95,12 +95,16 @@ class Summed(ps.ArrowAggregate):
         return state["total"]
 
 
+def _in_tasks(file):
+    return "dataflow" in file or "src/penstock/distribution" in file
+
+
 def executed(names):
     """Of these functions of tasks, those that have run since; and how to stop looking."""
     seen = set()
 
     def look(frame, event, _):
-        if event == "call" and frame.f_code.co_name in names and "dataflow" in frame.f_code.co_filename:
+        if event == "call" and frame.f_code.co_name in names and _in_tasks(frame.f_code.co_filename):
             seen.add(frame.f_code.co_name)
 
     sys.setprofile(look)
