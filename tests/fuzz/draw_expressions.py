@@ -50,6 +50,9 @@ def condition(rng: Random, given: list[Expr], depth: int = 2) -> Expr:
         return combined(f"({{0}} {word} {{1}})", "boolean", left, right)
     if depth and kind < 0.4:
         return combined("NOT ({0})", "boolean", condition(rng, given, depth - 1))
+    if depth and kind < 0.46:
+        parts = [condition(rng, given, depth - 1) for _ in range(3)]
+        return combined("CASE WHEN {0} THEN {1} ELSE {2} END", "boolean", *parts, tags=("case",))
     if kind < 0.55:
         deep = certified(rng, "boolean", usable)
         if deep is not None:

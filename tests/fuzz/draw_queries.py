@@ -492,7 +492,10 @@ class Drawer:
         partition = tuple(rng.sample(rest, rng.randint(0, min(1, len(rest)))))
         taken = {each.name.lower() for each in block.columns}
         rank = next(name for name in ("r", "n", "rank_", "r_2") if name not in taken)
-        return Ranked(item, partition, order, rng.choice([1, 1, 2, 3]), self.chance(0.4), rank)
+        most = rng.choice([1, 1, 2, 3])
+        left_out = rng.randint(1, most - 1) if most > 1 and self.chance(0.4) else 0
+        but = tuple(rng.sample(range(1, most), left_out))
+        return Ranked(item, partition, order, most, self.chance(0.4), rank, but)
 
     def windowed(self, depth: int) -> Block:
         """A block of time windows that selects their bounds."""

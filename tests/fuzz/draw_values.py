@@ -103,6 +103,11 @@ VALUES = {
         {"d": NEGATIVE_NAN, "e": []},
         {"d": 1.0, "e": None},
     ],
+    "struct<n:int,select:string,`odd name`:int>": [
+        {"n": 1, "select": "x", "odd name": 2},
+        {"n": 1, "select": "x", "odd name": 3},
+        {"n": 1, "select": None, "odd name": None},
+    ],
 }
 VALUES["timestamp_ntz"] = [each.replace(tzinfo=None) for each in VALUES["timestamp"]]
 WEIGHTS = {"int": 4, "bigint": 4, "string": 6, "double": 4, "boolean": 2, "tinyint": 2, "smallint": 2}

@@ -248,7 +248,8 @@ class Union:
 class Ranked:
     """The first rows of each window: of a table function, or of results that have windows.
 
-    Only keys, what is ordered by and the rank are selected, so that ties make no difference.
+    Only keys, what is ordered by and the rank are selected, so that ties make no difference. Ranks in `but`
+    are left out.
     """
 
     item: Item
@@ -257,6 +258,7 @@ class Ranked:
     most: int
     ties: bool
     rank: str = "r"
+    but: tuple[int, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -260,12 +260,21 @@ class Statement:
         else:
             text, _ = self.table_text(ranked.item.relation)
         r = ranked.rank
-        most = self.rng.choice([f"{r} <= {ranked.most}", f"{r} < {ranked.most + 1}", f"{ranked.most} >= {r}"])
         return (
             f"SELECT {names} FROM (SELECT *, {function} OVER (PARTITION BY {partition} ORDER BY {order}) "
             f"AS {r} "
-            f"FROM {text}) WHERE {most}"
+            f"FROM {text}) WHERE {self.ranks(ranked)}"
         )
+
+    def ranks(self, ranked: Ranked) -> str:
+        """Which ranks are wanted."""
+        r, most = ranked.rank, ranked.most
+        if len(ranked.but) == most - 1 and self.speller.chance(0.5):
+            return self.rng.choice([f"{r} = {most}", f"{most} = {r}"]) if most > 1 else f"{r} = 1"
+        upto = self.rng.choice([f"{r} <= {most}", f"{r} < {most + 1}", f"{most} >= {r}", f"{most + 1} > {r}"])
+        parts = [upto, *(f"{r} <> {each}" for each in ranked.but)]
+        self.rng.shuffle(parts)
+        return " AND ".join(parts)
 
 
 class Scope:
