@@ -33,6 +33,16 @@ PLAIN = (*ORDERED, "binary")
 """What orders and groups everywhere."""
 
 
+CONSTANTS = (
+    ("CAST(1.5 AS int)", "1::INTEGER", "int"),
+    ("CAST(-2.75 AS bigint)", "-2::BIGINT", "bigint"),
+    ("CAST(7 AS double)", "7::DOUBLE", "double"),
+    ("CAST(0.125 AS double)", "0.125::DOUBLE", "double"),
+    ("CAST(3 AS string)", "'3'", "string"),
+    ("date'2024-02-29'", "DATE '2024-02-29'", "date"),
+)
+
+
 def literal(rng: Random, kind: str) -> Expr:
     spark, duck = rng.choice(LITERALS[kind])
     return Expr(spark, duck, kind)
@@ -89,6 +99,8 @@ def _simple(rng: Random, usable: list[Expr]) -> Expr:  # noqa: PLR0911 -- a line
 
 def value(rng: Random, given: list[Expr]) -> Expr:
     """A value of any type; often a column as it is."""
+    if rng.random() < 0.03:
+        return Expr(*rng.choice(CONSTANTS), tags=("constant",))
     one = rng.choice(given)
     if not one.exact or rng.random() < 0.35:
         return one

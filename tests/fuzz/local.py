@@ -1,8 +1,8 @@
 """A whole query without Spark: the product's own graph, planner, epochs, tasks and records in one process.
 
-Only two things stand in for Spark: the certified translation tells types in place of its analyzer, and the
-tasks of a job run here one after another. Now and then a run dies before its epoch counts, and the next one
-replays it.
+Three things stand in for Spark: the certified translation tells types in place of its analyzer, DuckDB makes
+rows of arrays, and the tasks of a job run here one after another. Now and then a run dies before its epoch
+counts, and the next one replays it.
 """
 
 import atexit
@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
+from fuzz.local_explode import exploding
 from fuzz.local_jobs import Jobs, any_sizes
 from fuzz.local_types import NeedsSpark, Typed
 from operators.contract import any_spread
@@ -186,7 +187,8 @@ _last: list[_Compiled] = []
 def _compiled(query: Relation | Query, strategy: str) -> _Compiled:
     """The query compiled; the last one is kept, since a query is run in several ways one after another."""
     if not (_last and _last[0].given is query and _last[0].strategy == strategy):
-        _last[:] = [_Compiled(query, strategy)]
+        with exploding():
+            _last[:] = [_Compiled(query, strategy)]
     return _last[0]
 
 

@@ -66,13 +66,17 @@ def combined(template: str | tuple[str, str], kind: str, *parts: Expr, tags: tup
 
 @dataclass(frozen=True)
 class Table:
-    """A stream: `rows` in the order of arrival; `delay` covers their disorder unless rows are late."""
+    """A stream: `rows` in the order of arrival; `delay` covers their disorder unless rows are late.
+
+    With a `key` it is many streams, and the slowest of them tells how far event time is.
+    """
 
     name: str
     columns: tuple[Column, ...]
     time: str
     delay: int
     rows: tuple[tuple, ...]
+    key: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

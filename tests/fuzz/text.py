@@ -42,7 +42,7 @@ def program_text(program: Program) -> str:
     """The program as Python that can be run; `query` is its relation."""
     lines = [
         f"{variable(each)} = ps.stream({each.name!r}, {schema_text(each)!r}, time={each.time!r}, "
-        f"delay='{each.delay} microseconds', ahead=None)"
+        f"delay='{each.delay} microseconds', ahead=None{f', key={each.key!r}' if each.key else ''})"
         for each in tables_of(program.query).values()
     ]
     return "\n".join([*lines, f"query = {Speller(program).source(program.query)}"])
@@ -718,7 +718,12 @@ def python_block(  # noqa: C901, PLR0912 -- a line for each clause
     def over(text: str) -> str:
         return MARK.sub(lambda each: f"`{names[each[1], each[2]]}`", text)
 
-    text = speller.source(block.first.relation)
+    first = block.first.relation
+    text = speller.source(first)
+    if isinstance(first, Table) and len(first.columns) > 1 and speller.chance(0.12):
+        # All columns pass, the event time unseen.
+        types = {each.name: each.type for each in first.columns if each.name != first.time}
+        text += mapped(speller, {name: name for name in types}, types)
     if not block.joins and not block.subs:
         names |= {(block.first.id, each.name): each.name for each in block.first.columns}
     else:
@@ -786,7 +791,12 @@ def projected(speller: Speller, columns: dict[str, tuple[str, str]]) -> str:
         or speller.chance(0.6)
     ):
         return chosen({name: text for name, (text, _) in columns.items()})
-    schema = ", ".join(f"`{name}` {kind}" for name, (_, kind) in columns.items())
+    return mapped(speller, renamed, {name: kind for name, (_, kind) in columns.items()})
+
+
+def mapped(speller: Speller, renamed: dict[str, str], types: dict[str, str]) -> str:
+    """A map() that gives columns these names."""
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
     ways = ["", ", channels=True", f", by={next(iter(renamed.values()))!r}"]
     return f".map(functions.Taken({tuple(renamed.items())!r}), {schema!r}{speller.rng.choice(ways)})"
 
