@@ -173,7 +173,7 @@ class Oracle:
             time = f"{block.first.id}._w"
         for each in block.joins:
             if each.bound.kind == "last":
-                flow = self._last(each, block.first)
+                flow = self._last(each, block.first, flow)
             else:
                 on = " AND ".join(f"({text})" for text in self._on(each, time)) or "TRUE"
                 words = {"semi": "SEMI", "anti": "ANTI"}.get(each.how, each.how.upper())
@@ -186,22 +186,26 @@ class Oracle:
         found += [marks(each.duck) for each in join.conditions]
         return [*found, *bound_of(join.bound, time, join.item)]
 
-    def _last(self, join: Join, first: Item) -> str:
-        """Each row with the last ones of the other side before it; at equal times left goes before right."""
+    def _last(self, join: Join, first: Item, flow: str) -> str:
+        """Each row with the last ones of the other side before it; at equal times left goes before right.
+
+        Semi and anti joins before it have left some of the first table's rows, which ``flow`` gives.
+        """
         left, right = first.id, join.item.id
+        ours, theirs = numbered(flow, left), numbered(source(join.item), right)
         on = " AND ".join(same(one, other) for one, other in join.keys) or "TRUE"
         most = join.bound.ahead
         pairs = f"""
-            SELECT {left}._i AS _a, {right}._i AS _b FROM {numbered(first)} JOIN {numbered(join.item)}
+            SELECT {left}._i AS _a, {right}._i AS _b FROM {ours} JOIN {theirs}
             ON {on} AND {right}._t < {left}._t
             QUALIFY row_number() OVER (PARTITION BY {left}._i ORDER BY {right}._t DESC) <= {most}
             UNION ALL
-            SELECT {left}._i, {right}._i FROM {numbered(first)} JOIN {numbered(join.item)}
+            SELECT {left}._i, {right}._i FROM {ours} JOIN {theirs}
             ON {on} AND {left}._t <= {right}._t
             QUALIFY row_number() OVER (PARTITION BY {right}._i ORDER BY {left}._t DESC) <= {most}"""
         conditions = "".join(f" AND ({marks(each.duck)})" for each in join.conditions)
         return (
-            f"{numbered(first)} {join.how.upper()} JOIN {numbered(join.item)} "
+            f"{ours} {join.how.upper()} JOIN {theirs} "
             f"ON EXISTS (SELECT 1 FROM ({pairs}) WHERE _a = {left}._i AND _b = {right}._i){conditions}"
         )
 
@@ -273,8 +277,9 @@ def source(item: Item) -> str:
     )
 
 
-def numbered(item: Item) -> str:
-    return f"(SELECT *, row_number() OVER () AS _i FROM _{item.id}) AS {item.id}"
+def numbered(flow: str, name: str) -> str:
+    """Rows of distinct times with the same numbers wherever this is written."""
+    return f"(SELECT {name}.*, row_number() OVER (ORDER BY {name}._t) AS _i FROM {flow}) AS {name}"
 
 
 def sessions(table: str, keys: str, gap: int) -> str:

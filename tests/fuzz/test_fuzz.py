@@ -45,6 +45,16 @@ def test_programs_on_spark(spark):
     assert judged(Judge.on_spark(), [5, 6, 7, 8])
 
 
+def test_programs_that_failed_once():
+    """An earlier semi join before LAST, and windows by another time than that of an IN."""
+    assert judged(Judge(), [200828, 200019]) == {"same": 2}
+
+
+def test_programs_that_spark_answers_in_any_order_or_not(spark):
+    """It collects values of equal times in any order; it has no plan for the second."""
+    assert judged(Judge.on_spark(), [300023, 300527])["same"]
+
+
 def test_the_same_seed_draws_the_same_program():
     assert draw(11) == draw(11)
     assert program_text(draw(11)) == program_text(draw(11))

@@ -151,8 +151,8 @@ def test_no_two_operators_mean_the_same():
 def test_steps_without_a_function_are_sql():
     steps = {name: RELATIONS[name].operator.as_step() for name in ("where", "branch", "select")}
     assert {name: step.select("input", "t") for name, step in steps.items()} == {
-        "where": "(SELECT * FROM input WHERE `seconds` > 3)",
-        "branch": "(SELECT * FROM input WHERE NOT coalesce(`seconds` > 3, false) AND (`x` < 1))",
+        "where": "(SELECT * FROM input WHERE ((`seconds` > 3)))",
+        "branch": "(SELECT * FROM input WHERE ((NOT coalesce(`seconds` > 3, false) AND (`x` < 1))))",
         "select": "(SELECT `phone` AS `phone`, `seconds` DIV 60 AS `minutes`, t FROM input)",
     }
 

@@ -29,7 +29,10 @@ def joined(join, left, right):
     pairs = [f'l."{key.left}" = r."{key.right}"' for key in join.keys]
     pairs += [f"abs(epoch_us(l.{TIME}) - epoch_us(r.{TIME})) <= {join.within}"]
     pairs += [f"({duck(join.condition.sql)})"] if join.condition else []
-    time = f"least(l.{TIME}, r.{TIME})"
+    function, first, second = {"left": ("coalesce", "l", "r"), "right": ("coalesce", "r", "l")}.get(
+        join.times, ("least", "l", "r")
+    )
+    time = f"{function}({first}.{TIME}, {second}.{TIME})"
     columns = [f'{time} AS "{join.time}"', f"{time} AS {TIME}"]
     columns += [f'coalesce(l."{key.left}", r."{key.right}") AS "{key.left}"' for key in join.keys]
     columns += [f'l."{stored}" AS "{name}"' for stored, name in join.left]

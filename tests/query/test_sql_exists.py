@@ -56,6 +56,8 @@ def test_joins_of_one_side(how):
 def test_a_join_with_a_time_to_live():
     text = "SELECT caller, y FROM calls JOIN towers ON caller = number KEEP 2 HOURS"
     assert sql(text) == CALLS.join(TOWERS, {"caller": "number"}, keep="2 hours").select("caller", "y")
+    forever = CALLS.join(TOWERS, {"caller": "number"}, keep="forever").select("caller", "y")
+    assert sql(text.replace("2 HOURS", "FOREVER")) == forever
 
 
 SAME = "c.window_start = t.window_start AND c.window_end = t.window_end"

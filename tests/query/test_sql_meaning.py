@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock.query as ps
-from query.batch import batch
+from query.batch import TIME, batch
 
 COLUMNS = "t timestamp_ntz, k int, x int"
 STREAMS = [ps.stream(name, COLUMNS, time="t") for name in ("calls", "marks", "towers")]
@@ -41,8 +41,8 @@ def a_join(right, left):
 
 
 @st.composite
-def statements(draw):
-    """The same statement for Penstock and for DuckDB: tables a, b and perhaps c."""
+def tables_joined(draw):
+    """The same FROM and WHERE for Penstock and for DuckDB, their tables, and the time of pairs."""
     joins = [("b", "marks", draw(a_join("b", "a")))]
     if draw(st.booleans()):
         joins.append(("c", "towers", draw(a_join("c", draw(st.sampled_from("ab"))))))
@@ -53,11 +53,18 @@ def statements(draw):
         theirs += f" {how} JOIN {table} AS {name} ON {on} AND {apart}"
         time = f"least({time}, {name}.t)"
     names = ["a", *(name for name, _, _ in joins)]
+    where = draw(st.sampled_from(["", *(f" WHERE coalesce({name}.k, 0) < 3" for name in names)]))
+    return ours + where, theirs + where, names, time
+
+
+@st.composite
+def statements(draw):
+    """The same statement for Penstock and for DuckDB."""
+    ours, theirs, names, time = draw(tables_joined())
     columns = st.builds("{}.{}".format, st.sampled_from(names), st.sampled_from("tkx"))
     read = draw(st.lists(columns, min_size=1, max_size=4, unique=True))
-    where = draw(st.sampled_from(["", *(f" WHERE coalesce({name}.k, 0) < 3" for name in names)]))
     items = ", ".join(f"{each} AS {each.replace('.', '_')}" for each in read)
-    return f"SELECT {items} FROM {ours}{where}", f"SELECT {time} AS t, {items} FROM {theirs}{where}"
+    return f"SELECT {items} FROM {ours}", f"SELECT {time} AS t, {items} FROM {theirs}"
 
 
 @settings(max_examples=150, derandomize=True)
@@ -68,6 +75,17 @@ def test_joins(tables, pair):
     names = ", ".join(f'"{each}"' for each in relation.schema.names)
     found = tables.sql(f"SELECT {names} FROM ({batch(relation)})").fetchall()
     assert Counter(found) == Counter(tables.sql(theirs).fetchall())
+
+
+@settings(max_examples=100, derandomize=True)
+@given(froms=tables_joined(), data=st.data())
+def test_windows_by_the_time_of_a_table_leave_joins_as_they_are(tables, froms, data):
+    ours, theirs, names, _ = froms
+    time = f"{data.draw(st.sampled_from(names))}.t"
+    windows = ps.sql(f"SELECT count(*) AS n FROM {ours} GROUP BY window({time}, '1 second')", *STREAMS)
+    found = tables.sql(f"SELECT {TIME} FROM ({batch(windows.inputs[0])})").fetchall()
+    expected = tables.sql(f"SELECT u FROM (SELECT {time} AS u FROM {theirs}) WHERE u IS NOT NULL").fetchall()
+    assert Counter(found) == Counter(expected)
 
 
 def test_a_split_parts_every_tuple_once(tables):

@@ -66,6 +66,24 @@ def test_late_tuples_and_rejects_are_kept_and_counted(tmp_path):
     assert json.loads(record) == {"k": "c", "v": 4.0}
 
 
+def test_a_flag_in_parentheses_filters_where_spark_evaluates_it():
+    """Spark takes `FROM t WHERE (flag)` for a table with the alias WHERE."""
+    flags = readings([(1, "a", 1.0), (2, "b", 4.0), (3, "c", None)]).select("k", "v", flag="sin(v) > 0")
+    assert collected(flags.where("(flag)").select("k", x="sin(v) > 0")) == [{"k": "a", "x": True}]
+    assert [row["k"] for row in collected(flags.split("flag", "v < 9")[1].select("k", x="sin(v)"))] == ["b"]
+
+
+def test_names_that_need_quotes_in_structs_and_in_first_rows():
+    """Spark writes the types of such structs without the quotes."""
+    columns = "time timestamp, `a key` string, `a pair` struct<`an x`:int,y:string>"
+    rows = [[{"time": at(1), "a key": "k", "a pair": {"an x": 1, "y": "b"}}]]
+    stream = ps.stream("t", columns, "time", "0 seconds", ps.rows(rows))
+    (joined,) = collected(stream.join(stream, "a key", within="1 second"))
+    assert joined["a pair"] == joined["a pair_right"] == {"an x": 1, "y": "b"}
+    (first,) = collected(stream.window("10 seconds").top(1, by="`a key`"))
+    assert (first["a key"], first["a pair"]) == ("k", {"an x": 1, "y": "b"})
+
+
 def test_malformed_records_of_a_csv_file_are_rejected_with_their_text(tmp_path):
     source = tmp_path / "in"
     source.mkdir()

@@ -15,7 +15,7 @@ from penstock.aggregates.partials import Accumulated, Lowered, PaneColumns, arro
 from penstock.aggregates.pools import States
 from penstock.expressions.scalar import Expression
 from penstock.expressions.schema import quoted
-from penstock.expressions.types import struct_type
+from penstock.expressions.types import struct_of
 from penstock.state.keys import normal
 
 __all__ = ["RANK", "top_rows"]
@@ -58,8 +58,8 @@ class TopRowsDefinition(Definition):
         kinds = given[len(self.descending) :]
         if None in kinds:
             return None
-        fields = [(name, str(kind)) for name, kind in zip(self.names, kinds, strict=True)]
-        return f"array<{struct_type([*fields, (RANK, 'int')])}>"
+        fields = zip(self.names, (kind for kind in kinds if kind is not None), strict=True)
+        return f"array<{struct_of([*fields, (RANK, 'int')])}>"
 
     def lower(self, arguments: Sequence[Expression], pane: PaneColumns) -> Lowered:
         """Rows go to the channel as they are; each expression once."""

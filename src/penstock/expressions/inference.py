@@ -204,7 +204,7 @@ def _struct(fields: list[Tree], schema: Schema) -> str | None:
             return None
         name = each.alias if isinstance(each, exp.Alias) else schema.column(each.name).name
         known.append((name, type_))
-    return types.struct_type(known) if known else None
+    return types.struct_of(known) if known else None
 
 
 def _named(given: list[Tree]) -> list[Tree]:

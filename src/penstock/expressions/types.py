@@ -24,7 +24,7 @@ __all__ = [
     "normalise",
     "of_node",
     "quoted_fields",
-    "struct_type",
+    "struct_of",
 ]
 
 _KINDS: Final = exp.DataType.Type
@@ -89,15 +89,15 @@ def of_node(node: exp.DataType) -> str:
     if node.this == _KINDS.MAP and len(node.expressions) == 2:
         return f"map<{of_node(node.expressions[0])},{of_node(node.expressions[1])}>"
     if node.this == _KINDS.STRUCT and node.expressions:
-        return struct_type((each.name, of_node(each.kind)) for each in node.expressions)
+        return struct_of((each.name, of_node(each.kind)) for each in node.expressions)
     raise BadSchema(f"no type {node.sql('spark').lower()!r}; {_known()}")
 
 
-def struct_type(fields: Iterable[tuple[str, str]]) -> str:
-    """The struct of fields with these names and normalised types.
+def struct_of(fields: Iterable[tuple[str, str]]) -> str:
+    """The struct of these names and types; a name that is none in SQL is quoted.
 
-    >>> struct_type([("a", "int"), ("odd name", "string")])
-    'struct<a:int,`odd name`:string>'
+    >>> struct_of([("a", "int"), ("b c", "string")])
+    'struct<a:int,`b c`:string>'
     """
     return f"struct<{','.join(f'{_field_name(name)}:{kind}' for name, kind in fields)}>"
 
@@ -214,7 +214,7 @@ def _nested_from_arrow(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{from_arrow(kind.key_type)},{from_arrow(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return struct_type((each.name, from_arrow(each.type)) for each in kind)
+        return struct_of((each.name, from_arrow(each.type)) for each in kind)
     if hasattr(kind, "value_type"):
         return f"array<{from_arrow(kind.value_type)}>"
     raise BadSchema(f"Arrow type {kind} has no SQL type; {_known()}")

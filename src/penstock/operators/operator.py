@@ -345,7 +345,8 @@ class Filter(Step):
 
     def select(self, source: str, *carried: str) -> str:
         """All columns of the tuples that meet the condition."""
-        return f"(SELECT * FROM {source} WHERE {self.condition})"
+        # To Spark, `input WHERE (flag)` is a table with the alias WHERE and the column flag.
+        return f"(SELECT * FROM {source} WHERE (({self.condition})))"
 
     def in_channel(self, source: str, given: Types, setting: SqlSetting, *carried: str) -> tuple[str, Types]:
         """All columns of the tuples that meet the condition."""

@@ -83,6 +83,11 @@ class BoundClause:
     keep: str | None = None
     window: WindowClause | None = None
 
+    @property
+    def distance(self) -> str | None:
+        """How far apart in event time two rows may be, if that is bounded."""
+        return self.within or (None if self.keep == "forever" else self.keep)
+
 
 def opens_bound(text: str, start: int) -> bool:
     """Whether a bound begins at this position; a column may also have the name ``within`` or ``last``.

@@ -6,14 +6,14 @@ reads what a join does not deliver, a copy passes through it under a hidden name
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from penstock.errors import BadJoin, UnknownColumn
 from penstock.expressions.durations import microseconds
 from penstock.expressions.pairs import LEFT, RIGHT
-from penstock.expressions.parsing import Tree, dotted, render
+from penstock.expressions.parsing import Tree, dotted, parse_scalar, render
 from penstock.expressions.scalar import scalar
 from penstock.expressions.schema import quoted
 from penstock.operators import Join, join_of
@@ -22,7 +22,7 @@ from penstock.operators.windows import window_of
 from penstock.query.relation import Derived, Relation
 from penstock.query.sql.clauses import BoundClause
 from penstock.query.sql.reach import Reach, reach_of, unknown_lengths
-from penstock.query.sql.scope import MERGED, FromTable, Names, Read, Scope, found_in, reads
+from penstock.query.sql.scope import MERGED, USUAL, FromTable, Names, Read, Scope, found_in, reads
 from penstock.query.sql.windows import WINDOW_BOUNDS, conjuncts
 
 __all__ = ["JoinClause", "equal_reads", "joined"]
@@ -50,6 +50,12 @@ class JoinClause:
         """Whether the result is rows of the left side, which have a partner or have none."""
         return self.how in {"semi", "anti"}
 
+    @property
+    def by_pair_time(self) -> bool:
+        """Whether its bound is a distance from the time of what is on its left."""
+        bound = self.bound
+        return bound is not None and bound.distance is not None
+
 
 @dataclass(frozen=True)
 class _OnClause:
@@ -65,18 +71,23 @@ def joined(scope: Scope, joins: Sequence[JoinClause], read: set[Read]) -> Scope:
         later = reads(each.on for each in joins[number:] if each.on is not None)
         using = {name.lower() for each in joins[number:] for name in each.using}
         named = {place for place in scope.places if place[1] in using}
-        scope = _Step(scope, clause.right, clause, read | later | named).scope()
+        usual = any(each.by_pair_time for each in joins[number:])
+        scope = _Step(scope, clause.right, clause, read | later | named, usual).scope()
     return scope
 
 
 @dataclass
 class _Step:
-    """One join under construction; ``added`` columns are computed on each side before it."""
+    """One join under construction; ``added`` columns are computed on each side before it.
+
+    If a later join needs the ``usual`` time of pairs and these carry another, it is a column of the result.
+    """
 
     left: Scope
     right: FromTable
     clause: JoinClause
     later: set[Read]
+    usual: bool
     added: dict[str, dict[str, str]] = field(default_factory=lambda: {LEFT: {}, RIGHT: {}})
 
     def scope(self) -> Scope:
@@ -84,6 +95,8 @@ class _Step:
         bound, reach = self._bound()
         keys = {self._key(LEFT, one): self._key(RIGHT, other) for one, other in on.keys}
         copies = {read: self._copy(read) for read in sorted(self._lost(keys) & self.later)}
+        timed = self.usual and self.clause.time is not None
+        times = [self._time_of(side) for side in (LEFT, RIGHT)] if timed else []
         join, relation = self._joined(keys, on, bound)
         hidden = self.left.hidden.union(*self.added.values())
         if self.clause.one_sided:
@@ -92,8 +105,42 @@ class _Step:
             return Scope(self.left.tables, relation, places, self.left.written, hidden, self.left.spans)
         places = {**self._places(keys, join), **copies}
         tables = (*self.left.tables, self.right)
-        spans = {} if reach is None else reach.spans(self.left.spans, self.right.number, join.how, join.times)
-        return Scope(tables, relation, places, self.left.written, hidden, spans)
+        ours = {USUAL[0]: (0, 0), **self.left.spans} if timed else self.left.spans
+        spans = {} if reach is None else reach.spans(ours, self.right.number, join.how, join.times)
+        found = Scope(tables, relation, places, self.left.written, hidden, spans)
+        return self._with_usual(found, times) if timed else found
+
+    def _with_usual(self, found: Scope, times: Sequence[str]) -> Scope:
+        """The scope with a column more, made of these times of both sides."""
+        name = _free("_usual", {each.lower() for each in found.relation.schema.names})
+        # A row without a partner has one time alone, and these functions skip nulls.
+        bound = self.clause.bound
+        function = "least" if bound is None or bound.within is not None else "greatest"
+        made = {name: f"{function}({', '.join(map(quoted, times))})"}
+        both = [found.spans[each] for each in (USUAL[0], self.right.number) if found.spans]
+        span = {USUAL[0]: (min(low for low, _ in both), max(high for _, high in both))} if both else {}
+        return replace(
+            found,
+            relation=_with(found.relation, made),
+            places={**found.places, USUAL: name},
+            hidden=found.hidden | {name},
+            spans={**found.spans, **span},
+        )
+
+    def _time_of(self, side: str) -> str:
+        """A column with the event time of a side, of pairs their usual one."""
+        if side == LEFT and USUAL in self.left.places:
+            return self.left.places[USUAL]
+        return self._add(side, "_time", dotted(self._own_time(side)))
+
+    def _own_time(self, side: str) -> str:
+        relation = self._of(side)
+        if relation.time not in relation.schema:
+            raise BadJoin(
+                f"the bound of a join goes by {PAIR_TIME} and windows by the time of a table, so all times "
+                f"are needed, and a sub-query leaves {relation.time!r} out; select it there"
+            )
+        return relation.time
 
     def _bound(self) -> tuple[BoundClause, Reach | None]:
         """The bound of the join, and how far apart the times of its sides are if that is bounded."""
@@ -108,11 +155,22 @@ class _Step:
         if bound.window is not None:
             size = microseconds(bound.window.size)
             return bound, Reach(1 - size, size - 1)
-        if bound.within is None and bound.keep is None:
+        if bound.distance is None:
             return bound, implied
-        far = microseconds(bound.within or bound.keep or "")
-        least, most = (-far, far) if implied is None else (implied.least, implied.most)
-        return bound, Reach(max(-far, least), min(far, most))
+        far = microseconds(bound.distance)
+        reach = Reach(-far, far)
+        if USUAL in self.left.places:
+            # Pairs carry another time, so it reaches farther and a condition compares with the usual one.
+            if USUAL[0] not in self.left.spans:
+                raise BadJoin(
+                    f"JOIN {self.right.name} goes by {PAIR_TIME}, which may be any time away from the one "
+                    "that windows go by; bound the joins before it in time, or let windows go by pair_time"
+                )
+            low, high = self.left.spans[USUAL[0]]
+            reach = Reach(low - far, high + far)
+            bound = BoundClause(within=f"{reach.apart} microseconds")
+        least, most = (reach.least, reach.most) if implied is None else (implied.least, implied.most)
+        return bound, Reach(max(reach.least, least), min(reach.most, most))
 
     def _key(self, side: str, tree: Tree) -> str:
         """The key column of a side; an expression is computed before, since keys are columns."""
@@ -217,7 +275,17 @@ class _Step:
                 keys.append(pair)
             else:
                 rest.append(sided)
+        if self.clause.by_pair_time and USUAL in self.left.places:
+            rest.append(self._near())
         return _OnClause(tuple(keys), exp.and_(*rest) if rest else None)
+
+    def _near(self) -> Tree:
+        """That the usual time of the pair on the left is no farther from the right one than the bound."""
+        bound = self.clause.bound
+        length = f"INTERVAL '{microseconds((bound and bound.distance) or '')}' MICROSECOND"
+        ours = f"{LEFT}.{quoted(self.left.places[USUAL])}"
+        theirs = f"{RIGHT}.{quoted(self._own_time(RIGHT))}"
+        return parse_scalar(f"{theirs} BETWEEN {ours} - {length} AND {ours} + {length}")
 
     def _using(self, name: str) -> tuple[Tree, Tree]:
         if name not in self.right.relation.schema:

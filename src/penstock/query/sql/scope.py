@@ -17,12 +17,26 @@ from penstock.expressions.scalar import is_unit
 from penstock.query.relation import Relation
 from penstock.query.sql.windows import TableFunction
 
-__all__ = ["MERGED", "Found", "FromTable", "Names", "Read", "Scope", "found_in", "mark", "note", "reads"]
+__all__ = [
+    "MERGED",
+    "USUAL",
+    "Found",
+    "FromTable",
+    "Names",
+    "Read",
+    "Scope",
+    "found_in",
+    "mark",
+    "note",
+    "reads",
+]
 
 Read = tuple[int, str]
 """The number of a table in its SELECT, and a column of it in lower case."""
 MERGED: Final = -1
 """In place of a table's number: the column is a key of USING, which belongs to several tables."""
+USUAL: Final[Read] = (-2, "")
+"""The time of pairs without a GROUP BY, which bounds of later joins go by, where pairs carry another."""
 _NOTE: Final = "column"
 
 

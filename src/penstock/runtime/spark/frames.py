@@ -12,9 +12,11 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from penstock.columns import TIME
 from penstock.errors import BadExpression
+from penstock.expressions.types import struct_of
 from penstock.operators import Step
 from penstock.operators.exchange import Exchange
 from penstock.operators.kernel import Describe
@@ -79,9 +81,21 @@ def describe(empty: DataFrame) -> Describe:
             raise BadExpression(
                 f"Spark cannot evaluate {'; '.join(expressions)}: {one_line(error.getMessage())}"
             ) from error
-        return [(field.dataType.simpleString(), field.nullable) for field in fields]
+        return [(_type_of(field.dataType), field.nullable) for field in fields]
 
     return types
+
+
+def _type_of(kind: DataType) -> str:
+    """A type as text that can be read again, which Spark's own cannot where fields have odd names."""
+    match kind:
+        case StructType():
+            return struct_of([(each.name, _type_of(each.dataType)) for each in kind])
+        case ArrayType():
+            return f"array<{_type_of(kind.elementType)}>"
+        case MapType():
+            return f"map<{_type_of(kind.keyType)},{_type_of(kind.valueType)}>"
+    return kind.simpleString()
 
 
 def _sql_over(frame: DataFrame, text: str) -> DataFrame:
@@ -116,7 +130,7 @@ def _flushed(frame: DataFrame, pending: list[Step]) -> DataFrame:
 
 def _called(frame: DataFrame, step: Step) -> DataFrame:
     """The frame after the function of a step."""
-    columns = step.declared(lambda name: frame.schema[name].dataType.simpleString())
+    columns = step.declared(lambda name: _type_of(frame.schema[name].dataType))
     return frame.mapInArrow(_Call(step), f"{columns}, {TIME} bigint")
 
 
