@@ -247,7 +247,9 @@ class Statement:
         time = item.relation.time
         arguments = [f"TABLE {text}{keys}", f"DESCRIPTOR({self.speller.identifier(time)})", *times]
         call = f"{window.kind.upper()}({', '.join(arguments)})"
-        return f"TABLE({call})" if self.speller.chance(0.7) else call
+        text = f"TABLE({call})" if self.speller.chance(0.7) else call
+        # A sub-query that only passes rows on says the same.
+        return f"(SELECT * FROM {text})" if self.speller.chance(0.15) else text
 
     def ranked(self, ranked: Ranked) -> str:
         identifier = self.speller.identifier
