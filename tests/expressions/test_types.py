@@ -20,6 +20,12 @@ ATOMIC = [
     "timestamp_ntz",
 ]
 NESTED = ["array<int>", "map<string,double>", "struct<a:int,b:array<string>>"]
+# A word of SQL, a space, a quote and a bracket; the field behind each has to stay.
+ODD = [
+    "struct<a:int,select:int,order:string,from:decimal(3,1),b:int>",
+    "array<struct<`odd name`:int,b:map<string,struct<`1`:int,c:int>>>>",
+    "struct<`a``b`:int,`x,y`:int,`p<q>`:array<int>,`c:d`:int,b:int>",
+]
 
 
 @pytest.mark.parametrize(
@@ -36,26 +42,42 @@ NESTED = ["array<int>", "map<string,double>", "struct<a:int,b:array<string>>"]
         ("char(2)", "string"),
         ("timestamp_ltz", "timestamp"),
         ("struct<a: long>", "struct<a:bigint>"),
+        ("STRUCT < a long , select : int NOT NULL, b int >", "struct<a:bigint,select:int,b:int>"),
+        (
+            "struct<odd name:int,a-b:array<struct<x y:int>>>",
+            "struct<`odd name`:int,`a-b`:array<struct<`x y`:int>>>",
+        ),
     ],
 )
 def test_aliases(alias, name):
     assert types.normalise(alias) == name
 
 
-@pytest.mark.parametrize("name", ATOMIC + NESTED)
+@pytest.mark.parametrize("name", ATOMIC + NESTED + ODD)
 def test_normalised_names_stay(name):
     assert types.normalise(name) == name
 
 
 @pytest.mark.parametrize(
-    "text", ["", "strng", "int x", "int not null", "decimal(39,0)", "decimal(3,4)", "variant"]
+    "text",
+    [
+        "",
+        "strng",
+        "int x",
+        "int not null",
+        "decimal(39,0)",
+        "decimal(3,4)",
+        "variant",
+        "struct<a,b:int>",
+        "struct<>",
+    ],
 )
 def test_refuses(text):
     with pytest.raises(BadSchema):
         types.normalise(text)
 
 
-@pytest.mark.parametrize("name", ATOMIC + NESTED)
+@pytest.mark.parametrize("name", ATOMIC + NESTED + ODD)
 def test_arrow_and_back(name):
     assert types.from_arrow(types.arrow_type(name)) == name
 

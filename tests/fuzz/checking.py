@@ -143,6 +143,11 @@ class Judge:
         if any(result.late.values()):
             raise Different(f"{way}: rows are late within the delay: {result.late}")
         columns = columns or program.query.columns
+        # The event time passes a map unasked.
+        kept = {"change", relation.time, *relation.pinned}
+        wanted = {each.lower() for each in (*kept, *(each.name for each in columns))}
+        if more := {*map(str.lower, result.tables[0].column_names)} - wanted:
+            raise Different(f"{way}: columns that nobody has asked for: {more}")
         assert_same(rows_of(columns, result.tables[0]), expected, columns, what)
 
     def _check_changed(self, program: Program) -> None:

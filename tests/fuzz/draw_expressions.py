@@ -33,6 +33,16 @@ PLAIN = (*ORDERED, "binary")
 """What orders and groups everywhere."""
 
 
+CONSTANTS = (
+    ("CAST(1.5 AS int)", "1::INTEGER", "int"),
+    ("CAST(-2.75 AS bigint)", "-2::BIGINT", "bigint"),
+    ("CAST(7 AS double)", "7::DOUBLE", "double"),
+    ("CAST(0.125 AS double)", "0.125::DOUBLE", "double"),
+    ("CAST(3 AS string)", "'3'", "string"),
+    ("date'2024-02-29'", "DATE '2024-02-29'", "date"),
+)
+
+
 def literal(rng: Random, kind: str) -> Expr:
     spark, duck = rng.choice(LITERALS[kind])
     return Expr(spark, duck, kind)
@@ -50,6 +60,9 @@ def condition(rng: Random, given: list[Expr], depth: int = 2) -> Expr:
         return combined(f"({{0}} {word} {{1}})", "boolean", left, right)
     if depth and kind < 0.4:
         return combined("NOT ({0})", "boolean", condition(rng, given, depth - 1))
+    if depth and kind < 0.46:
+        parts = [condition(rng, given, depth - 1) for _ in range(3)]
+        return combined("CASE WHEN {0} THEN {1} ELSE {2} END", "boolean", *parts, tags=("case",))
     if kind < 0.55:
         deep = certified(rng, "boolean", usable)
         if deep is not None:
@@ -86,6 +99,8 @@ def _simple(rng: Random, usable: list[Expr]) -> Expr:  # noqa: PLR0911 -- a line
 
 def value(rng: Random, given: list[Expr]) -> Expr:
     """A value of any type; often a column as it is."""
+    if rng.random() < 0.03:
+        return Expr(*rng.choice(CONSTANTS), tags=("constant",))
     one = rng.choice(given)
     if not one.exact or rng.random() < 0.35:
         return one

@@ -23,6 +23,7 @@ from fuzz.program import (
     Union,
     Window,
     column_of,
+    combined,
 )
 from fuzz.text import Unspeakable, program_text
 
@@ -130,6 +131,7 @@ class Drawer:
             for each in (item.relation.columns if grouped else item.columns)
         ]
         where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 1, 1, 2])))
+        where += self.guarded(first, made)
         subs = []
         if self.chance(0.25) and (function is None):
             found = self.sub(visible)
@@ -157,6 +159,25 @@ class Drawer:
         if not self.verbatim and speakable and self.chance(0.35):
             form = "python"
         return Block(first, tuple(made), where, tuple(subs), group, select, form)
+
+    def guarded(self, first: Item, joins: list[Join]) -> tuple[Expr, ...]:
+        """A condition that raises for rows without a partner; only the product leaves it above the join."""
+        if (
+            self.verbatim
+            or len(joins) != 1
+            or joins[0].how != "inner"
+            or not isinstance(first.relation, Table)
+        ):
+            return ()
+        table = joins[0].item.relation
+        for one, other in joins[0].keys if isinstance(table, Table) else ():
+            mark = MARK.fullmatch(other.spark)
+            if mark and MARK.fullmatch(one.spark) and {one.type, other.type} <= set(INTEGERS):
+                place = table.names.index(mark[2])
+                if all(row[place] != 0 for row in table.rows):
+                    texts = ("100 % {0} < 7", "100 % nullif({0}, 0) < 7")
+                    return (combined(texts, "boolean", one, tags=("guarded",)),)
+        return ()
 
     def by_window(self, first: Item) -> Block:
         """Two table functions joined by their windows, or one with a sub-query in the same window."""
@@ -492,7 +513,10 @@ class Drawer:
         partition = tuple(rng.sample(rest, rng.randint(0, min(1, len(rest)))))
         taken = {each.name.lower() for each in block.columns}
         rank = next(name for name in ("r", "n", "rank_", "r_2") if name not in taken)
-        return Ranked(item, partition, order, rng.choice([1, 1, 2, 3]), self.chance(0.4), rank)
+        most = rng.choice([1, 1, 2, 3])
+        left_out = rng.randint(1, most - 1) if most > 1 and self.chance(0.4) else 0
+        but = tuple(rng.sample(range(1, most), left_out))
+        return Ranked(item, partition, order, most, self.chance(0.4), rank, but)
 
     def windowed(self, depth: int) -> Block:
         """A block of time windows that selects their bounds."""

@@ -103,11 +103,18 @@ VALUES = {
         {"d": NEGATIVE_NAN, "e": []},
         {"d": 1.0, "e": None},
     ],
+    "struct<n:int,select:string,`odd name`:int>": [
+        {"n": 1, "select": "x", "odd name": 2},
+        {"n": 1, "select": "x", "odd name": 3},
+        {"n": 1, "select": None, "odd name": None},
+    ],
 }
 VALUES["timestamp_ntz"] = [each.replace(tzinfo=None) for each in VALUES["timestamp"]]
 WEIGHTS = {"int": 4, "bigint": 4, "string": 6, "double": 4, "boolean": 2, "tinyint": 2, "smallint": 2}
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FLOATS = ("float", "double")
+KEYS = ("string", "int", "bigint")
+"""What tells streams of one source apart."""
 NUMBERS = (*INTEGERS, *FLOATS, "decimal(9,2)", "decimal(20,4)")
 NAMES = (
     "k",
@@ -172,7 +179,9 @@ def draw_tables(rng: Random, count: int) -> list[Table]:
         columns = tuple(unique.values())
         delay = rng.choice([0, 1, 2, 6, 20]) * grid
         rows = draw_rows(rng, columns, time, delay, grid, pools, distinct=distinct)
-        found.append(Table(name, columns, time, delay, rows))
+        apart = [each.name for each in columns if each.type in KEYS]
+        key = rng.choice(apart) if apart and rng.random() < 0.25 else None
+        found.append(Table(name, columns, time, delay, rows, key))
     return found
 
 

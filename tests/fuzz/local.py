@@ -1,8 +1,8 @@
 """A whole query without Spark: the product's own graph, planner, epochs, tasks and records in one process.
 
-Only two things stand in for Spark: the certified translation tells types in place of its analyzer, and the
-tasks of a job run here one after another. Now and then a run dies before its epoch counts, and the next one
-replays it.
+Three things stand in for Spark: the certified translation tells types in place of its analyzer, DuckDB makes
+rows of arrays, and the tasks of a job run here one after another. Now and then a run dies before its epoch
+counts, and the next one replays it.
 """
 
 import atexit
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
 from distribution.drawing import any_requests
+from fuzz.local_explode import exploding
 from fuzz.local_jobs import Jobs, any_sizes
 from fuzz.local_types import NeedsSpark, Typed
 from penstock.compile import cut, is_single, optimise
@@ -184,7 +185,8 @@ _last: list[_Compiled] = []
 def _compiled(query: Relation | Query, strategy: str) -> _Compiled:
     """The query compiled; the last one is kept, since a query is run in several ways one after another."""
     if not (_last and _last[0].given is query and _last[0].strategy == strategy):
-        _last[:] = [_Compiled(query, strategy)]
+        with exploding():
+            _last[:] = [_Compiled(query, strategy)]
     return _last[0]
 
 

@@ -124,7 +124,8 @@ def renamed(program: Program, rng: Random) -> Program | None:
                 dataclasses.replace(each, name=name) if each == column else each for each in table.columns
             )
             time = name if column.name == table.time else table.time
-            return dataclasses.replace(table, columns=columns, time=time)
+            key = name if column.name == table.key else table.key
+            return dataclasses.replace(table, columns=columns, time=time, key=key)
         if isinstance(node, tuple):
             return tuple(over(each) for each in node)
         if dataclasses.is_dataclass(node) and not isinstance(node, Table):

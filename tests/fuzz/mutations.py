@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 from types import CodeType, FrameType
@@ -260,8 +260,14 @@ def _changes(node: Any) -> Iterator[tuple[str, Callable[[], None]]]:  # noqa: C9
         yield from _calls(node)
     elif isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Load) and len(node.elts) == 2:
         yield "swapped", node.elts.reverse
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not _checks(node.value):
         yield "statement removed", lambda: setattr(node, "value", ast.Constant(value=None))
+
+
+def _checks(call: ast.Call) -> bool:
+    """Whether a call only refuses: as with a branch that raises, programs that are refused are not drawn."""
+    name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+    return name.lstrip("_").startswith("check")
 
 
 def _calls(node: ast.Call) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -418,10 +424,17 @@ class Verdict:
     seconds: float
 
 
-def judged(mutant: Mutant, seen: Covered, seconds: float, entry: Callable[[int], str] = outcome) -> Verdict:
+def judged(
+    mutant: Mutant,
+    seen: Covered,
+    seconds: float,
+    entry: Callable[[int], str] = outcome,
+    fresh: Sequence[int] = (),
+) -> Verdict:
     """Let programs look for a mutant for so many seconds of processor time, in a process of its own.
 
-    Only those that execute its function can find it; those that said nothing before come last.
+    Only those that execute its function can find it; those that said nothing before come last. Then come
+    `fresh` ones, of which nothing is known: one that is refused says nothing.
     """
     seeds = [seed for seed, each in seen.functions.items() if (mutant.file, mutant.begins) in each]
     seeds.sort(key=lambda seed: seen.outcomes[seed] != "ok")
@@ -429,9 +442,10 @@ def judged(mutant: Mutant, seen: Covered, seconds: float, entry: Callable[[int],
     def look(write: Callable[[dict[str, Any]], None]) -> None:
         _forget()
         sys.meta_path.insert(0, _Import(mutant))
-        for ran, seed in enumerate(seeds, 1):
+        for ran, seed in enumerate([*seeds, *fresh], 1):
             told = entry(seed)
-            refused = told.startswith("Refused") and not seen.outcomes[seed].startswith("Refused")
+            before = seen.outcomes.get(seed, "Refused")
+            refused = told.startswith("Refused") and not before.startswith("Refused")
             found = refused or told.startswith("wrong")
             seconds_taken = time.process_time()
             write({"found": found, "ran": ran, "seed": seed, "why": told, "seconds": seconds_taken})
@@ -529,7 +543,10 @@ def soak(seed: int, count: int, minutes: float, programs: int) -> list[Verdict]:
     chosen = drawn(seed, seen, count)
     for place, mutant in enumerate(chosen):
         left = minutes * 60 - sum(each.seconds for each in found)
-        verdict = judged(mutant, seen, max(left / (len(chosen) - place), 5.0))
+        fresh = range(programs, programs + _FRESH)
+        verdict = judged(mutant, seen, max(left / (len(chosen) - place), 5.0), fresh=fresh)
+        if verdict.found and verdict.seed in fresh and _wrong_anyway(verdict.seed):
+            verdict = replace(verdict, found=False)
         found.append(verdict)
         how = f"found after {verdict.ran}" if verdict.found else f"SURVIVED {verdict.ran}"
         _say(f"{place:3} {_group(mutant.file):9} {how:16} {mutant}")
@@ -538,6 +555,16 @@ def soak(seed: int, count: int, minutes: float, programs: int) -> list[Verdict]:
     caught = sum(each.found for each in found)
     _say(f"seed {seed}: {caught} of {len(found)} found, {caught / max(len(found), 1):.0%}")
     return found
+
+
+_FRESH = 2_000
+"""The most programs that look for a mutant after those of which it is known what they execute."""
+
+
+def _wrong_anyway(seed: int) -> bool:
+    """Whether a program is wrong without a mutant."""
+    told, _ = _apart(lambda write: write(outcome(seed)), _LONGEST_PROGRAM)
+    return not told or told[0].startswith("wrong")
 
 
 _HEAVY = (

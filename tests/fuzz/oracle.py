@@ -234,17 +234,14 @@ class Oracle:
         )
         function = "rank()" if ranked.ties else "row_number()"
         chosen = ", ".join(map(quoted, names))
+        rank = quoted(ranked.rank)
+        left_out = "".join(f" AND {rank} <> {each}" for each in ranked.but)
         sql = f"""
             SELECT {chosen},
-                   CAST({function} OVER (PARTITION BY {partition} ORDER BY {order}) AS INTEGER) AS _r,
+                   CAST({function} OVER (PARTITION BY {partition} ORDER BY {order}) AS INTEGER) AS {rank},
                    epoch_us(window_start) AS _t
-            FROM {source(item)} QUALIFY _r <= {ranked.most}"""
-        table = self.table(item.relation)
-        return self.run(
-            sql.replace("_r,", f"{quoted(ranked.rank)},").replace("_r <=", f"{quoted(ranked.rank)} <="),
-            schema_of(ranked),
-            **{f"_{item.id}": table},
-        )
+            FROM {source(item)} QUALIFY {rank} <= {ranked.most}{left_out}"""
+        return self.run(sql, schema_of(ranked), **{f"_{item.id}": self.table(item.relation)})
 
 
 class OracleFailed(Exception):  # noqa: N818 -- it is an answer, not a fault of the product

@@ -66,13 +66,17 @@ def combined(template: str | tuple[str, str], kind: str, *parts: Expr, tags: tup
 
 @dataclass(frozen=True)
 class Table:
-    """A stream: `rows` in the order of arrival; `delay` covers their disorder unless rows are late."""
+    """A stream: `rows` in the order of arrival; `delay` covers their disorder unless rows are late.
+
+    With a `key` it is many streams, and the slowest of them tells how far event time is.
+    """
 
     name: str
     columns: tuple[Column, ...]
     time: str
     delay: int
     rows: tuple[tuple, ...]
+    key: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -248,7 +252,8 @@ class Union:
 class Ranked:
     """The first rows of each window: of a table function, or of results that have windows.
 
-    Only keys, what is ordered by and the rank are selected, so that ties make no difference.
+    Only keys, what is ordered by and the rank are selected, so that ties make no difference. Ranks in `but`
+    are left out.
     """
 
     item: Item
@@ -257,6 +262,7 @@ class Ranked:
     most: int
     ties: bool
     rank: str = "r"
+    but: tuple[int, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -42,7 +42,7 @@ def program_text(program: Program) -> str:
     """The program as Python that can be run; `query` is its relation."""
     lines = [
         f"{variable(each)} = ps.stream({each.name!r}, {schema_text(each)!r}, time={each.time!r}, "
-        f"delay='{each.delay} microseconds', ahead=None)"
+        f"delay='{each.delay} microseconds', ahead=None{f', key={each.key!r}' if each.key else ''})"
         for each in tables_of(program.query).values()
     ]
     return "\n".join([*lines, f"query = {Speller(program).source(program.query)}"])
@@ -247,7 +247,9 @@ class Statement:
         time = item.relation.time
         arguments = [f"TABLE {text}{keys}", f"DESCRIPTOR({self.speller.identifier(time)})", *times]
         call = f"{window.kind.upper()}({', '.join(arguments)})"
-        return f"TABLE({call})" if self.speller.chance(0.7) else call
+        text = f"TABLE({call})" if self.speller.chance(0.7) else call
+        # A sub-query that only passes rows on says the same.
+        return f"(SELECT * FROM {text})" if self.speller.chance(0.15) else text
 
     def ranked(self, ranked: Ranked) -> str:
         identifier = self.speller.identifier
@@ -260,12 +262,21 @@ class Statement:
         else:
             text, _ = self.table_text(ranked.item.relation)
         r = ranked.rank
-        most = self.rng.choice([f"{r} <= {ranked.most}", f"{r} < {ranked.most + 1}", f"{ranked.most} >= {r}"])
         return (
             f"SELECT {names} FROM (SELECT *, {function} OVER (PARTITION BY {partition} ORDER BY {order}) "
             f"AS {r} "
-            f"FROM {text}) WHERE {most}"
+            f"FROM {text}) WHERE {self.ranks(ranked)}"
         )
+
+    def ranks(self, ranked: Ranked) -> str:
+        """Which ranks are wanted."""
+        r, most = ranked.rank, ranked.most
+        if len(ranked.but) == most - 1 and self.speller.chance(0.5):
+            return self.rng.choice([f"{r} = {most}", f"{most} = {r}"]) if most > 1 else f"{r} = 1"
+        upto = self.rng.choice([f"{r} <= {most}", f"{r} < {most + 1}", f"{most} >= {r}", f"{most + 1} > {r}"])
+        parts = [upto, *(f"{r} <> {each}" for each in ranked.but)]
+        self.rng.shuffle(parts)
+        return " AND ".join(parts)
 
 
 class Scope:
@@ -709,7 +720,12 @@ def python_block(  # noqa: C901, PLR0912 -- a line for each clause
     def over(text: str) -> str:
         return MARK.sub(lambda each: f"`{names[each[1], each[2]]}`", text)
 
-    text = speller.source(block.first.relation)
+    first = block.first.relation
+    text = speller.source(first)
+    if isinstance(first, Table) and len(first.columns) > 1 and speller.chance(0.12):
+        # All columns pass, the event time unseen.
+        types = {each.name: each.type for each in first.columns if each.name != first.time}
+        text += mapped(speller, {name: name for name in types}, types)
     if not block.joins and not block.subs:
         names |= {(block.first.id, each.name): each.name for each in block.first.columns}
     else:
@@ -777,7 +793,12 @@ def projected(speller: Speller, columns: dict[str, tuple[str, str]]) -> str:
         or speller.chance(0.6)
     ):
         return chosen({name: text for name, (text, _) in columns.items()})
-    schema = ", ".join(f"`{name}` {kind}" for name, (_, kind) in columns.items())
+    return mapped(speller, renamed, {name: kind for name, (_, kind) in columns.items()})
+
+
+def mapped(speller: Speller, renamed: dict[str, str], types: dict[str, str]) -> str:
+    """A map() that gives columns these names."""
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
     ways = ["", ", channels=True", f", by={next(iter(renamed.values()))!r}"]
     return f".map(functions.Taken({tuple(renamed.items())!r}), {schema!r}{speller.rng.choice(ways)})"
 

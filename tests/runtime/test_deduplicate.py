@@ -74,3 +74,17 @@ def test_rescaling_changes_nothing(tmp_path):
             expected.append((at(time), key, value))
     found = [(row["time"], row["k"], row["v"]) for row in sink.table().to_pylist()]
     assert sorted(found) == sorted(expected)
+
+
+def test_fields_of_structs_whose_names_are_words_of_sql_or_have_spaces_pass_by():
+    place = {"a": 1, "select": 2, "odd name": 3}
+    rows = [{"time": at(each), "v v": 7, "k": "a", "place": place} for each in (0, 1)]
+    schema = "time timestamp, `v v` int, k string, place struct<a:int,`select`:int,`odd name`:int>"
+    stream = ps.stream("places", schema, "time", source=ps.rows([rows]))
+    passed, top = ps.memory(), ps.memory()
+    ps.outputs(
+        stream.deduplicate("k", within="10 seconds").select("place", odd="place.`odd name`"),
+        stream.group_by("k").window("1 minute").top(1, by="`v v`").select("v v", "place"),
+    ).start(passed, top, channels=2).wait()
+    assert [(row["place"], row["odd"]) for row in passed.table().to_pylist()] == [(place, 3)]
+    assert [(row["v v"], row["place"]) for row in top.table().to_pylist()] == [(7, place)]

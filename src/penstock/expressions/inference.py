@@ -195,7 +195,7 @@ def _call(node: Tree, schema: Schema) -> str | None:
 
 def _struct(fields: list[Tree], schema: Schema) -> str | None:
     """A struct of columns and named fields; others have names that depend on Spark."""
-    known = []
+    known: list[tuple[str, str]] = []
     for each in fields:
         value = each.this if isinstance(each, exp.Alias) else each
         plain = isinstance(each, exp.Alias) or (isinstance(each, exp.Column) and not each.table)
@@ -203,8 +203,8 @@ def _struct(fields: list[Tree], schema: Schema) -> str | None:
         if type_ is None or not plain or not each.alias_or_name.isidentifier():
             return None
         name = each.alias if isinstance(each, exp.Alias) else schema.column(each.name).name
-        known.append(f"{name}:{type_}")
-    return f"struct<{','.join(known)}>" if known else None
+        known.append((name, type_))
+    return types.struct_of(known) if known else None
 
 
 def _named(given: list[Tree]) -> list[Tree]:

@@ -110,7 +110,7 @@ def quoted(name: str) -> str:
 
 def _definitions(text: str) -> Iterable[exp.ColumnDef]:
     try:
-        statement = sqlglot.parse_one(f"CREATE TABLE t ({text}\n)", dialect="spark")
+        statement = sqlglot.parse_one(f"CREATE TABLE t ({types.quoted_fields(text)}\n)", dialect="spark")
     except SqlglotError as error:
         raise BadSchema(
             f"cannot read the schema {text!r}; write 'name type, name type not null, …'"

@@ -1,7 +1,7 @@
 """SQL types as normalised text, such as ``bigint`` or ``array<struct<a:int>>``, and their Arrow types."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -23,6 +23,7 @@ __all__ = [
     "is_timestamp",
     "normalise",
     "of_node",
+    "quoted_fields",
     "struct_of",
 ]
 
@@ -88,8 +89,17 @@ def of_node(node: exp.DataType) -> str:
     if node.this == _KINDS.MAP and len(node.expressions) == 2:
         return f"map<{of_node(node.expressions[0])},{of_node(node.expressions[1])}>"
     if node.this == _KINDS.STRUCT and node.expressions:
-        return struct_of([(each.name, of_node(each.kind)) for each in node.expressions])
+        return struct_of((each.name, of_node(each.kind)) for each in node.expressions)
     raise BadSchema(f"no type {node.sql('spark').lower()!r}; {_known()}")
+
+
+def struct_of(fields: Iterable[tuple[str, str]]) -> str:
+    """The struct of these names and types; a name that is none in SQL is quoted.
+
+    >>> struct_of([("a", "int"), ("b c", "string")])
+    'struct<a:int,`b c`:string>'
+    """
+    return f"struct<{','.join(f'{_field_name(name)}:{kind}' for name, kind in fields)}>"
 
 
 @lru_cache(maxsize=1024)
@@ -100,16 +110,6 @@ def arrow_type(sql_type: str) -> pa.DataType:
     TimestampType(timestamp[us, tz=UTC])
     """
     return _arrow(_parse(sql_type))
-
-
-def struct_of(fields: Sequence[tuple[str, str]]) -> str:
-    """The struct of these names and types; a name that is none in SQL is quoted.
-
-    >>> struct_of([("a", "int"), ("b c", "string")])
-    'struct<a:int,`b c`:string>'
-    """
-    names = [name if name.isidentifier() else f"`{name.replace('`', '``')}`" for name, _ in fields]
-    return f"struct<{','.join(f'{name}:{type_}' for name, (_, type_) in zip(names, fields, strict=True))}>"
 
 
 def fields_of(struct: str) -> dict[str, str]:
@@ -192,7 +192,7 @@ def _parse(text: str) -> exp.DataType:
     try:
         if not _ONE_TYPE.fullmatch(text):
             raise BadSchema(f"no type {text!r}; {_known()}")
-        return exp.DataType.build(text, dialect="spark")
+        return exp.DataType.build(quoted_fields(text), dialect="spark")
     except SqlglotError as error:
         raise BadSchema(f"no type {text!r}; {_known()}") from error
 
@@ -214,7 +214,7 @@ def _nested_from_arrow(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{from_arrow(kind.key_type)},{from_arrow(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return struct_of([(each.name, from_arrow(each.type)) for each in kind])
+        return struct_of((each.name, from_arrow(each.type)) for each in kind)
     if hasattr(kind, "value_type"):
         return f"array<{from_arrow(kind.value_type)}>"
     raise BadSchema(f"Arrow type {kind} has no SQL type; {_known()}")
@@ -232,6 +232,40 @@ def _decimal(node: exp.DataType) -> str:
 def _precision_and_scale(node: exp.DataType) -> tuple[int, int]:
     numbers = [int(each.name) for each in node.expressions]
     return (numbers[0] if numbers else 10, numbers[1] if len(numbers) > 1 else 0)
+
+
+def _field_name(name: str) -> str:
+    return name if name.isidentifier() else _quoted(name)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+# What stands between names and types; what is in back quotes is none of it.
+_BETWEEN: Final = re.compile(r"([<>,()])(?=(?:[^`]*`[^`]*`)*[^`]*$)")
+_FIELD: Final = re.compile(r"\s*([^`:']+?)\s*:(.*)|\s*([^`\s]+)\s(.*)", re.DOTALL)
+
+
+def quoted_fields(text: str) -> str:
+    """The type, or the schema, with every name of a field in back quotes.
+
+    Without them sqlglot ends at a name that is a word of SQL, and drops it with all fields behind it. Spark
+    writes none, also where a name has spaces.
+
+    >>> quoted_fields("struct<a:int,order:array<int>,odd name:decimal(3,1)>")
+    'struct<`a`:int,`order`:array<int>,`odd name`:decimal(3,1)>'
+    """
+    found: list[str] = []
+    around: list[bool] = []
+    for piece in _BETWEEN.split(text):
+        named = _FIELD.fullmatch(piece) if around and around[-1] and found[-1] in {"<", ","} else None
+        if piece in {"<", "("}:
+            around.append(piece == "<" and found[-1].rstrip().lower().endswith("struct"))
+        elif piece in {">", ")"} and around:
+            around.pop()
+        found.append(f"{_quoted(named[1] or named[3])}:{named[2] or named[4]}" if named else piece)
+    return "".join(found)
 
 
 def _known() -> str:
