@@ -8,7 +8,7 @@ is what the run itself measures.
 import math
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from penstock_lab.bench.memory import Usage
 from penstock_lab.bench.session import measuring_session
 from penstock_lab.bench.steady import Rate, SteadySource
 from penstock_lab.bench.waiting import wait_until
-from penstock_lab.reports import Check, Report, Value, cores, report_here, say
+from penstock_lab.reports import Check, Report, Value, report_here, say
 
 __all__ = ["pacing"]
 
@@ -79,7 +79,7 @@ def _measured(spark: SparkSession, case: Case, seconds: int, keys: int, seed: in
     # The first epochs are slow, and no measure of what is to come.
     settled = _WARM_UP_S + 3 * (case.bound or 0)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
-        run = _query(spark, rate).start(
+        run = _query(rate).start(
             sink=ps.each(deliveries.record), checkpoint=scratch, session=spark, **case.options
         )
         try:
@@ -117,12 +117,9 @@ def _measured(spark: SparkSession, case: Case, seconds: int, keys: int, seed: in
     }
 
 
-def _query(spark: SparkSession, rate: Rate) -> ps.Relation:
-    spark.dataSource.register(SteadySource)
-    options = asdict(rate) | {"partitions": cores()}
-    arrivals = spark.readStream.format(SteadySource.name()).options(**options).load()
+def _query(rate: Rate) -> ps.Relation:
     return (
-        ps.stream("reports", schema=DDL, time="time", delay="0 seconds", source=ps.dataframe(arrivals))
+        ps.stream("reports", schema=DDL, time="time", delay="0 seconds", source=SteadySource(rate))
         .group_by("key")
         .window("10 seconds", slide="1 second")
         .agg(reports=ps.count(), mean=ps.avg("value"), top=ps.max("value"))

@@ -1,24 +1,23 @@
-"""A Spark streaming source whose tuples arrive at a steady rate by the wall clock.
+"""A source whose tuples arrive at a steady rate by the wall clock.
 
 Tuple i happens, and arrives, at `start + i / rate`; its key and its value follow from i alone. An epoch that
 is replayed reads the same tuples, because an offset is the number of tuples before it.
 """
 
 import time
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit
-from pyspark.sql.types import StructType
 
-from penstock.connect import ARRIVED
+import penstock as ps
+from penstock.connect import ARRIVED, Ahead, Offset, Reader, SourceContext, Split
 from penstock_lab.bench.data import SCHEMA, SECOND_US
+
+__all__ = ["Rate", "Span", "SteadySource"]
 
 ROWS_PER_BATCH = 10_000
 
@@ -52,56 +51,58 @@ class Rate:
         )
 
 
-@dataclass
-class Span(InputPartition):
+@dataclass(frozen=True)
+class Span(Split):
     """The tuples that one task reads."""
 
+    rate: Rate
     first: int
     last: int
 
+    @property
+    def size(self) -> int:
+        """About so many bytes, as much as a task of its own is worth where there are several."""
+        return (self.last - self.first) << 10
 
-class SteadySource(DataSource):
-    """The source as Spark knows it; options start_us, rows_per_s, keys, seed and partitions."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The name to give to `readStream.format`."""
-        return "penstock_steady"
-
-    def schema(self) -> str:
-        """The columns, which Spark always takes as nullable."""
-        return f"time timestamp, key bigint, value double, {ARRIVED} bigint"
-
-    def streamReader(self, schema: StructType) -> "SteadyReader":  # noqa: ARG002, N802  Spark's signature
-        """A reader for these options."""
-        return SteadyReader(self.options)
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All columns, and when each tuple arrived."""
+        del columns
+        for first in range(self.first, self.last, ROWS_PER_BATCH):
+            yield self.rate.rows(first, min(first + ROWS_PER_BATCH, self.last))
 
 
-class SteadyReader(DataSourceStreamReader):
+@dataclass(frozen=True)
+class SteadySource(ps.Source):
+    """Tuples at a rate, without an end."""
+
+    rate: Rate
+
+    @property
+    def bounded(self) -> bool:
+        """It goes on for ever."""
+        return False
+
+    def open(self, context: SourceContext) -> "SteadyReader":
+        """Offsets from the clock."""
+        del context
+        return SteadyReader(self.rate)
+
+
+@dataclass(frozen=True)
+class SteadyReader(Reader):
     """Offsets from the clock, tuples from the offsets."""
 
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        self._rate = Rate(*(int(options[name]) for name in ("start_us", "rows_per_s", "keys", "seed")))
-        self._partitions = int(options["partitions"])
+    rate: Rate
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Nothing has arrived."""
-        return {"rows": 0}
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
+    def ahead(self, after: Offset) -> Ahead | None:
         """Everything that has arrived by now."""
-        return {"rows": max(start["rows"], self._rate.arrived(time.time_ns() // 1000))}
+        rows = self.rate.arrived(time.time_ns() // 1000)
+        return Ahead({"rows": rows}) if rows > after.get("rows", 0) else None
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Span]:
+    def splits(self, after: Offset, upto: Offset, tasks: int) -> Sequence[Span]:
         """Equal runs of consecutive tuples."""
-        bounds = np.linspace(start["rows"], end["rows"], self._partitions + 1).astype(np.int64).tolist()
-        return [Span(first, last) for first, last in pairwise(bounds) if first < last]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The tuples of one task."""
-        assert isinstance(partition, Span), "Spark hands back what partitions() gave"
-        for first in range(partition.first, partition.last, ROWS_PER_BATCH):
-            yield self._rate.rows(first, min(first + ROWS_PER_BATCH, partition.last))
+        bounds = np.linspace(after.get("rows", 0), upto["rows"], tasks + 1).astype(np.int64).tolist()
+        return [Span(self.rate, first, last) for first, last in pairwise(bounds) if first < last]
 
 
 def _mix(number: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,7 +1,9 @@
 import time
 
+import numpy as np
 import pyarrow as pa
 
+import penstock as ps
 from penstock_lab.bench.steady import Rate, SteadySource
 
 RATE = Rate(start_us=1_000_000, rows_per_s=4, keys=3, seed=1)
@@ -28,18 +30,15 @@ def test_keys_are_even_and_values_in_range():
     assert 0 <= min(table["value"]) < max(table["value"]) < 128
 
 
-def test_spark_reads_everything_that_arrived_once(spark):
-    start = time.time_ns() // 1000 - 2_000_000
-    spark.dataSource.register(SteadySource)
-    options = {"start_us": start, "rows_per_s": 1000, "keys": 10, "seed": 1, "partitions": 2}
-    stream = spark.readStream.format(SteadySource.name()).options(**options).load()
-    query = stream.writeStream.format("memory").queryName("steady").start()
+def test_a_run_reads_everything_that_arrived_once(spark):
+    rate = Rate(time.time_ns() // 1000 - 2_000_000, rows_per_s=1000, keys=10, seed=1)
+    sink, schema = ps.memory(), "time timestamp, key bigint, value double"
+    run = ps.stream("steady", schema, "time", source=SteadySource(rate)).select("key").start(sink)
     try:
-        while query.exception() is None and spark.table("steady").count() < 2000:
-            time.sleep(0.2)
-        assert query.exception() is None
+        while run.running and run.counts.rows < 2000:
+            time.sleep(0.1)
     finally:
-        query.stop()
-    rows = spark.table("steady").toPandas().sort_values("time")
-    assert len(rows) >= 2000
-    assert (rows.time.diff().dropna().dt.total_seconds() == 0.001).all()
+        run.stop()
+    times = np.sort(sink.table()["time"].cast(pa.int64()).to_numpy())
+    assert len(times) == run.counts.rows >= 2000
+    assert (np.diff(times) == 1000).all()
