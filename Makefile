@@ -48,6 +48,7 @@ bench: $(READY)
 	$(BIN)/penstock bench skew
 	$(BIN)/penstock bench rescale
 	$(BIN)/penstock bench gates
+	$(BIN)/penstock bench inlet
 	$(BIN)/penstock reproduce all --plots figures
 
 soak: $(READY) $(CLASSES)
