@@ -64,4 +64,22 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "operator",
         "time.perf_counter() - began",
     ): "how long a move took, for people",
+    (
+        "compile/stages.py",
+        "_folded",
+        "statement removed",
+        "notes.append(f'{shown} folded into the load balancer of {origin_of(feed)} towards {where}')",
+    ): "words of a plan",
+    (
+        "routing/spark_hash.py",
+        "_bytes",
+        "operator",
+        "size // 32 * 4",
+    ): "another hash, the same for equal keys; tests of routing hold it against Spark's",
+    (
+        "state/pane_table.py",
+        "OpenPaneTable._read",
+        "arguments swapped",
+        "max(1, segment.level)",
+    ): "the greater of two numbers",
 }

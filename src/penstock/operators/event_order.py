@@ -67,7 +67,8 @@ def in_event_order(found: Ordered, times: Places, content: Any) -> Ordered:
     """
     moments = times[found.order]
     tied = (np.diff(moments) == 0) & (np.diff(found.groups) == 0)
-    if not tied.any():
+    if not tied.any() or not content.num_columns:
+        # Rows without content are all alike, and a table without columns forgets how many rows it has.
         return found
     places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
     runs = np.cumsum(~np.append(False, tied))[places]
@@ -85,8 +86,6 @@ def _ranks(content: Any) -> Places:
     columns += [pa.array(np.signbit(column.to_numpy())) for column in floats]
     plain = pa.table({str(place): column for place, column in enumerate(columns)})
     ranks = np.empty(content.num_rows, np.int64)
-    if not plain.num_columns:
-        return np.zeros(content.num_rows, np.int64)
     order = pc.sort_indices(plain, [(name, "ascending") for name in plain.column_names])
     ranks[order.to_numpy()] = np.arange(content.num_rows)
     return ranks

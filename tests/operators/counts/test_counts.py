@@ -51,6 +51,15 @@ def plain_windows(rows, size, slide, keys):
     return found
 
 
+@pytest.mark.parametrize("keys", [("k",), ()])
+def test_rows_of_one_time_are_counted_where_nothing_else_is_kept_of_them(keys, tmp_path):
+    grouped = EVENTS.group_by(*keys) if keys else EVENTS
+    counting = grouped.window(2, slide=2, rows=True).agg(n=ps.count())
+    rows = [{"time": time, "k": 1, "v": 0} for time in (1, 1, 2, 2, 2)]
+    found = KernelRun(counting, tmp_path, 1, 1).run([[rows[:3]], [rows[3:]]], 10)
+    assert sorted(row[-1] for row in found) == [2, 2]
+
+
 def compared(seed):
     chance = random.Random(seed)
     size, slide = chance.choice([(1, 1), (5, 5), (6, 4), (20, 3), (3, 7), (40, 10)])
