@@ -33,7 +33,7 @@ def test_keys_are_even_and_values_in_range():
 def test_a_run_reads_everything_that_arrived_once(spark):
     rate = Rate(time.time_ns() // 1000 - 2_000_000, rows_per_s=1000, keys=10, seed=1)
     sink, schema = ps.memory(), "time timestamp, key bigint, value double"
-    run = ps.stream("steady", schema, "time", source=SteadySource(rate)).select("key").start(sink)
+    run = ps.stream("steady", schema, "time", source=SteadySource(rate)).start(sink)
     try:
         while run.running and run.counts.rows < 2000:
             time.sleep(0.1)
