@@ -59,7 +59,7 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "if kernel.judges:",
     ): "rows are kept for a second look that no stage takes",
     (
-        "runtime/rescale/moving.py",
+        "runtime/moving.py",
         "Moving.run",
         "operator",
         "time.perf_counter() - began",

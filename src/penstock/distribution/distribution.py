@@ -274,8 +274,6 @@ class Change:
 class Distribution(ABC):
     """How the rows of all ports of a stage find its channels; a frozen data class, shipped to the workers."""
 
-    measures: ClassVar[bool] = False
-    """Whether channels measure what rows, or windows, cost."""
     copies: ClassVar[bool] = False
     """Whether a row may have copies in several channels."""
 
@@ -411,7 +409,7 @@ class Told:
 
 @dataclass
 class Steering:
-    """Makes the layouts of one stage, on the driver; it learns from committed epochs alone."""
+    """Makes the layouts of one stage, on the driver; it learns from whole epochs alone."""
 
     distribution: Any
     settings: Settings

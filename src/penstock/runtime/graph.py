@@ -61,11 +61,6 @@ class Graph:
     spark_ways: tuple[SparkWay, ...]
     setting: SqlSetting
 
-    @property
-    def uses_frames(self) -> bool:
-        """Whether Spark evaluates a step."""
-        return bool(self.spark_ways)
-
 
 def build(
     typed: Typed,
