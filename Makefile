@@ -46,6 +46,8 @@ bench: $(READY)
 	$(BIN)/penstock bench operators
 	$(BIN)/penstock bench process
 	$(BIN)/penstock bench skew
+	$(BIN)/penstock bench channels
+	$(BIN)/penstock bench executors
 	$(BIN)/penstock bench rescale
 	$(BIN)/penstock bench gates
 	$(BIN)/penstock bench inlet

@@ -32,6 +32,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 # The files that take longest, in this order: begun first, so that none keeps one process busy at the end.
 LONG = (
     "test_cluster",
+    "test_executors",
     "test_crash_points",
     "test_gates_kill",
     "test_kill",
@@ -43,6 +44,11 @@ LONG = (
     "test_fuzz",
     "test_sinks_contract",
     "test_key_matrix",
+    "test_contract",
+    "test_tables_contract",
+    "test_judging",
+    "test_layout_policy",
+    "test_joins",
     "test_keys_on_spark",
     "test_main",
     "test_gates",

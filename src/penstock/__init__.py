@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         StageChannels,
         StageProgress,
         TrackedKey,
-        rebalance_when,
     )
 
 __version__ = "0.1.0"
@@ -102,7 +101,6 @@ __all__ = [
     "memory",
     "outputs",
     "parquet",
-    "rebalance_when",
     "rows",
     "sql",
     "stream",
@@ -118,7 +116,7 @@ _ROOMS = {
     "penstock.query": "QoS Query Relation Stream outputs sql stream",
     "penstock.runtime": (
         "ChannelLoad Decision EpochProgress Limits Observation Rescale Rescaled Resources "
-        "ResultBatch ResultLatency Ruling Run StageChannels StageProgress TrackedKey rebalance_when"
+        "ResultBatch ResultLatency Ruling Run StageChannels StageProgress TrackedKey"
     ),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}

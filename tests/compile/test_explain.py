@@ -104,6 +104,15 @@ def test_merged_stages_and_folded_filters_are_told():
     assert "stage 1 merged with stage 0: both part tuples by phone" in text
 
 
+def test_a_query_without_state_says_which_path_it_takes_and_why():
+    text = told(calls().where("x > 1"))
+    assert "    path: our own, no channel and no state; the tasks that read write the results\n" in text
+    assert "    why: Arrow from the source to the sink takes less processor time than Spark SQL" in text
+    assert "why: Spark SQL gets" in told(calls().explode(part="split(phone, '-')"))
+    assert "path:" not in told(calls().window("1 hour").agg(n=ps.count()))
+    assert len(json.loads(told(calls().where("x > 1"), form="json"))["outputs"][0]["path"]) == 2
+
+
 def test_by_operator_steps_are_dealt_round_robin():
     text = told(calls().where("x > 1"), strategy="operator")
     assert "stage 0: where(`x` > 1)\n" in text

@@ -31,7 +31,7 @@ def followed(world, epochs=8, **given):
     policy, size, found = BatchPolicy(**given), 1, {}
     for epoch in range(epochs):
         policy.observe(seen(epoch, world(size)))
-        for wish in policy.decide(0.0):
+        for wish in (each for one in policy.propose(0.0) for each in one.changes):
             size, found[epoch] = wish.value, wish
     return found
 
@@ -43,7 +43,7 @@ def test_the_smallest_batch_stays_while_it_keeps_the_bound():
 def test_where_rows_cost_more_than_there_is_time_for_batches_are_as_long_as_an_epoch_keeps_all_busy():
     found = followed(lambda size: batched(size, row=2e-5))
     assert {epoch: wish.value for epoch, wish in found.items()} == {2: 100}
-    assert "none keeps 5.00 s, and of up to 100 it has the least backlog" in found[2].reason
+    assert "none keeps 1.50 s, and of up to 100 it has the least backlog" in found[2].reason
 
 
 def test_few_windows_an_epoch_stay_apart_since_longer_batches_would_leave_channels_idle():
@@ -69,7 +69,7 @@ def test_it_is_written_down_and_goes_on():
     again.resume(json.loads(json.dumps(policy.to_json())))
     for epoch in (1, 2):
         again.observe(seen(epoch, batched(row=2e-5)))
-    (wish,) = again.decide(0.0)
+    ((wish,),) = (each.changes for each in again.propose(0.0))
     assert isinstance(wish, Change)
     assert (wish.stage, wish.setting, wish.words()) == (0, "batch", "batches of 100 windows")
     observation = seen(1, batched())

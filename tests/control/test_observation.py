@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from penstock.control.observation import ChannelLoad, KnownKeys, Moved, Observation, StageChannels, TrackedKey
+from penstock.control.observation import ChannelLoad, KnownKeys, Moved, Observation, StageChannels
 from penstock.distribution.sub_keys import SplitKey, SubKeyPlan
 from penstock.routing import LQL, Spread
 
@@ -17,7 +17,6 @@ def test_an_observation_reads_back_as_it_was():
         channels=(ChannelLoad(0, 10, 0.1, 3, 7, 700, rows=8, cpu_seconds=0.05),),
         imbalance=(1.0, math.inf, 1.5),
         tolerated=(1.2, 1.3, 1.4),
-        tracked=(TrackedKey(-5, 0.25, None),),
         router="ab.router",
         resources=LQL,
         known=KnownKeys((-5, 7), (0.25, 0.1), ((0.2, 0.1), (0.3, 0.1)), (10.0, 20.0), {-5: "berlin"}),

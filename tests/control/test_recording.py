@@ -80,11 +80,10 @@ def test_other_policies_stand_side_by_side(checkpoint):
     recorded, same = count("--policy", "recorded")
     assert recorded == same >= 2
     assert count("--policy", "off") == (recorded, 0)
-    assert count("--policy", "skew", "--alpha", "500") == (recorded, 0)
-    assert count("--policy", "rebalance-when")[1] >= 1
-    shown = replayed(checkpoint, "--policy", "rebalance-when")
+    assert count("--policy", "layout", "--cpu-price", "2")[1] >= 1
+    shown = replayed(checkpoint, "--policy", "layout")
     assert shown.exit_code == 0
-    assert "under rebalance-when" in shown.output
+    assert "under layout" in shown.output
     assert f"20 epochs; decisions: {recorded} recorded" in shown.output
 
 
@@ -113,7 +112,7 @@ def test_errors_say_what_to_do(checkpoint, tmp_path):
         replayed(tmp_path / "none")
     with pytest.raises(BadRecording, match="no recording"):
         replayed(tmp_path)
-    with pytest.raises(Exception, match="recorded, skew, rebalance-when, off"):
+    with pytest.raises(Exception, match="recorded, layout, off"):
         replayed(checkpoint, "--policy", "best")
 
 

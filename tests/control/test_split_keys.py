@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from penstock.control.layout.split_keys import SplitKeys
 from penstock.control.observation import ChannelLoad, KnownKeys, StageChannels
-from penstock.control.skew.split_keys import SplitKeys
 from penstock.routing import Frequencies, first_router
 from penstock_lab.workloads import zipf_shares
 

@@ -13,9 +13,11 @@ from penstock.routing import (
     PARTITIONINGS,
     Frequencies,
     Goal,
+    Grid,
     Growth,
     HashPair,
     Spread,
+    is_judged,
     next_router,
     shaped_grid,
     step_toward,
@@ -53,7 +55,11 @@ def any_spread(rng, copied, channels, keys):
     """These keys of a join on grids of any size in any channels."""
     sizes, columns, targets = [], [], []
     for _ in keys:
-        grid = shaped_grid(copied, int(rng.integers(1, channels + 1)))
+        size = int(rng.integers(1, channels + 1))
+        grid = shaped_grid(copied, size)
+        if is_judged(copied) and size > 1:
+            # Any number of left cells, also where plans would have no grid.
+            grid = Grid(size, int(rng.integers(1, size)))
         sizes.append(grid.channels)
         columns.append(grid.columns)
         targets += rng.permutation(channels)[: grid.channels].tolist()

@@ -15,10 +15,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from distribution.drawing import SETTINGS, any_layout, any_sub_keys, no_sample
-from penstock.columns import HASH, TIME
+from penstock.columns import CELL, HASH, TIME
 from penstock.distribution import Anywhere, Broadcast, ByKey, ByWindow, Forming, Layout, OnGrid, OnGrids
 from penstock.distribution.distribution import Change, Distribution, Held, by_channel
 from penstock.routing import WindowShape
+from penstock.routing.arrays import cells_of
 from penstock.routing.spark_hash import spark_hash
 from penstock.routing.window_ids import window_range
 from penstock.runtime.layout_files import LayoutFiles
@@ -50,13 +51,13 @@ CASES = {
     "by key, mergeable": Case(ByKey(KEYS, mergeable=True)),
     **{
         f"on grids, {each} copied": Case(OnGrids(KEYS, each), "keys")
-        for each in ("both", "left", "right", "neither")
+        for each in ("both", "left", "right", "judged", "neither")
     },
     **{f"on a grid, {each} copied": Case(OnGrid(each), "all") for each in ("both", "left", "right")},
     "in one channel": Case(OnGrid("neither", mergeable=True, slices="pane")),
     "by window": Case(ByWindow(SHAPE)),
     "by window, in batches": Case(ByWindow(SHAPE, batch=3, slices="pane", width=PANES, offset=0)),
-    "anywhere": Case(Anywhere(("in place", "round robin", "by cost"), HASH), keeps=False),
+    "anywhere": Case(Anywhere(("in place", "round robin", "by cost"), KEYS), keeps=False),
     "in turn": Case(Anywhere(("round robin",)), keeps=False),
     "everywhere": Case(Broadcast()),
 }
@@ -143,8 +144,11 @@ def known_ids(rows):
     return found
 
 
-def check_meetings(case, channels, rows):
-    """What has to meet does so in one channel; every row is somewhere, and nowhere twice."""
+def check_meetings(case, channels, rows, view=None):
+    """What has to meet does so in one channel; every row is somewhere, and nowhere twice.
+
+    With a view of judged grids, a pair is delivered by one channel, and one channel judges each row.
+    """
     for own, port in zip(channels, rows, strict=True):
         counts = Counter(each for ids in own for each in ids)
         assert set(counts) == set(port["id"].to_pylist())
@@ -161,7 +165,9 @@ def check_meetings(case, channels, rows):
         check_whole_keys(channels[0], rows[0])
     if isinstance(case.distribution, ByWindow):
         check_windows(case.distribution, channels[0], rows[0])
-    if case.meets:
+    if view is not None and isinstance(case.distribution, OnGrids):
+        check_judged(channels, rows, view)
+    elif case.meets:
         check_pairs(case, channels, rows)
 
 
@@ -201,6 +207,35 @@ def check_pairs(case, channels, rows):
     assert all(met[pair] == 1 for pair in wanted), "a pair meets in no channel, or in two"
 
 
+def check_judged(channels, rows, view):
+    """Each pair is delivered by one channel; one channel judges each row, and has all partners of it."""
+    delivered, judged = Counter(), Counter()
+    ids = [known_ids(port) for port in rows]
+    keys = [{each: key for key, own in port.items() for each in own} for port in ids]
+    hashed = dict(
+        zip(
+            zip(*(rows[0][name].to_pylist() for name in KEYS), strict=True),
+            spark_hash([rows[0][name] for name in KEYS], rows[0].num_rows).view(np.int64).tolist(),
+            strict=True,
+        )
+    )
+    for channel, sides in enumerate(zip(*channels, strict=True)):
+        duties = view.duties(channel)
+        for port, own in enumerate(sides):
+            for each in own:
+                key = keys[port].get(each)
+                duty = duties.get(hashed.get(key))
+                if duty is None or duty.port == port:
+                    judged[each] += 1
+                    partners = ids[1 - port].get(key, [])
+                    assert set(partners) <= set(sides[1 - port]), "a row is judged without a partner of it"
+                if port == 0 and key is not None and (duty is None or duty.delivers):
+                    delivered.update((each, other) for other in sides[1] if keys[1].get(other) == key)
+    wanted = {(one, other) for one, key in keys[0].items() for other in ids[1].get(key, [])}
+    assert delivered == dict.fromkeys(wanted, 1)
+    assert judged == dict.fromkeys([each for port in rows for each in port["id"].to_pylist()], 1)
+
+
 def ports_of(case, rng):
     return [drawn(rng, port, ROWS if case.ports == 1 else 120) for port in range(case.ports)]
 
@@ -210,7 +245,7 @@ def test_everything_meets_once(case, rng, files):
     _, layout = opened(case, rng, files)
     for each in (layout, followed(case, rng, files, layout, rows[0])):
         found = [at_home(case, each, files, port, number) for number, port in enumerate(rows)]
-        check_meetings(case, found, rows)
+        check_meetings(case, found, rows, case.distribution.view(each))
 
 
 def cuts(rng, rows):
@@ -253,6 +288,9 @@ def moved(case, rng, files, before, after, state, rows):
         for source, ids in enumerate(channels):
             held = rows[port].take(pa.array(np.array(ids, np.int64) - 10_000 * port))
             held = held.take(pa.array(rng.permutation(held.num_rows)))
+            if case.distribution.keys(port) and rng.random() < 0.5:
+                hashes = spark_hash([held[name] for name in KEYS], held.num_rows)
+                held = held.append_column(CELL, pa.array(cells_of(hashes)))
             panes = held["pane" if getattr(case.distribution, "slices", "") else TIME].to_pylist() or [0]
             read = Read(
                 held,
@@ -281,7 +319,7 @@ def test_moves_keep_what_meets(case, rng, files):
         after = followed(case, rng, files, layout, rows[0])
         if case.distribution.moves(layout, after):
             state = moved(case, rng, files, layout, after, state, rows)
-        check_meetings(case, state, rows)
+        check_meetings(case, state, rows, case.distribution.view(after))
         layout = after
 
 

@@ -37,6 +37,7 @@ from penstock.routing import (
     Spread,
     WindowChannels,
     WindowShape,
+    is_judged,
     place_by_cost,
     shaped_grid,
     spread_hot_keys,
@@ -121,7 +122,7 @@ def copied(found):
 
 def on_grids(copies, port):
     """Rows without a key go anywhere, by their content."""
-    router = spread(copies).router(PAIR)
+    router = spread(copies).router(PAIR, judged=is_judged(copies))
     found = (router.left, router.right)[port](HASHES, SALTS)
     own = KNOWN[found.rows]
     lone = np.flatnonzero(~KNOWN)
@@ -146,8 +147,7 @@ def dealt(run):
 
 
 def by_value():
-    hashes = TABLE["value"].to_numpy().view(np.uint64)
-    return place_by_cost(hashes, SALTS, COSTS.means, CHANNELS, TASK)
+    return place_by_cost(spark_hash([TABLE["value"]], ROWS), SALTS, COSTS.means, CHANNELS, TASK)
 
 
 def keyed(grids=None, forming=None):
@@ -185,7 +185,7 @@ RULES = {
     ),
     "in turn": Rule(Anywhere(("round robin",)), grouped("round robin"), lambda: once(dealt(1))),
     "by cost": Rule(
-        Anywhere(("round robin", "by cost"), "value"),
+        Anywhere(("round robin", "by cost"), ("value",)),
         grouped("by cost"),
         lambda: once(by_value()),
         whole=True,
@@ -204,15 +204,16 @@ RULES = {
         hop=0,
     ),
 }
-for _copies in ("both", "left", "right"):
+for _copies in ("both", "left", "right", "judged"):
     for _port in (0, 1):
         _side = f"{('left', 'right')[_port]} of {_copies}"
-        RULES[f"on a grid, {_side}"] = Rule(
-            OnGrid(_copies),
-            laid_out(GridLayout),
-            lambda copies=_copies, port=_port: on_grid(copies, port),
-            port=_port,
-        )
+        if not is_judged(_copies):
+            RULES[f"on a grid, {_side}"] = Rule(
+                OnGrid(_copies),
+                laid_out(GridLayout),
+                lambda copies=_copies, port=_port: on_grid(copies, port),
+                port=_port,
+            )
         RULES[f"on grids, {_side}"] = Rule(
             OnGrids(KEYS, _copies),
             keyed(spread(_copies)),

@@ -183,3 +183,18 @@ def test_a_changed_grid_counts_toward_what_an_epoch_may_move(files):
     _, beside = followed(steering, wish=Rescale(0, 2, "uniform", spread=grid(ONE, 0, 1)), size=1000.0)
     assert beside.grids == grid(ONE, 0, 1)
     assert steering.left(beside) > steering.left(alone) > 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a channel tells of its keys."""
+
+    keys: KeyCounts
+
+
+def test_a_row_on_a_judged_grid_counts_once(files):
+    """On two left cells and a right one, a left row arrives twice and a right row three times."""
+    steering = OnGrids(("k",), "judged").steering(Settings(RESOURCES), files)
+    before, _ = followed(steering, grids=grid(ONE, 0, 1, 3, columns=2))
+    steering.learn(before, [Told(KeyCounts((ONE,), (70,), 70, 1, sides=((40,), (30,)), totals=(40, 30)))])
+    assert steering.frequent.observed().rates == (20, 10)

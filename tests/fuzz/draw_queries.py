@@ -6,6 +6,7 @@ from random import Random
 from fuzz.draw_expressions import PLAIN, aggregate, condition, value
 from fuzz.draw_values import INTEGERS, NAMES, SECOND, draw_tables
 from fuzz.draw_verbs import draw_verb
+from fuzz.oracle import OracleFailed, evaluate
 from fuzz.program import (
     MARK,
     Block,
@@ -31,21 +32,35 @@ BOUNDS = ("window_start", "window_end")
 TIME = Column("window_start", "timestamp")
 
 
+EMPTY = 0.1
+"""The share of drawn queries that may be without a row; others are drawn again until there is one."""
+
+
 def draw(seed: int, *, verbatim: bool | None = None) -> Program:
     """The program of a seed."""
     rng = Random(seed)
     if verbatim is None:
         verbatim = rng.random() < 0.5
+    zone = rng.choices(["UTC", "America/New_York", "Asia/Kolkata"], [14, 1, 1])[0]
     while True:
         query = Drawer(rng, verbatim=verbatim).top()
-        epochs, channels = rng.choice([1, 2, 3, 5, 8]), rng.choice([1, 2, 3, 5, 8])
+        if rng.random() >= EMPTY and not has_rows(query, zone):
+            continue
+        epochs, channels = rng.choice([1, 2, 2, 3, 5]), rng.choice([1, 2, 2, 3, 5])
         for _ in range(5):
-            found = Program(query, seed, epochs, channels, rng.randrange(1 << 30), verbatim)
+            found = Program(query, seed, epochs, channels, rng.randrange(1 << 30), verbatim, zone)
             try:
                 program_text(found)
             except Unspeakable:
                 continue
             return found
+
+
+def has_rows(query: Relation, zone: str) -> bool:
+    try:
+        return evaluate(query, zone).num_rows > 0
+    except OracleFailed:
+        return False
 
 
 class Drawer:
@@ -84,7 +99,7 @@ class Drawer:
         """An item of FROM: a table, mostly; `timed` ones have their event time in sight."""
         self.ids += 1
         name = f"f{self.ids}"
-        if depth <= 0 or self.chance(0.65):
+        if depth <= 0 or self.chance(0.6):
             return Item(name, self.rng.choice(self.tables))
         kind = self.rng.random()
         if kind < 0.15 and not self.verbatim:
@@ -116,7 +131,7 @@ class Drawer:
             first = Item(first.id, first.relation, function)
         visible = [first]
         made: list[Join] = []
-        if function is None and not self.verbatim and first.time is not None and self.chance(0.08):
+        if function is None and not self.verbatim and first.time is not None and self.chance(0.14):
             return self.by_window(first)
         for _ in range(joins):
             join = self.join(visible, depth)
@@ -130,7 +145,7 @@ class Drawer:
             for item in visible
             for each in (item.relation.columns if grouped else item.columns)
         ]
-        where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 1, 1, 2])))
+        where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2])))
         where += self.guarded(first, made)
         subs = []
         if self.chance(0.25) and (function is None):
@@ -162,27 +177,28 @@ class Drawer:
 
     def guarded(self, first: Item, joins: list[Join]) -> tuple[Expr, ...]:
         """A condition that raises for rows without a partner; only the product leaves it above the join."""
-        if (
-            self.verbatim
-            or len(joins) != 1
-            or joins[0].how != "inner"
-            or not isinstance(first.relation, Table)
-        ):
+        if self.verbatim or len(joins) != 1 or joins[0].how not in {"inner", "semi"} or self.chance(0.4):
             return ()
-        table = joins[0].item.relation
-        for one, other in joins[0].keys if isinstance(table, Table) else ():
-            mark = MARK.fullmatch(other.spark)
-            if mark and MARK.fullmatch(one.spark) and {one.type, other.type} <= set(INTEGERS):
-                place = table.names.index(mark[2])
-                if all(row[place] != 0 for row in table.rows):
-                    texts = ("100 % {0} < 7", "100 % nullif({0}, 0) < 7")
-                    return (combined(texts, "boolean", one, tags=("guarded",)),)
+        left, right = first.relation, joins[0].item.relation
+        for one, other in joins[0].keys if isinstance(left, Table) and isinstance(right, Table) else ():
+            marks = [MARK.fullmatch(each.spark) for each in (one, other)]
+            if not all(marks) or not {one.type, other.type} <= set(INTEGERS):
+                continue
+            ours, theirs = (
+                {row[table.names.index(mark[2])] for row in table.rows} - {None}
+                for table, mark in zip((left, right), marks, strict=True)
+            )
+            alone = sorted(each for each in ours - theirs if abs(each) < 2**31)
+            if alone and all(abs(each) < 2**62 for each in ours):
+                difference = f"CAST({{0}} AS bigint) - ({self.rng.choice(alone)})"
+                texts = (f"100 % ({difference}) < 7", f"100 % nullif({difference}, 0) < 7")
+                return (combined(texts, "boolean", one, tags=("guarded",)),)
         return ()
 
     def by_window(self, first: Item) -> Block:
         """Two table functions joined by their windows, or one with a sub-query in the same window."""
         rng = self.rng
-        window = self.window(kinds=("tumble", "hop"))
+        window = self.window(kinds=("tumble", "hop", "hop"))
         first = Item(first.id, first.relation, window)
         other = self.item(0)
         item = Item(other.id, other.relation, window)
@@ -192,7 +208,7 @@ class Drawer:
             if not pair[0].spark.endswith(("_start»", "_end»"))
         )
         bound = Bound("window", by=first.id)
-        how = rng.choice(["inner", "inner", "left", "right", "full", "semi", "anti"])
+        how = rng.choice(["inner", "left", "left", "right", "full", "semi", "anti"])
         conditions = self.pair_conditions([Item(first.id, first.relation)], Item(item.id, item.relation))
         joins, subs, visible = (), (), [Item(first.id, first.relation)]
         if how in {"semi", "anti"} and self.chance(0.7):
@@ -213,6 +229,9 @@ class Drawer:
         rng = self.rng
         found: dict[str, tuple[str, Expr]] = {}
         paired = any(each.how not in {"semi", "anti"} for each in made)
+        every = [(each.name, column_of(item, each)) for item in visible for each in item.columns]
+        if len({name.lower() for name, _ in every}) == len(every) and self.chance(0.12):
+            return tuple(every)
         if (timed or self.chance(0.3)) and not paired and first.time is not None:
             name = first.time
             found[name.lower()] = (name, column_of(first, Column(name, "timestamp")))
@@ -271,15 +290,20 @@ class Drawer:
             and not each.spark.endswith(("_start»", "_end»"))
         ] or given
         keys: dict[str, Expr] = {}
+        known = {each.spark for each in keyable}
+        joined = [each for join in made for pair in join.keys for each in pair if each.spark in known]
         for place in range(rng.choice([0, 1, 1, 2, 3])):
             each = value(rng, keyable) if self.chance(0.4) else rng.choice(keyable)
+            if joined and self.chance(0.35):
+                # Stages that go by the same keys may share channels.
+                each = rng.choice(joined)
             mark = MARK.fullmatch(each.spark)
             name = mark[2] if mark and mark[2].lower() not in BOUNDS and self.chance(0.7) else f"g{place}"
             if name.lower() not in {each.lower() for each in keys}:
                 keys[name] = each
         names = [name for name in (f"a{place}" for place in range(9)) if name not in keys]
         aggregates = {name: aggregate(rng, given) for name in names[: rng.choice([0, 1, 1, 2, 3, 4])]}
-        if not aggregates and (not keys or window is None):
+        if not aggregates and not keys:
             aggregates = {names[0]: aggregate(rng, given)}
         sets = None
         if (
@@ -297,6 +321,10 @@ class Drawer:
             # A key that is in no set is no key.
             some = some if set().union(*some) == set(places) else rollup
             sets = rng.choice([rollup, cube, some])
+            # grouping_id() counts keys in the order in which the sets name them.
+            order = list(dict.fromkeys(place for chosen in sets for place in chosen))
+            keys = dict(list(keys.items())[place] for place in order)
+            sets = tuple(tuple(sorted(map(order.index, chosen))) for chosen in sets)
         rolled = False
         if (
             sets is not None
@@ -339,12 +367,14 @@ class Drawer:
             if alias.lower() in {one.lower() for one, _ in found}:
                 continue
             found.append((alias, each))
-        if group.sets is not None and self.chance(0.6):
+        taken = {one.lower() for one, _ in found}
+        if group.sets is not None and self.chance(0.6) and taken.isdisjoint({"gr", "gid"}):
             name = self.rng.choice(group.keys)[0]
             found.append(("gr", mark(f"grouping({name})", "tinyint")))
             found.append(("gid", mark("grouping_id", "bigint")))
         if not found:
-            found = [(name, mark(name, "timestamp")) for name in BOUNDS] if group.window else results
+            every = [(name, mark(name, each.type)) for name, each in group.keys]
+            found = [(name, mark(name, "timestamp")) for name in BOUNDS] if group.window else results or every
         return tuple(found)
 
     # -- joins ---------------------------------------------------------------------------------------------
@@ -356,7 +386,10 @@ class Drawer:
         if own and item.time is not None:
             kinds += ["interval"] * 3
         if not self.verbatim:
-            kinds += ["within", "within", "keep"] + ([] if sub or len(visible) > 1 else ["last"])
+            kinds += ["within", "keep"]
+            kinds += (
+                [] if sub or len(visible) > 1 or not self.distinct_times(visible[0], item) else ["last"] * 4
+            )
         if not kinds:
             return None
         kind = rng.choice(kinds)
@@ -375,9 +408,12 @@ class Drawer:
                 for right in item.columns:
                     integers = left.type in INTEGERS and right.type in INTEGERS and self.chance(0.2)
                     alike = left.type == right.type or integers
+                    both = column_of(one, left), column_of(item, right)
+                    if alike and left.type == "struct<a:int,b:string>":
+                        pairs.append(tuple(combined("{0}.a", "int", each, tags=("field",)) for each in both))
                     alike = alike and (left.type in PLAIN or self.chance(0.02))
                     if alike and left.exact and right.exact and left.name != one.time:
-                        pairs.append((column_of(one, left), column_of(item, right)))
+                        pairs.append(both)
         return pairs
 
     def drawn_keys(self, visible, item) -> tuple[tuple[Expr, Expr], ...]:
@@ -419,11 +455,8 @@ class Drawer:
         conditions = self.pair_conditions(visible, item)
         if not keys and how not in {"inner", "semi", "anti"}:
             how = "inner"
-        if bound.kind == "last":
-            if how in {"semi", "anti"} or len(visible) > 1 or visible[0].window:
-                bound = Bound("within", self.unit, self.unit)
-            elif not self.distinct_times(visible[0], item):
-                bound = Bound("keep", self.unit, self.unit)
+        if bound.kind == "last" and (how in {"semi", "anti"} or visible[0].window):
+            bound = Bound("within", self.unit, self.unit)
         using = (
             bool(keys)
             and not self.verbatim
@@ -457,6 +490,8 @@ class Drawer:
         if isinstance(visible[0].relation, Table) and self.chance(0.4):
             relation = visible[0].relation
         item = Item(f"f{self.ids}", relation)
+        if self.chance(0.2):
+            item = self.item(1, timed=True)
         bound = self.bound(visible, item, sub=True)
         if bound is None:
             return None
@@ -513,8 +548,8 @@ class Drawer:
         partition = tuple(rng.sample(rest, rng.randint(0, min(1, len(rest)))))
         taken = {each.name.lower() for each in block.columns}
         rank = next(name for name in ("r", "n", "rank_", "r_2") if name not in taken)
-        most = rng.choice([1, 1, 2, 3])
-        left_out = rng.randint(1, most - 1) if most > 1 and self.chance(0.4) else 0
+        most = rng.choice([1, 2, 2, 3])
+        left_out = rng.randint(1, most - 1) if most > 1 and self.chance(0.6) else 0
         but = tuple(rng.sample(range(1, most), left_out))
         return Ranked(item, partition, order, most, self.chance(0.4), rank, but)
 

@@ -110,7 +110,16 @@ VALUES = {
     ],
 }
 VALUES["timestamp_ntz"] = [each.replace(tzinfo=None) for each in VALUES["timestamp"]]
-WEIGHTS = {"int": 4, "bigint": 4, "string": 6, "double": 4, "boolean": 2, "tinyint": 2, "smallint": 2}
+WEIGHTS = {
+    "int": 4,
+    "bigint": 4,
+    "string": 6,
+    "double": 4,
+    "boolean": 2,
+    "tinyint": 2,
+    "smallint": 2,
+    "array<int>": 2,
+}
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 FLOATS = ("float", "double")
 KEYS = ("string", "int", "bigint")
@@ -187,7 +196,7 @@ def draw_tables(rng: Random, count: int) -> list[Table]:
 
 def draw_rows(rng, columns, time, delay, grid, pools, *, distinct=False) -> tuple[tuple, ...]:
     """Rows in the order of arrival, at most `delay` out of order; some repeated, a few without a time."""
-    count = rng.choice([0, 1, 3, 6, 10, 16, 25])
+    count = rng.choices([0, 1, 3, 6, 10, 16, 25], [1, 2, 4, 4, 6, 6, 6])[0]
     span = rng.choice([6, 20, 20, 40])
     drawn = []
     slots = rng.sample(range(max(span, count)), count)

@@ -20,8 +20,8 @@ def draw_verb(drawer, depth, *, inner=False) -> Relation:
     ]
     arrays = [each for each in given.columns if each.type.startswith("array<")]
     kinds = ["deduplicate", "counts", "process", "silent", "alarm"] if plain else []
-    if arrays:
-        kinds.append("explode")
+    if arrays and isinstance(given, Table):
+        kinds += ["explode"] * 4
     if not kinds or names & {"n", "lo", "hi"}:
         return drawer.block(depth, timed=inner)
     return DRAWN[rng.choice(kinds)](drawer, given, plain, arrays)
@@ -80,8 +80,6 @@ def _alarm(drawer, given, plain, _arrays) -> Verb:
 
 
 def _explode(drawer, given, _plain, arrays) -> Relation:
-    if not isinstance(given, Table):
-        return _process(drawer, given, _plain, arrays) if _plain else drawer.block(0, timed=True)
     column = drawer.rng.choice(arrays)
     element = Column("part", column.type.removeprefix("array<").removesuffix(">"))
     outer = drawer.chance(0.5)

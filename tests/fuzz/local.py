@@ -34,7 +34,7 @@ from penstock.connect import Ahead, Offset, ResultFormat, SourceContext, SourceN
 from penstock.connect.sources.rows import RowsReader
 from penstock.connect.sources.rows import rows as given_rows
 from penstock.control.rescale import Rescale
-from penstock.functions import DEFAULT
+from penstock.functions import SqlSetting
 from penstock.operators.exchange import TIME
 from penstock.query import Query, Relation, RunOptions, Stream
 from penstock.query.run_options import DEALINGS
@@ -52,7 +52,9 @@ __all__ = ["LocalResult", "NeedsSpark", "run_local"]
 Given = Mapping[str, Sequence[Sequence[Mapping[str, object]]]]
 """For each stream by name: its epochs, each a list of rows with a value per column; times are datetimes."""
 
-MOST_CHANNELS = 5
+MOST_CHANNELS = 4
+_ENDS = 0.5
+"""The share of epochs after which a run that is resumed ends."""
 _NEVER_MORE = 2**60
 """An event time after every row."""
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -100,6 +102,7 @@ def run_local(
     resume: bool = False,
     whole: bool = False,
     strategy: str = "subquery",
+    zone: str = "UTC",
 ) -> LocalResult:
     """Run a query over rows, epoch after epoch, and drain it.
 
@@ -107,18 +110,19 @@ def run_local(
     i-th list of each stream is its part of epoch i. With `whole` all rows come in one epoch. With `rescale`,
     before an epoch and at random from `seed`, state moves to any layout of any number of channels, rows are
     sent in any form by any number of tasks, tasks run twice, and epochs are replayed by a run that begins
-    again. With `resume` the run ends after each epoch and begins again from the files of its checkpoint, at
-    another number of channels. The order in which rows reach a channel is always random.
+    again. With `resume` the run ends after some epochs and before the drain, and begins again from the files
+    of its checkpoint, at another number of channels. The order in which rows reach a channel is always
+    random. `zone` is the session's time zone.
 
     What the product refuses is raised as it raises it: an error of `penstock.errors` when the query is
     compiled, RunError where a value cannot be evaluated. What only Spark can evaluate raises NeedsSpark.
     """
-    compiled = _compiled(query, strategy)
+    compiled = _compiled(query, strategy, zone)
     given = _Rows.of(compiled.query.streams, epochs, whole=whole)
     try:
         run = _LocalRun(compiled, given, channels, seed, restless=rescale)
         for number in range(given.epochs):
-            if resume and number:
+            if resume and number and run.rng.random() < _ENDS:
                 run.begin(int(run.rng.integers(1, MOST_CHANNELS + 1)))
             run.epoch()
         if resume:
@@ -133,7 +137,7 @@ def run_local(
 
 
 class _Probe(Way):
-    """Looks at every result of a stage: none may be earlier than the stage has promised before the epoch."""
+    """Looks at every result of a stage: none may be earlier than was promised before the epoch."""
 
     def chosen(self, table: pa.Table) -> pa.Table:
         """No rows; results take the other ways."""
@@ -151,10 +155,10 @@ class _Probe(Way):
 class _Compiled:
     """A query ready to run, any number of times, one after another: nothing in it changes but its sinks."""
 
-    def __init__(self, given: Relation | Query, strategy: str) -> None:
-        self.given, self.strategy = given, strategy
+    def __init__(self, given: Relation | Query, strategy: str, zone: str) -> None:
+        self.given, self.strategy, self.zone = given, strategy, zone
         self.query = optimise(given if isinstance(given, Query) else Query((given,))).query
-        self.subqueries = cut(self.query, strategy, DEFAULT)
+        self.subqueries = cut(self.query, strategy, SqlSetting(zone=zone))
         self.root = Location.of(f"{_folder()}/{uuid4().hex}")
         self.checkpoint = _Mortal(self.root, "local")
         self.deliveries = [
@@ -182,11 +186,11 @@ class _Compiled:
 _last: list[_Compiled] = []
 
 
-def _compiled(query: Relation | Query, strategy: str) -> _Compiled:
+def _compiled(query: Relation | Query, strategy: str, zone: str) -> _Compiled:
     """The query compiled; the last one is kept, since a query is run in several ways one after another."""
-    if not (_last and _last[0].given is query and _last[0].strategy == strategy):
+    if not (_last and _last[0].given is query and (_last[0].strategy, _last[0].zone) == (strategy, zone)):
         with exploding():
-            _last[:] = [_Compiled(query, strategy)]
+            _last[:] = [_Compiled(query, strategy, zone)]
     return _last[0]
 
 
@@ -316,7 +320,10 @@ class _LocalRun:
         claimed = engine.Claimed(compiled.query, compiled.subqueries, options, self.checkpoint, self.graph)
         with self.checkpoint.owned():
             self.epochs = claimed.epochs(
-                engine._Nodes(int(rng.integers(1, 4))), self._opened, self._jobs, report=lambda _: None
+                engine._Nodes(int(rng.integers(1, 4)), live=False),
+                self._opened,
+                self._jobs,
+                report=lambda _: None,
             )
 
     def _opened(self, stream: Stream, folder: Location) -> _Reader:
@@ -363,7 +370,7 @@ class _LocalRun:
         """Run the next epoch, or the drain; if the run dies, another one begins and replays it."""
         before = self.epochs.last
         for number, probe in self.compiled.probes.items():
-            probe.expect(before.stages[number].position.promise if before is not None else None)
+            probe.expect(None if before is None else self._promise(number, before))
         _Mortal.dies = staticmethod(lambda: self.restless and self.rng.random() < 0.15)
         while self.epochs.last == before:
             with any_sizes(self.rng) if self.restless else ExitStack():
@@ -373,6 +380,15 @@ class _LocalRun:
                     self.begin(int(self.rng.integers(1, MOST_CHANNELS + 1)))
         assert self.epochs.last is not None
         self._look_at(self.epochs.last)
+
+    def _promise(self, number: int, before: Manifest) -> int | None:
+        """The event time below which a stage gives no more results.
+
+        One that passes rows on gives what comes: all that is not too late for what follows it.
+        """
+        if self.graph.stages[number].stage.operator.passing:
+            return self.epochs._port_bounds(before)[number, 0]
+        return before.stages[number].position.promise
 
     def _look_at(self, manifest: Manifest) -> None:
         """What an epoch tells of itself is what follows from its rows."""

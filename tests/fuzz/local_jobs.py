@@ -66,7 +66,7 @@ class _Job:
         sent: list[list[bytes]] = [[] for _ in range(partitions)]
         for place in self.jobs.rng.permutation(len(self.tasks)):
             for payload in self._attempted(*self.tasks[place], told):
-                sent[self.work.partition(payload, self.level)].append(payload.to_bytes())
+                sent[self.work.partition(payload, self.level)].append(bytes(payload.to_bytes()))
         for each in sent:
             self.jobs.rng.shuffle(each)
         for receipt in told if hear is not None else ():

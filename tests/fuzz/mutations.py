@@ -31,7 +31,7 @@ from random import Random
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["Mutant", "Verdict", "covered", "judged", "mutants", "outcome", "soak"]
+__all__ = ["Mutant", "Verdict", "covered", "judged", "mutants", "outcome", "soak", "watched"]
 
 ROOT = Path(__file__).parents[2] / "src" / "penstock"
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -187,6 +187,9 @@ def mutants(file: str, lines: set[int]) -> list[Mutant]:
                 dict(_changes(changed))[kind]()
                 begins = min(each.lineno for each in [function, *function.decorator_list])
                 number, before, after = numbers[id(node)], _shown(node), _shown(changed)
+                if isinstance(node, ast.Constant):
+                    # A number alone does not tell which of several is meant.
+                    before = f"{before} in {source.splitlines()[node.lineno - 1].strip()}"
                 found.append(Mutant(file, name, begins, node.lineno, number, kind, before, after))
     return [each for each in found if each.before != each.after]
 
@@ -305,7 +308,7 @@ class _Import(importlib.machinery.SourceFileLoader):
 
 # -- programs ------------------------------------------------------------------------------------------
 
-_NO_DIFFERENCE = frozenset({"Refused", "Unspeakable", "NeedsSpark", "OracleFailed"})
+_NO_DIFFERENCE = frozenset({"Refused", "RefusedLate", "Unspeakable", "NeedsSpark", "OracleFailed"})
 
 
 def outcome(seed: int) -> str:
@@ -525,11 +528,8 @@ def _covered_apart(programs: int) -> Covered:
     )
 
 
-def soak(seed: int, count: int, minutes: float, programs: int) -> list[Verdict]:
-    """So many mutants in so many minutes of processor time, and a line for each.
-
-    Programs that are wrong without a mutant are left out.
-    """
+def watched(programs: int) -> Covered:
+    """What so many programs execute; those that are wrong without a mutant are left out."""
     for each in _HEAVY:
         importlib.import_module(each)
     seen = _covered_apart(programs)
@@ -538,7 +538,13 @@ def soak(seed: int, count: int, minutes: float, programs: int) -> list[Verdict]:
             _say(f"program {each} is wrong without a mutant: {told}")
             del seen.functions[each]
     said = Counter(told.split(":")[0] for told in seen.outcomes.values())
-    _say(f"seed {seed}, {programs} programs: {dict(said)}")
+    _say(f"{programs} programs: {dict(said)}")
+    return seen
+
+
+def soak(seed: int, seen: Covered, count: int, minutes: float) -> list[Verdict]:
+    """So many mutants in so many minutes of processor time, and a line for each."""
+    programs = len(seen.outcomes)
     found: list[Verdict] = []
     chosen = drawn(seed, seen, count)
     for place, mutant in enumerate(chosen):
@@ -587,13 +593,14 @@ def _say(text: str) -> None:
 def main() -> None:
     """Print a table, or write it as JSON too."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, nargs="+", default=[1])
     parser.add_argument("--mutants", type=int, default=60)
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--json")
     given = parser.parse_args()
-    found = soak(given.seed, given.mutants, given.minutes, given.programs)
+    seen = watched(given.programs)
+    found = [each for seed in given.seed for each in soak(seed, seen, given.mutants, given.minutes)]
     if given.json:
         Path(given.json).write_text(json.dumps([asdict(each) for each in found], indent=1))
 

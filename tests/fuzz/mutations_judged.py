@@ -82,4 +82,40 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "arguments swapped",
         "max(1, segment.level)",
     ): "the greater of two numbers",
+    (
+        "expressions/conditions.py",
+        "_comparable",
+        "first condition dropped",
+        "None in kinds or len(set(kinds)) == 1",
+    ): "an unknown type is no number either, so the last line says no as well",
+    (
+        "expressions/conditions.py",
+        "_has_value",
+        "branch removed",
+        "if isinstance(node, COMPARISONS):",
+    ): "no comparison counts as total then, and conditions stay where they are: only work is lost",
+    (
+        "routing/window_channels.py",
+        "_deliveries",
+        "off by one",
+        "1 in counts = np.where(last >= own, np.minimum(other - one + 1, channels), 0)",
+    ): "a row goes to one more channel, which computes none of its windows and leaves it out",
+    (
+        "operators/steps.py",
+        "Map.call",
+        "swapped",
+        "[*self.kept, *carried]",
+    ): "the columns are selected by name in the end",
+    (
+        "runtime/graph.py",
+        "_Building._output_schema",
+        "branch removed",
+        "if isinstance(feed.origin, int) and (not feed.outside):",
+    ): "Spark's analyzer tells the same types of the same steps",
+    (
+        "functions/translation.py",
+        "_Translation._cast",
+        "and for or",
+        "wanted == 'double' or (wanted == 'bigint' and types.is_integer(given.type))",
+    ): "a literal is cast like a column, or by Spark, to the same value",
 }

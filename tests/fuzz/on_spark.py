@@ -53,6 +53,7 @@ def run_on_spark(
     resume: bool = False,
     whole: bool = False,
     strategy: str = "subquery",
+    zone: str = "UTC",
     session: SparkSession | None = None,
 ) -> LocalResult:
     """Run a query over rows until its sources end; arguments and result are those of `run_local`.
@@ -65,6 +66,9 @@ def run_on_spark(
     rng, asks = Random(f"{seed} on spark"), _Asks(seed, restless=rescale)
     stages = sum(isinstance(each, Derived) and each.stateful for each in read.query.relations)
     folder = tempfile.mkdtemp(prefix="spark-", dir=_MEMORY)
+    # Two runs that start at once in one session would see each other's views.
+    own = interpret((session or fast_session()).newSession())
+    own.conf.set("spark.sql.session.timeZone", zone)
     try:
         moves: list[Any] = []
         for stop_after in [0, None] if resume else [None]:
@@ -74,8 +78,7 @@ def run_on_spark(
                 checkpoint=folder,
                 # A run shares its channels out to its stages.
                 channels=max(1, channels * stages),
-                # Two runs that start at once in one session would see each other's views.
-                session=interpret((session or fast_session()).newSession()),
+                session=own,
                 strategy=strategy,
                 control="off",
                 policy=asks.after,

@@ -31,7 +31,6 @@ from fuzz.program import (
 from penstock.expressions.types import arrow_type
 
 MACROS = """
-SET TimeZone = 'UTC';
 CREATE MACRO floor_div(a, b) AS ((a - ((a % b) + b) % b) // b);
 CREATE MACRO error(m) AS CAST(m AS INTEGER);
 CREATE MACRO bounds(a, b) AS {'s': a, 'e': b};
@@ -65,9 +64,17 @@ def connection() -> duckdb.DuckDBPyConnection:
     return _connection(threading.get_ident())
 
 
-def evaluate(relation: Relation, rows: dict[str, list[tuple]] | None = None) -> pa.Table:
-    """The rows of a relation; `rows` stands for those of the tables, by name."""
-    return Oracle(rows).table(relation).drop_columns(["_t"])
+def evaluate(relation: Relation, zone: str = "UTC") -> pa.Table:
+    """The rows of a relation in a time zone; a thread keeps the last ones: they are drawn, then judged."""
+    thread = threading.get_ident()
+    kept = _last.get(thread)
+    if kept is None or kept[0] is not relation or kept[1] != zone:
+        connection().execute(f"SET TimeZone = '{zone}'")
+        kept = _last[thread] = relation, zone, Oracle().table(relation).drop_columns(["_t"])
+    return kept[2]
+
+
+_last: dict[int, tuple[Relation, str, pa.Table]] = {}
 
 
 def quoted(name: str) -> str:
@@ -85,10 +92,8 @@ def schema_of(relation: Relation) -> pa.Schema:
 class Oracle:
     """Relations over tables, each evaluated once."""
 
-    def __init__(self, rows: dict[str, list[tuple]] | None = None) -> None:
-        self.rows = rows or {}
-        self._found: dict[Relation, pa.Table] = {}
-        self._names: dict[int, pa.Table] = {}
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[Relation, pa.Table]] = {}
 
     def table(self, relation: Relation) -> pa.Table:
         key = id(relation)
@@ -120,7 +125,7 @@ class Oracle:
 
     def _source(self, table: Table) -> pa.Table:
         place = table.names.index(table.time)
-        rows = [each for each in self.rows.get(table.name, table.rows) if each[place] is not None]
+        rows = [each for each in table.rows if each[place] is not None]
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
         arrays = [
             pa.array(values, arrow_type(each.type))

@@ -11,6 +11,7 @@ from penstock.expressions.types import arrow_type
 def evaluate_on_spark(session: SparkSession, program: Program) -> pa.Table:
     """What Spark gives for the text of a verbatim program, in a session whose views are its own."""
     session = session.newSession()
+    session.conf.set("spark.sql.session.timeZone", program.zone)
     for table in tables_of(program.query).values():
         place = table.names.index(table.time)
         rows = [row for row in table.rows if row[place] is not None]

@@ -305,7 +305,7 @@ for _class in (Table,):
 class Program:
     """A query, where its tables are cut into epochs, and the seed of its spelling.
 
-    `verbatim`: Spark understands the text as it stands.
+    `verbatim`: Spark understands the text as it stands. `zone` is the session's time zone.
     """
 
     query: Relation
@@ -314,6 +314,7 @@ class Program:
     channels: int
     style: int = 0
     verbatim: bool = False
+    zone: str = "UTC"
 
 
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:

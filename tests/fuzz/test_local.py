@@ -146,6 +146,16 @@ def test_a_map_by_cost_takes_rows_where_they_are_and_in_channels():
     assert len(seen) == 3
 
 
+def test_a_map_in_channels_passes_a_late_row_that_its_windows_still_take():
+    """The frontier is at 15 seconds, the window of 10 is open until 20: 11 counts, 9 is late."""
+    times = [[20], [9, 11], [60]]
+    given = [[{"time": START + at * SECOND, "k": "a", "n": at} for at in each] for each in times]
+    made = readings.map(doubled, "n int", channels=True)
+    found = run_local(made.window("10 seconds").agg(n=ps.sum("n")), {"readings": given}, seed=1, channels=2)
+    assert [row["n"] for row in found.late["readings"]] == [9]
+    assert sorted(found.tables[0]["n"].to_pylist()) == [22, 40, 120]
+
+
 def test_rows_that_come_too_late_for_their_session_are_set_aside_as_they_came():
     times = [[0, 1, 2], [60], [3, 70], [120]]
     given = [[{"time": START + at * SECOND, "k": "a", "n": at} for at in each] for each in times]

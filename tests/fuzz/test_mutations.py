@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from fuzz.mutations import ROOT, Covered, judged, mutants, soak
+from fuzz.mutations import ROOT, Covered, judged, mutants, soak, watched
 from fuzz.mutations_judged import EQUIVALENT
 
 KERNEL = "operators/counts/kernel.py"
@@ -60,7 +60,7 @@ def test_what_no_program_executes_is_not_found():
 
 @pytest.mark.soak
 def test_nine_of_ten_seeded_bugs_are_found():
-    verdicts = soak(seed=27, count=60, minutes=15, programs=300)
+    verdicts = soak(seed=27, seen=watched(300), count=60, minutes=15)
     judging = [
         each
         for each in verdicts

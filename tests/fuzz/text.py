@@ -298,7 +298,7 @@ class BlockWriter:
         self.block, self.outer = block, scopes
         self.identifier = self.speller.identifier
         self.scope = Scope([])
-        self.only: set[str] = set()
+        self.merged: dict[str, frozenset[str]] = {}
 
     # -- names ---------------------------------------------------------------------------------------------
 
@@ -330,8 +330,10 @@ class BlockWriter:
             for scope in inner
             for each, _ in scope.items
         )
+        # USING makes one column of two.
+        alone = len(same) == 1 or {each.id for each in same} == self.merged.get(f"{item}.{name}")
         # `t.x` and `x.y` may be read as a field of a column t or x; a table goes first.
-        if len(same) == 1 and not covered and f"{item}.{name}" not in self.only and self.speller.chance(0.55):
+        if alone and not covered and self.speller.chance(0.55):
             return self.identifier(name)
         return f"{self.identifier(known)}.{self.identifier(name)}"
 
@@ -390,8 +392,11 @@ class BlockWriter:
         if join.using:
             names = ", ".join(self.identifier(MARK.fullmatch(one.spark)[2]) for one, _ in join.keys)
             for one, other in join.keys:
-                # Bare, the column is that of both sides.
-                self.only |= {"{}.{}".format(*MARK.fullmatch(each.spark).groups()) for each in (one, other)}
+                # Bare, the column is that of the side that has all rows.
+                whole = {"inner": (one, other), "right": (other,), "full": ()}.get(join.how, (one,))
+                ids = frozenset(each for pair in (one, other) for each in pair.items)
+                for each in whole if one.type == other.type else ():
+                    self.merged["{}.{}".format(*MARK.fullmatch(each.spark).groups())] = ids
             return f"{self.rng.choice(words)} {text} USING ({names}){bound}"
         parts = [self.equality(one, other, upto) for one, other in join.keys]
         parts += [f"({self.expression(each, upto=upto)})" for each in join.conditions]
@@ -502,18 +507,26 @@ class BlockWriter:
         group = self.block.group
         if group is None:
             items = [self.selected(name, self.expression(each), each) for name, each in self.block.select]
-            first = self.block.first
-            every = [(each.name, f"«{first.id}.{each.name}»") for each in first.columns]
-            alone = not self.block.joins and not self.block.subs and not first.window
-            if (
-                alone
-                and every == [(name, each.spark) for name, each in self.block.select]
-                and self.speller.chance(0.5)
-            ):
-                known = self.scope.items[0][1]
-                items = ["*"] if self.speller.chance(0.7) else [f"{self.identifier(known)}.*"]
-            return f"SELECT {', '.join(items)} FROM {flow}{where}"
+            every = [
+                (each.name, f"«{item.id}.{each.name}»")
+                for item, _ in self.scope.names()
+                for each in item.columns
+            ]
+            marks = [(name, each.spark) for name, each in self.block.select]
+            using = any(each.using for each in self.block.joins)
+            plain = all(shown(each.relation) for each in self.block.items)
+            if plain and not using and marks == every and self.speller.chance(0.7):
+                parts = [f"{self.identifier(known)}.*" for _, known in self.scope.names()]
+                items = ["*"] if self.speller.chance(0.7) else parts
+            return self.ordered(", ".join(items), flow, where)
         return self.grouped(flow, where)
+
+    def ordered(self, items: str, flow: str, rest: str) -> str:
+        """SELECT first or, as Spark takes it as well, FROM first."""
+        united = any(isinstance(each, Union) for each in relations_of(self.statement.relation))
+        if not united and self.speller.chance(0.06):
+            return f"FROM {flow} SELECT {items}{rest}"
+        return f"SELECT {items} FROM {flow}{rest}"
 
     def selected(self, name: str, text: str, each: Expr) -> str:
         """An item of the select list; AS may be left out where the name is that of the column."""
@@ -560,7 +573,7 @@ class BlockWriter:
         by = self.group_text(keys, calls)
         having = " AND ".join(f"({self.having(each, named, columns)})" for each in group.having)
         having = f" HAVING {having}" if having else ""
-        return f"SELECT {', '.join(items)} FROM {flow}{clause}{where}{by}{having}"
+        return self.ordered(", ".join(items), f"{flow}{clause}", f"{where}{by}{having}")
 
     def having(self, each: Expr, named: dict[str, str], columns: set[str]) -> str:
         """Aggregates as they are, or by their alias if no column has its name."""
@@ -648,8 +661,12 @@ class BlockWriter:
         elif set(sets) == every and len(sets) == len(every) and self.speller.chance(0.7):
             grouped = f"CUBE({', '.join(keys)})"
         else:
-            texts = [f"({', '.join(keys[each] for each in chosen)})" for chosen in sets]
+            # grouping_id() would count the window among the keys.
+            numbered = any(each.spark == "«g.grouping_id»" for _, each in self.block.select)
+            inside = [] if numbered or self.speller.chance(0.5) else calls
+            texts = [f"({', '.join([*(keys[each] for each in chosen), *inside])})" for chosen in sets]
             grouped = f"GROUPING SETS ({', '.join(texts)})"
+            calls = [] if inside else calls
         return f" GROUP BY {', '.join([*calls, grouped])}"
 
     def aggregate(self, each: Aggregate) -> str:
@@ -659,6 +676,22 @@ class BlockWriter:
         if each.where is not None:
             text += f" FILTER (WHERE {self.expression(each.where)})"
         return text
+
+
+def shown(relation: Relation) -> bool:
+    """Whether it has no column but those that it selects: bounds of windows and times of pairs stay."""
+    match relation:
+        case Block(group=None):
+            return (
+                not relation.joins
+                and isinstance(relation.first.relation, Table)
+                and not relation.first.window
+            )
+        case Block():
+            return relation.group.window is None or {*BOUNDS} <= {each.name for each in relation.columns}
+        case Union():
+            return all(map(shown, relation.parts))
+    return isinstance(relation, Table)
 
 
 def outer_items(sub: Sub) -> set[str]:
@@ -886,7 +919,7 @@ def python_join(  # noqa: C901, PLR0912 -- a line for each kind of bound
 
 def window_verb(speller: Speller, window: Window, *, revising: bool = False) -> str:
     """A window by a method; at the end of a query it may give early results and corrections."""
-    if revising and window.kind != "session" and speller.chance(0.25):
+    if revising and window.kind != "session" and speller.chance(0.5):
         rule = speller.rng.choice(["early='{} microseconds'", "lateness='{} microseconds'"])
         inner = window_verb(speller, window)
         return f"{inner[:-1]}, {rule.format(max(window.slide, SECOND))})"

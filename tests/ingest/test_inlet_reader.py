@@ -9,7 +9,7 @@ import pytest
 from ingest.gate_processes import Served, free_port
 from penstock.errors import BadSource, GateAway, Refused
 from penstock.ingest import Client, Connection, Directory, Gate, Limits, Security
-from penstock.ingest.reader.gate_reader import Gathering
+from penstock.ingest.reader.gate_reader import Gathering, resumed
 from penstock.ingest.reader.gate_watch import GateWatch
 from penstock.ingest.reader.inlet_reader import InletReader
 from penstock.ingest.reader.offsets import Offsets
@@ -142,6 +142,18 @@ def test_a_task_goes_on_where_a_gate_died(tmp_path):
         rows += list(batches)
         numbers = pa.Table.from_batches(rows).group_by("stream", use_threads=False).aggregate([("n", "list")])
         assert numbers["n_list"].to_pylist() == [list(range(5000))] * 40
+
+
+def test_a_gate_that_dies_between_its_last_row_and_its_end_is_not_asked_for_nothing():
+    asked = []
+
+    def fetch(wanted):
+        asked.append(list(wanted))
+        yield pa.record_batch({"n": list(range(10))})
+        raise GateAway("the gate is away")
+
+    assert [batch.num_rows for batch in resumed(fetch, [("a", 0, 10)], patience=30)] == [10]
+    assert asked == [[("a", 0, 10)]]
 
 
 def test_rows_that_all_readers_are_done_with_are_not_waited_for(two_gates):

@@ -481,6 +481,7 @@ CASES = {
     "join on a condition": join("left", within=9, condition="l.v < r.w"),
     "right join": join("right", within=0),
     "full join": join("full", within=15),
+    "full join on a condition": join("full", within=15, condition="l.v < r.w"),
     "semi join": join("semi", within=9),
     "anti join on a condition": join("anti", within=9, condition="l.v < r.w AND l.v > 2"),
     "join that keeps rows": join("left", keep=(12, "forever"), time="left"),
@@ -506,6 +507,7 @@ CASES = {
     "windows of counts of user code": count_windows(EVENTS, EVENT, 3, 1, ["s"], own=Whole),
     "map in channels": channelled_map(channels=True),
     "map by cost": channelled_map(by=["k", "s"]),
+    "map by what is found": channelled_map(by="*"),
     "projection in channels": channelled_step(
         VALUES.select("time", w="v + 1"), lambda ports, _: [(row["time"], row["v"] + 1) for row in ports[0]]
     ),

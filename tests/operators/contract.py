@@ -403,7 +403,7 @@ def described(schema):
 
 def _shown(payload):
     """A payload as text, whatever batches its rows are in."""
-    return repr((replace(payload, data=b""), payload.rows().to_pylist()))
+    return repr((replace(payload, framed=b""), payload.rows().to_pylist()))
 
 
 def _tuples(table):

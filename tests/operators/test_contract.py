@@ -177,17 +177,17 @@ def test_state_stays_small_over_many_epochs_and_moves(name, tmp_path):
     run = KernelRun(case.relation, tmp_path, 2, seed=3, restless=True)
     row = {"k": 1, "s": "a", "d": 1.5, "v": 2, "n": 3, "w": 4, "wait": 5}
     most = []
-    for epoch in range(24):
+    for epoch in range(16):
         new = [[row | {"time": 10 * epoch + place, "k": place} for place in range(3)] for _ in case.rows]
         run.step(new, (10 * epoch,) * len(case.rows))
         most.append(max(map(len, run.record.channels)))
     assert max(most) <= 30
-    run.drain(240)
+    run.drain(160)
     kept_in_first = (
         not run.kernel.exchanges[0].keys and mergeable(run.kernel.distribution) and case.group == 0
     )
     assert run.moved or run.single or kept_in_first or not run.kernel.tables
-    assert as_text(settled(case, run.results)) == as_text(case.oracle(run.accepted, 240))
+    assert as_text(settled(case, run.results)) == as_text(case.oracle(run.accepted, 160))
 
 
 def test_every_operator_with_state_has_a_case():

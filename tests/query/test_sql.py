@@ -198,6 +198,7 @@ REST = "FROM reports [RANGE 5 MINUTES]"
         ("SELECT count(*) FROM reports [RANGE]", BadWindow, "cannot read the window"),
         (f"SELECT count(*) {REST}, tolls [RANGE 1 HOUR]", BadWindow, "second window"),
         ("SELECT count(*) FROM cars [RANGE 1 HOUR]", BadName, "the streams are tolls, reports"),
+        ("SELECT FROM reports GROUP BY kind", BadExpression, "something is missing before this"),
         (f"SELECT count(*) AS c {REST} ORDER BY c", BadExpression, "ORDER BY is not supported; supported is"),
         (f"SELECT count(*) AS c {REST} LIMIT 3", BadExpression, "LIMIT"),
         (f"SELECT count(*) AS c {REST} JOIN tolls", BadExpression, "JOIN"),

@@ -31,6 +31,26 @@ def test_rows_for_which_a_sub_query_has_a_row(condition):
     assert sql(f"SELECT * FROM calls WHERE {condition} WITHIN 1 HOUR") == PLAIN
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "WHERE EXISTS (SELECT * FROM many WHERE many.k = few.k) WITHIN 1 HOUR",
+        "WHERE k IN (SELECT k FROM many) WITHIN 1 HOUR",
+        "LEFT SEMI JOIN many ON many.k = few.k WITHIN 1 HOUR",
+        "LEFT ANTI JOIN many ON many.k = few.k WITHIN 1 HOUR",
+    ],
+)
+def test_a_star_shows_the_columns_of_its_table_in_their_order_and_types(rest):
+    few = ps.stream("few", "t timestamp, v double, k tinyint", time="t")
+    many = ps.stream("many", "at timestamp, k bigint", time="at")
+    found = ps.sql(f"SELECT * FROM few {rest}", few, many)
+    assert [(each.name, each.type) for each in found.schema.columns] == [
+        ("t", "timestamp"),
+        ("v", "double"),
+        ("k", "tinyint"),
+    ]
+
+
 def test_conditions_of_each_side_and_of_both():
     text = """
         SELECT caller FROM calls

@@ -43,7 +43,7 @@ def test_a_split_of_a_sub_query(text):
 def test_a_column_and_a_table_may_be_called_split():
     odd = ps.stream("odd", "t timestamp, split int", time="t")
     text = "WITH split AS (SELECT split FROM odd) SELECT split FROM split"
-    assert ps.sql(text, odd) == odd.select("split").select("split")
+    assert ps.sql(text, odd) == odd.select("split")
 
 
 def test_a_split_of_some_tuples():

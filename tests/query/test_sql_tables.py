@@ -17,7 +17,7 @@ def sql(text, **named):
     ("text", "expected"),
     [
         ("SELECT * FROM reports", REPORTS),
-        ("SELECT r.* FROM reports AS r", REPORTS.select(*REPORTS.schema.names)),
+        ("SELECT r.* FROM reports AS r", REPORTS),
         ("SELECT vehicle, speed * 3.6 AS kmh FROM reports", REPORTS.select("vehicle", kmh="speed * 3.6")),
         ("SELECT *, speed > 9 AS fast FROM reports", REPORTS.select(*REPORTS.schema.names, fast="speed > 9")),
         ("SELECT speed FROM reports WHERE kind = 'a'", REPORTS.where("kind = 'a'").select("speed")),
@@ -111,7 +111,7 @@ def test_with_before_a_union():
         "WITH a AS (SELECT car FROM tolls) SELECT * FROM a UNION ALL SELECT car FROM a WHERE car > 'b'"
     )
     cars = TOLLS.select("car")
-    assert found == cars.union(cars.where("car > 'b'").select("car"))
+    assert found == cars.union(cars.where("car > 'b'"))
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,15 @@ def test_a_bound_of_earlier_windows_is_no_key_beside_other_windows(key):
         sql(f"SELECT n, window_end AS e FROM {INNER} GROUP BY {key}, window(window_start, '1 minute')")
 
 
+@pytest.mark.parametrize("key", ["1", "r.time", "at"])
+def test_a_key_that_equals_a_bound_of_a_joined_table_is_a_key(key):
+    found = sql(
+        f"SELECT r.time AS at, count(*) AS c FROM {INNER} AS w JOIN reports r "
+        f"ON w.window_end = r.time WITHIN 1 HOUR GROUP BY {key}, window(w.window_start, '1 minute')"
+    )
+    assert [name for name, _ in found.operator.keys] == ["at"]
+
+
 def test_a_bound_of_earlier_windows_within_a_key():
     columns = "unix_micros(window_end) AS e, unix_micros(window.end) AS own, count(*) AS c"
     found = sql(f"SELECT {columns} FROM {INNER} GROUP BY 1, window(window_start, '2 minutes')")

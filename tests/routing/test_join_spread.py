@@ -4,7 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadRouting
-from penstock.routing import Grid, JoinSpread, Ring, joint_rates, spread_hot_keys
+from penstock.routing import (
+    Grid,
+    JoinSpread,
+    Ring,
+    cell_parts,
+    joint_rates,
+    left_delivers,
+    row_copies,
+    shaped_grid,
+    spread_hot_keys,
+)
 from penstock.sketches import HeavyHitters
 from penstock_lab.workloads import skewed_join_work
 
@@ -36,6 +46,52 @@ def test_tuples_of_one_key_meet_in_exactly_one_channel(channels, copied, left, r
     router = spread_hot_keys(KEYS, RATES, RATES, Ring(channels), copied)
     same = left[0][:, None] == right[0][None, :]
     assert (meetings(router, left, right)[same] == 1).all()
+
+
+JUDGED = ["judged", "judged by pairs"]
+
+
+@given(st.integers(3, 30), st.sampled_from(JUDGED), sides, sides)
+def test_on_judged_grids_one_cell_of_its_own_side_has_all_partners_of_a_tuple(channels, copied, left, right):
+    router = spread_hot_keys(KEYS, RATES, RATES, Ring(channels), copied)
+    routes = router.arrays.route(left[0])
+    same = left[0][:, None] == right[0][None, :]
+    # A pair meets in one left and in one right cell.
+    wanted = np.where(routes < 0, 2, 1)[:, None] * np.ones(len(right[0]), int)
+    np.testing.assert_array_equal(meetings(router, left, right)[same], wanted[same])
+    assert (router.columns[router.sizes > 1] < router.sizes[router.sizes > 1]).all()
+
+
+@pytest.mark.parametrize("copied", ["both", "left", "right", *JUDGED])
+@pytest.mark.parametrize("rates", [(1.0, 1.0), (1.0, 3.0)])
+def test_cells_have_the_parts_and_tuples_the_copies_that_are_told(copied, rates):
+    router = spread_hot_keys(KEYS[:1], *(np.array([each]) for each in rates), Ring(8), copied)
+    size, columns = int(router.sizes[0]), int(router.columns[0])
+    salts = RNG.integers(0, 2**64, 40_000, dtype=np.uint64)
+    hashes = np.repeat(KEYS[:1], len(salts))
+    parts = np.array(cell_parts(copied, size, columns))
+    for side, deal in enumerate((router.left, router.right)):
+        found = deal(hashes, salts)
+        of_cells = np.bincount(found.channels, minlength=8)[router.targets] / len(salts)
+        np.testing.assert_allclose(of_cells, parts[:, side], atol=0.02)
+        assert len(found.rows) / len(salts) == pytest.approx(
+            row_copies(copied, size, columns)[side], rel=0.06
+        )
+    assert parts[:, 2].sum() == pytest.approx(1.25 if copied == "judged by pairs" else 1.0)
+
+
+@pytest.mark.parametrize("copied", JUDGED)
+def test_the_side_with_more_tuples_has_fewer_copies(copied):
+    more_left, more_right = (shaped_grid(copied, 8, *rates) for rates in ((3.0, 1.0), (1.0, 3.0)))
+    assert more_left.columns == 8 - more_right.columns > 4
+    assert left_delivers(8, more_left.columns)
+    assert not left_delivers(8, more_right.columns)
+    assert shaped_grid(copied, 2).channels == 1
+
+
+def test_a_judged_grid_needs_cells_of_both_kinds():
+    with pytest.raises(BadRouting, match="only left cells"):
+        JoinSpread(KEYS[:1], np.array([2]), np.array([2]), np.array([0, 3], np.int32), Ring(4), judged=True)
 
 
 @pytest.mark.parametrize(("copied", "whole"), [("left", "right"), ("right", "left")])

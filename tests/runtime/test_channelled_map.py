@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import random
+import time
 from collections import Counter
 
 import pyarrow as pa
@@ -132,3 +133,34 @@ def test_rows_stay_in_place_until_a_policy_sends_them_and_refused_ones_are_set_a
     found = Counter((row["time"], row["code"]) for row in sink.table().to_pylist())
     assert found == Counter((at(t), code) for epoch in epochs for t, code in epoch if code > 0)
     assert "rows by cost: to try" in repr(run.decisions[0])
+
+
+def slow(batch):
+    """Waits for as long as the code says, so that channels run at the same time on however few cores."""
+    for code in batch["code"].to_pylist():
+        time.sleep(0.004 * code)
+    return pa.record_batch({"code": batch["code"]})
+
+
+def zipf(seed, epochs, rows):
+    """Codes by Zipf 1.3, of which rarer ones take up to 40 times as long."""
+    chance = random.Random(seed)
+    codes = [1, 2, 1, 40, 1, 20, 1, 40]
+    weights = [1 / rank**1.3 for rank in range(1, len(codes) + 1)]
+    return [[(10 * e, code) for code in chance.choices(codes, weights, k=rows)] for e in range(epochs)]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"), [({"by": "code"}, []), ({"channels": True}, ["costs by code"])], ids=["by", "found"]
+)
+def test_by_itself_rows_go_by_cost_where_costs_differ(tmp_path, given, found):
+    epochs = zipf(7, epochs=14, rows=24)
+    sink = ps.memory()
+    run = scans(epochs).map(slow, "code bigint", **given).start(sink, channels=2, checkpoint=tmp_path)
+    run.wait()
+    ways = [each.stages[0].grouping for each in run.progress if each.rows]
+    assert ways[-1] == "by cost", run.rulings
+    told = [each.partitioning for each in run.decisions if each.partitioning.startswith("costs by")]
+    assert told == found
+    delivered = Counter((row["time"], row["code"]) for row in sink.table().to_pylist())
+    assert delivered == Counter((at(t), code) for epoch in epochs for t, code in epoch)

@@ -2,12 +2,14 @@
 
 import datetime as dt
 import json
+import re
 from dataclasses import dataclass, field
 
 import pytest
 
 import penstock as ps
-from penstock.control.recording import Recording
+from penstock.control.recording import Recording, differences
+from penstock.routing import first_router, router_name
 from sessions import interpreting
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -135,6 +137,59 @@ def test_a_dry_run_changes_nothing_and_tells_all(tmp_path):
     # On: what is possible happens in the next epoch, with the reason.
     decision = next(each for each in runs["on"].decisions if each.after == 6)
     assert (decision.epoch, decision.reason, decision.rows > 0) == (2, "more", True)
+
+
+def joined(batches):
+    left, right = stream("l", batches), stream("r", [each[::4] for each in batches])
+    return left.join(right, on="k", within="2 seconds", suffixes=("", "_r"))
+
+
+@pytest.mark.parametrize("partitioning", ["balanced", "readj"])
+def test_off_changes_nothing_over_skewed_epochs(tmp_path, partitioning):
+    batches = [rows(epoch, hot=0.6) for epoch in range(20)]
+    query = ps.outputs(windows(batches), joined(batches))
+    run = query.start(
+        *(ps.memory(), ps.memory()),
+        checkpoint=tmp_path,
+        channels=4,
+        control="off",
+        partitioning=partitioning,
+    )
+    run.wait()
+    assert (run.rulings, run.decisions) == ([], [])
+    assert all(each.wait_seconds == 0 for each in run.progress)
+    for stage in run.channels:
+        assert stage.router == router_name(first_router(partitioning, len(stage.channels)).to_bytes())
+        assert stage.spread is None or not stage.spread.grids
+        assert stage.sub_keys is None
+        # Keys are counted for a partitioning that goes by their frequencies, and else for nobody.
+        counted = partitioning == "readj"
+        assert any(each.keys for each in stage.channels) == bool(stage.known.hashes) == counted
+
+
+def test_the_grids_that_a_join_begins_with_are_a_ruling(tmp_path):
+    batches = [rows(epoch, count=1200, hot=0.6) for epoch in range(4)]
+    sinks, told = {}, {}
+    for mode in ("off", "observe", "on"):
+        sinks[mode] = ps.memory()
+        run = joined(batches).start(sinks[mode], tmp_path / mode, channels=4, control=mode)
+        run.wait()
+        (stage,) = run.channels
+        assert bool(stage.spread.grids) == (mode == "on")
+        assert mode == "on" or not run.decisions
+        told[mode] = [each.words() for each in run.rulings if "with grids for" in each.words()]
+    assert answers(sinks["off"]) == answers(sinks["observe"]) == answers(sinks["on"])
+    assert told["off"] == []
+    assert re.fullmatch(
+        r".*: stage 0 would begin with grids for 1 .*\(held back: dry run\)", *told["observe"]
+    )
+    assert re.fullmatch(
+        r"epoch 0, layout: stage 0 begins with grids for 1 of its keys: .* \d\d% of the .*", *told["on"]
+    )
+    for mode in ("observe", "on"):
+        recording = recorded(tmp_path / mode)
+        assert any("with grids for" in each["held"] for each in recording.epochs[0].rulings)
+        assert differences(recording, recording.routers.__getitem__) == []
 
 
 def test_a_restart_goes_on_from_what_was_remembered(tmp_path):

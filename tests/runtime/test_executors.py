@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,18 @@ def test_a_policy_that_could_change_nothing_is_refused(spark, tmp_path):
     stream = ps.stream("s", "time timestamp, value bigint", "time", source=ps.dataframe(frame))
     with pytest.raises(BadOption, match=r"scaling='autoscale'; in local mode .*: give 'off', or None"):
         stream.start(ps.memory(), tmp_path / "state", session=spark, scaling="autoscale")
+
+
+def test_executors_come_and_go_with_a_load_and_every_result_is_there():
+    script = Path(__file__).with_name("scaled_on_cluster.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-6000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["executors"] == [1, 2, 1]
+    assert found["changes"][:2] == [[1, 2], [2, 1]]
+    assert found["results"] == found["expected"]
+    assert found["rows"] > 0
+    assert found["operators"] == ["calls", "stage 0"]
 
 
 @pytest.mark.soak

@@ -79,12 +79,12 @@ def hashed(key):
 
 
 def grid_of(how, key, *cells):
-    """A grid on which the join is exact: an outer one may copy one side only."""
-    columns = {"inner": 2, "left": len(cells), "right": 1}[how]
+    """A grid on which the join is exact: an outer one may copy one side only, or judges each row once."""
+    columns = {"inner": 2, "left": len(cells), "right": 1, "full": len(cells) - 1}[how]
     return Spread((hashed(key),), (len(cells),), (columns,), cells)
 
 
-@pytest.mark.parametrize("how", ["left", pytest.param("inner", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("how", ["left", "full", pytest.param("inner", marks=pytest.mark.soak)])
 def test_grids_change_while_a_run_goes_on(tmp_path, how):
     """Epoch by epoch: found, as they are, changed, changed at a rescale, given up, found, too wide."""
     left, right = shifting(5, 8), shifting(6, 8)
@@ -108,11 +108,13 @@ def test_grids_change_while_a_run_goes_on(tmp_path, how):
         keep_epochs=20,
         policy=lambda seen: [wishes[seen.epoch]] if seen.epoch in wishes else [],
     )
-    every = [row for epoch in left for row in epoch]
-    wanted = pairs(every, [row for epoch in right for row in epoch], 150)
-    if how == "left":
-        matched = {one for one, _ in wanted}
-        wanted.update((v, None) for *_, v in every if v not in matched)
+    every, others = ([row for epoch in side for row in epoch] for side in (left, right))
+    wanted = pairs(every, others, 150)
+    matched = {one for one, _ in wanted}, {other for _, other in wanted}
+    if how in {"left", "full"}:
+        wanted.update((v, None) for *_, v in every if v not in matched[0])
+    if how == "full":
+        wanted.update((None, v) for *_, v in others if v not in matched[1])
     assert Counter((row["v_a"], row["v_b"]) for row in found) == wanted
     # Too few rows for a search in the first epoch: nothing is known, instead of no hot keys for ever.
     kept = [
@@ -146,7 +148,7 @@ def test_grids_on_which_a_join_is_not_exact_are_refused():
     twice = Spread((1, 1), (1, 1), (1, 1), (0, 1))
     for stage, spread, message in [
         (0, narrow, "the right side only"),
-        (1, wide, "no side"),
+        (1, wide, "one channel judges each row; give 1 column or more, and fewer than channels"),
         (2, wide, "no side"),
         (3, wide, "no key to spread"),
         (4, grid_of("inner", 1, 0, 3), "beyond the 3"),

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import penstock.query as ps
+from penstock.control.pace import Pace
+from penstock.control.ruling import Ruling
 from penstock.operators.kernel import WindowEnds
 from penstock.runtime.dataflow.receipts import StreamSeen
 from penstock.runtime.latency import ArrivalLines, LatencyMeter, ResultWay
-from penstock.runtime.pacer import Pacer, pacer
+from penstock.runtime.pacer import Pacer
 
 SECOND = 1_000_000
 
@@ -76,35 +78,28 @@ def test_without_stamps_tuples_arrive_when_they_are_offered():
     assert (found.p50, found.p99, found.within) == (3, 3, None)
 
 
-def rest_of(paced: Pacer, rows, started, committed):
-    from penstock.control.scaling.pacing import EpochTaken
-
-    paced.clock = lambda: committed
-    return paced.after(EpochTaken(0, rows, started, committed)).wait
+def rested(paced: Pacer, rulings, committed, now):
+    """How long it rests after an epoch that got its rows at 100 and was committed, if it is `now`."""
+    paced.clock, waits = lambda: now, []
+    paced.after(100.0, committed, rulings)
+    paced.rest(waits.append)
+    return sum(waits)
 
 
 def test_epochs_wait_as_the_interval_says_and_never_longer_than_a_tick():
-    assert rest_of(pacer(None, 2.0, None), 10, 100.0, 100.5) == 1.5
-    assert rest_of(pacer(None, 2.0, 0.25), 10, 100.0, 100.5) == 0.25
-    assert rest_of(pacer(None, 0.0, None), 10, 100.0, 100.5) == 0
+    assert rested(Pacer(2.0), (), 100.5, 100.5) == 1.5
+    assert rested(Pacer(2.0, tick=0.25), (), 100.5, 100.5) == 0.25
+    assert rested(Pacer(0.0), (), 100.5, 100.5) == 0
 
 
-def test_without_a_bound_epochs_wait_only_once_a_run_is_busy():
-    paced = pacer(None, None, None)
-    waits = [rest_of(paced, 1000, float(second), second + 0.5) for second in range(40)]
-    assert waits[:10] == [0.0] * 10
-    assert all(each > 0 for each in waits[20:])
+def test_the_wait_counts_from_the_commit_and_is_that_of_the_ruling():
+    pace = Pace(2.0, 2.5, 3.0, "little comes")
+    assert rested(Pacer(), (Ruling(0, "pacing", pace),), 100.5, 100.75) == 1.75
+    assert rested(Pacer(), (Ruling(0, "pacing", pace),), 100.5, 103.0) == 0
+    paced = Pacer()
+    assert rested(paced, (Ruling(0, "pacing", pace, "dry run"),), 100.5, 100.5) == 0
+    assert paced.reason == "little comes (held back: dry run)"
 
 
-def test_a_pacing_that_fails_means_no_wait(caplog):
-    paced = pacer(5.0, None, None)
-    assert rest_of(paced, 10, 200.0, 100.0) == 0
-    assert "pacing failed" in caplog.text
-
-
-def test_an_epoch_counts_from_the_end_of_the_one_before_it():
-    paced = pacer(5.0, None, None)
-    paced.clock = lambda: 100.0
-    paced.rest(0.0, lambda _: None)
-    assert paced.taken(100.3) == 100.0
-    assert paced.taken(150.0) == 150.0
+def test_without_a_ruling_epochs_run_back_to_back():
+    assert rested(Pacer(), (), 100.5, 100.5) == 0

@@ -5,8 +5,9 @@ import random
 import pyarrow as pa
 import pytest
 
+from penstock.columns import TIME
 from penstock.runtime.dataflow import payloads
-from penstock.runtime.dataflow.payloads import Inbox, Payload, TaskId, new_task
+from penstock.runtime.dataflow.payloads import Inbox, Payload, TaskId, new_task, once
 
 
 def table(*numbers):
@@ -91,3 +92,17 @@ def test_spilled_rows_lie_as_arrow_wants_them(monkeypatch):
 
 def test_an_empty_inbox_has_nothing():
     assert list(Inbox().payloads()) == []
+
+
+def test_the_event_time_under_another_name_is_sent_once_and_comes_back():
+    stamps = pa.array([5, 7, 9], pa.timestamp("us", "UTC"))
+    rows = pa.table({"sent": stamps, TIME: stamps.cast(pa.int64()), "n": [1, 2, 3]})
+    assert once(rows).column_names == [TIME, "n"]
+    arrived = Payload.from_bytes(payload(once(rows).slice(1), new_task(0, 1)).to_bytes()).rows()
+    assert arrived.equals(rows.slice(1))
+    other = pa.table({"sent": pa.array([5, 7, 9], pa.timestamp("us", "UTC")), TIME: [5, 7, 9]})
+    assert once(other) is other
+    several = pa.concat_tables([rows, rows.slice(1)])
+    assert once(several).column_names == [TIME, "n"]
+    turned = rows.set_column(0, "sent", [stamps.take(pa.array([2, 1, 0]))])
+    assert once(pa.concat_tables([rows, turned])).num_columns == 3

@@ -6,7 +6,7 @@ import penstock as ps
 from junk import JUNK
 from penstock.control.controller import Controller
 from penstock.control.function_policy import FunctionPolicy
-from penstock.control.limits import Limits
+from penstock.control.limits import Budget, Limits
 from penstock.errors import BadRescale
 from penstock.query import MOST_CHANNELS
 from penstock.routing import PARTITIONINGS
@@ -31,7 +31,7 @@ def test_a_rescale_is_checked_when_it_is_made(stage, channels, partitioning, rea
 
 def control(policy, check=lambda _: None):
     """The control of a run without stages, under a policy of the user."""
-    controller = Controller({"policy": FunctionPolicy(policy)}, Limits(), "on", check)
+    controller = Controller({"policy": FunctionPolicy(policy)}, Budget(Limits()), "on", check)
     return RunControl(controller, Requests((), {}))
 
 

@@ -11,7 +11,7 @@ from penstock.state.storage import Location
 
 ROUTERS = {router_name(each.to_bytes()): each for each in (first_router("balanced", n) for n in (4, 5))}
 FIRST, SECOND = ROUTERS
-SETUP = Setup({"skew": {}})
+SETUP = Setup({"layout": {}})
 
 
 def observation(epoch, router=FIRST):

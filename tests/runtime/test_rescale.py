@@ -116,23 +116,25 @@ def test_an_idle_stage_does_not_report_an_earlier_epoch(tmp_path):
 
 
 def test_a_start_with_other_channels_rescales_what_is_there(tmp_path):
-    batches = readings(3)
+    batches = readings(4)
     source = tmp_path / "in"
     source.mkdir()
-    for number, channels in enumerate(({"channels": 2}, {"channels": 3}, {})):
+    # A range keeps what is in it.
+    starts = ({"channels": 2}, {"channels": 3}, {"channels": (1, 4), "control": "off"}, {})
+    for number, channels in enumerate(starts):
         lines = [f'{{"time": "{row["time"].isoformat()}", "k": "{row["k"]}"}}' for row in batches[number]]
         (source / f"{number}.json").write_text("\n".join(lines))
         # The last one ends and closes what is open; the others are stopped in the middle.
-        files = ps.files(source, "json", live=number < 2)
+        files = ps.files(source, "json", live=number < 3)
         stream = ps.stream("t", "time timestamp, k string", "time", "1 second", files)
         query = stream.group_by("k").window("20 seconds", slide="2 seconds").agg(n=ps.count())
         started = query.start(ps.parquet(tmp_path / "out"), tmp_path / "state", **channels)
-        while number < 2 and started.running and started.counts.rows < 200 * (number + 1):
+        while number < 3 and started.running and started.counts.rows < 200 * (number + 1):
             time.sleep(0.05)
-        if number < 2:
+        if number < 3:
             started.stop()
         started.wait()
-        assert len(started.channels[0].channels) == (2, 3, 3)[number]
+        assert len(started.channels[0].channels) == (2, 3, 3, 3)[number]
     found = rows(f"{tmp_path}/out/*.parquet")
     assert {(int((each[0] - START).total_seconds()), each[2]): each[3] for each in found} == answer(batches)
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import BadRouting
 from penstock.sketches.lossy_counting import LossyCounting
+from penstock.sketches.runs import Runs
 
 
 def by_definition(items, window):
@@ -36,6 +37,31 @@ def test_batches_give_what_the_definition_gives(items, window, cuts):
         counter.update(batch)
     assert in_memory(counter) == by_definition(items, window)
     assert counter.total == len(items)
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 20)), max_size=12), max_size=4),
+    st.integers(2, 12),
+)
+def test_runs_give_what_their_items_give(batches, window):
+    counter, items = LossyCounting(1 / window), []
+    for batch in batches:
+        hashes, counts = np.array(batch, np.int64).reshape(-1, 2).T
+        items += np.repeat(hashes, counts).tolist()
+        counter.update(Runs(hashes.astype(np.uint64), counts))
+    assert in_memory(counter) == by_definition(items, window)
+    assert in_memory(LossyCounting.from_bytes(counter.to_bytes())) == in_memory(counter)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), max_size=12), st.integers(2, 12))
+def test_others_take_the_room_of_items_that_come_once(batches, window):
+    counter, items, strangers = LossyCounting(1 / window), [], 1000
+    for count, others in batches:
+        counter.update(Runs(np.array([5], np.uint64), np.array([count]), others))
+        items += [5] * count + list(range(strangers, strangers + others))
+        strangers += others
+    expected = {each: held for each, held in by_definition(items, window).items() if each < 1000}
+    assert (in_memory(counter), counter.total) == (expected, len(items))
 
 
 def test_a_long_stream_in_blocks_gives_what_the_definition_gives():

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -75,9 +76,26 @@ def test_large_segments_wait_until_they_are_many():
     assert to_merge([large] * 20 + [small] * 8) == ()
     assert to_merge([large] * 20 + [small] * 9) == [small] * 9
     assert to_merge([large] * MOST_LARGE + [small] * 8) == ()
-    assert to_merge([large] * (MOST_LARGE + 1)) == [large] * (MOST_LARGE + 1)
-    assert budget([large] * 20) == BUDGET
-    assert budget([large] * 64) == 64 * 10_000_000 / 32
+    assert budget([large] * 10) == BUDGET
+    assert budget([large] * 64) == 64 * 10_000_000 / 64
+
+
+def test_of_too_many_large_segments_a_few_neighbours_are_merged():
+    rng, written, segments = np.random.default_rng(5), 0, []
+    for number in range(1000):
+        rows = int(rng.integers(200, 400))
+        segments.append(Segment(f"{number}", "t", 0, 1, rows, rows * 10_000, held=rows))
+        merging = to_merge(segments)
+        if merging:
+            start, rows = segments.index(merging[0]), sum(each.rows for each in merging)
+            assert list(merging) == segments[start : start + len(merging)]
+            # No epoch rewrites much of the state.
+            assert rows <= 1 / 12 * sum(each.rows for each in segments)
+            written += rows
+            merged = replace(merging[0], rows=rows, bytes=rows * 10_000, held=rows)
+            segments[start : start + len(merging)] = [merged]
+        assert len(segments) <= MOST_LARGE
+    assert written < 5 * sum(each.rows for each in segments)
 
 
 def test_the_budget_rewrites_small_segments_together_and_large_ones_in_parts():

@@ -68,8 +68,10 @@ def test_moves_and_compaction_at_any_time_change_nothing(name, seed):
             running.check()
             for _ in range(int(running.rng.integers(0, 3))):
                 # Again without an epoch in between: views on views, segments without rows, empty channels.
-                running.move()
-                running.check()
+                # Each move multiplies references, and a small budget takes epochs to bring them down.
+                if sum(map(len, running.channels)) < 200:
+                    running.move()
+                    running.check()
             if running.rng.random() < 0.3:
                 running.idle()
                 running.check()

@@ -1,13 +1,14 @@
 """A standalone Spark cluster on this machine from the installed package: one master, one-core executors."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import SparkSession
 
 from penstock.errors import RunError
 from penstock.runtime.spark.session import SETTINGS, spark_session
 from penstock.runtime.spark.standalone import LocalCluster, executor_settings, lean_java
+from penstock_lab.bench.quota import capped_python
 from penstock_lab.bench.waiting import wait_until
 
 __all__ = ["standalone_cluster"]
@@ -18,17 +19,21 @@ _PATIENCE_S = 300
 
 @contextmanager
 def standalone_cluster(
-    executors: int, *, workers: int = 1, settings: Mapping[str, str] | None = None
+    executors: int, *, workers: int = 1, settings: Mapping[str, str] | None = None, share: float = 1.0
 ) -> Iterator[SparkSession]:
     """A session on that many executors of one core each, all registered; ends the processes it started.
 
     Executors are shared evenly by the workers, each with an address of its own: Spark takes them for hosts.
+    The Python of each executor has `share` of a core, so that several of them run at once on few cores.
     """
     if SparkSession.getActiveSession() is not None:
         raise RunError(
             "a Spark session runs in this process already; measure a cluster in a process of its own"
         )
-    with LocalCluster(workers, -(-executors // workers)) as cluster:
+    with ExitStack() as stack:
+        if share < 1:
+            stack.enter_context(capped_python(share))
+        cluster = stack.enter_context(LocalCluster(workers, -(-executors // workers)))
         every = {
             **executor_settings(executors),
             _JAVA: f"{SETTINGS[_JAVA]} {lean_java()}",

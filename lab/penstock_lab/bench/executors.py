@@ -1,17 +1,19 @@
-"""`penstock bench executors`: executors that follow a load, against all of them all the time.
+"""`penstock bench executors`: executors that follow a load, by each policy, against all of them all the time.
 
-A standalone cluster on this machine with executors of one core each. Every tuple takes a function a fixed
-time of waiting, as a call to another system does, so that an executor's worth of load is the same on any
-machine.
-The load rises to nearly four executors' worth and falls again. The same load is run twice: with all executors
-there, and with a policy that starts from one.
+A standalone cluster on this machine with executors of one core each, whose Python has a part of a core: so
+several run at once on few cores. Every tuple burns processor time in a function, as much as makes 250 of them
+a second an executor's worth. Two loads: *hill* rises within a minute from half an executor's worth to 3.2 and
+falls again; in *fan* the input is constant, and a stage in the middle gives five tuples for each instead of
+one.
 """
 
 import itertools
+import json
 import math
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -28,26 +30,51 @@ from penstock.runtime.spark.executors import Executors
 from penstock_lab.bench.cluster import standalone_cluster
 from penstock_lab.bench.data import SECOND_US
 from penstock_lab.bench.latency import Deliveries
-from penstock_lab.bench.ramps import DDL, RampFiles, Ramps
+from penstock_lab.bench.ramps import DDL, FAN, RampFiles, Ramps
 from penstock_lab.bench.waiting import wait_until
 from penstock_lab.reports import Check, Report, Value, report_here, say
 
-__all__ = ["executors"]
+__all__ = ["POLICIES", "SHARE", "executors"]
 
 MOST = 4
 COST_S = 0.004
-"""The seconds that a tuple takes: an executor's worth is 250 tuples a second."""
+"""The seconds of an executor that a tuple takes: an executor's worth is 250 tuples a second."""
 
-LONGEST_LATE_S = 30.0
-"""The most seconds of the whole in which results may be later than the bound."""
+SHARE = 0.3
+"""The part of a core that an executor has; four of them leave room for the driver on two cores."""
+
+STATIC, OURS = "static", "penstock"
+POLICIES = (STATIC, OURS, "autoscale", "qos", "incremental")
+
+MOST_LATE = 10.0
+"""The most windows that may be later than the bound, in per cent."""
 
 MOST_CORES = 0.8
 """The most core seconds of the policy, as a part of those of all executors all the time."""
 
 _KEYS = 100
-# Seconds, and executors' worth.
-_LOAD = ((0, 0.5), (40, 0.5), (100, 3.2), (150, 3.2), (200, 0.5), (240, 0.5))
-_QUICK = ((0, 0.5), (10, 0.5), (20, 1.4), (35, 1.4), (36, 0.5), (40, 0.5))
+_SETTLE_S = 5.0  # the first seconds hold the start of the run
+
+
+@dataclass(frozen=True)
+class Case:
+    """A load in executors' worth at seconds, for up to `most` executors; `fanned` is when copies begin."""
+
+    name: str
+    load: tuple[tuple[float, float], ...]
+    most: int = MOST
+    fanned: float = math.inf
+
+    def expected(self, ramps: Ramps, until_us: int) -> int:
+        """The tuples in windows that end before an instant."""
+        every = ramps.arrivals(0, ramps.arrived(until_us))
+        many = (every - ramps.start_us) / SECOND_US >= self.fanned
+        return len(every) + (FAN - 1) * int(many.sum())
+
+
+_HILL = Case("hill", ((0, 0.5), (30, 0.5), (90, 3.2), (120, 3.2), (150, 0.5), (180, 0.5)))
+_FAN = Case("fan", ((0, 0.4), (90, 0.4)), fanned=40.0)
+_QUICK = Case("hill", ((0, 0.5), (6, 0.5), (12, 1.4), (22, 1.4), (23, 0.3), (30, 0.3)), most=2)
 
 
 @dataclass
@@ -90,51 +117,84 @@ class CoreSeconds:
             self.seen.append((time.time(), self._executors.count()))
 
 
-def executors(*, policy: str = "penstock", bound: float = 8.0, seed: int = 7, quick: bool = False) -> Report:
-    """Run the load with all executors and with the policy; `quick`: 40 s, up to two executors."""
-    most, load = (2, _QUICK) if quick else (MOST, _LOAD)
-    rows: list[dict[str, Value]] = []
-    with standalone_cluster(most) as spark:
-        nodes = Executors(spark.sparkContext)
-        say("warm-up")
-        _run(spark, nodes, ((0, 0.5), (15, 0.5)), {"scaling": "off"}, bound)
-        for name in ("all the time", policy):
-            say(f"{name}: {load[-1][0]} s of load")
-            start = most if name == "all the time" else 1
-            nodes.request(start)
-            wait_until(partial(_there, nodes, start), 60)
-            options = {"scaling": "off"} if name == "all the time" else {"scaling": policy}
-            measured = _run(spark, nodes, load, {**options, "executors": (1, most)}, bound)
-            rows.append({"case": name, **measured})
-    return report_here("executors", seed, rows, _checks(rows, bound, quick=quick))
+def executors(  # noqa: PLR0913 -- each is one option of the command
+    *,
+    policies: Sequence[str] = POLICIES,
+    bound: float = 8.0,
+    share: float = SHARE,
+    seed: int = 7,
+    quick: bool = False,
+    resume: Path | None = None,
+) -> Report:
+    """Run each load with each policy; `quick`: 30 s, two executors, all of them and our own policy.
+
+    Rows that are measured are kept in the file `resume`, and those that it has are not measured again.
+    """
+    known = _known(resume)
+    wanted = list(_wanted(policies, quick=quick))
+    most = max(case.most for case, _ in wanted)
+    missing = [each for each in wanted if _key(*each) not in known]
+    if missing:
+        with standalone_cluster(most, share=share) as spark:
+            nodes = Executors(spark.sparkContext)
+            say("warm-up")
+            _run(spark, nodes, Case("warm-up", ((0, 0.5), (6, 0.5)), most), STATIC, bound, share)
+            for case, policy in missing:
+                say(f"{case.name}, {policy}: {case.load[-1][0]:g} s of load")
+                start = case.most if policy == STATIC else 1
+                nodes.request(start)
+                wait_until(partial(_there, nodes, start), 60)
+                row = {"case": case.name, "policy": policy, **_run(spark, nodes, case, policy, bound, share)}
+                known[_key(case, policy)] = row
+                if resume is not None:
+                    with resume.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+    rows = [known[_key(*each)] for each in wanted]
+    return report_here("executors", seed, rows, _checks(rows, quick=quick))
+
+
+def _wanted(policies: Sequence[str], *, quick: bool) -> Iterator[tuple[Case, str]]:
+    if quick:
+        yield from ((_QUICK, each) for each in (STATIC, OURS))
+        return
+    yield from ((_HILL, each) for each in policies)
+    yield from ((_FAN, each) for each in policies if each != STATIC)
+
+
+def _key(case: Case, policy: str) -> tuple[str, str]:
+    return case.name, policy
+
+
+def _known(resume: Path | None) -> dict[tuple[str, str], dict[str, Value]]:
+    if resume is None or not resume.exists():
+        return {}
+    rows = [json.loads(each) for each in resume.read_text().splitlines()]
+    return {(each["case"], each["policy"]): each for each in rows}
 
 
 def _there(executors: Executors, wanted: int) -> bool:
     return executors.count() == wanted
 
 
-def _run(
-    spark: SparkSession,
-    executors: Executors,
-    load: tuple[tuple[float, float], ...],
-    options: dict[str, Any],
-    bound: float,
+def _run(  # noqa: PLR0913, PLR0917 -- a cluster, a load, and what follows it
+    spark: SparkSession, executors: Executors, case: Case, policy: str, bound: float, share: float
 ) -> dict[str, Value]:
-    points = tuple((at, worth / COST_S) for at, worth in load)
+    points = tuple((at, worth / COST_S) for at, worth in case.load)
     ramps = Ramps(time.time_ns() // 1000 + SECOND_US, points)
     found = Counted()
+    grown: list[tuple[float, int]] = []
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch,
         CoreSeconds(executors) as cores,
-        RampFiles(ramps, Path(scratch, "in"), _KEYS),
+        RampFiles(ramps, Path(scratch, "in"), _KEYS, case.fanned),
     ):
-        run = _query(Path(scratch, "in")).start(
+        run = _query(Path(scratch, "in"), COST_S * share, fanned=case.fanned < math.inf).start(
             sink=ps.each(found.record),
             checkpoint=Path(scratch, "state"),
             session=spark,
-            channels=MOST,
             qos=ps.QoS(latency=timedelta(seconds=bound)),
-            **options,
+            scaling={"policy": "off" if policy == STATIC else policy},
+            executors=(1, case.most),
         )
         try:
             end = ramps.start_us / SECOND_US + ramps.seconds
@@ -147,35 +207,56 @@ def _run(
         first = ramps.start_us / SECOND_US
         spent = cores.between(first, first + ramps.seconds)
         seen = [count for _, count in cores.seen]
+        grown = [(at - first, count) for at, count in cores.seen if at - first > case.fanned]
     for each in changes:
         say(f"  {each}")
-    # The first seconds hold the start of the run.
-    late = np.array(found.deliveries.latencies(ramps.start_us + 5 * SECOND_US, int(end * SECOND_US)))
-    open_ = ramps.arrived(_last_window(found, ramps))
-    return {
+    begin = ramps.start_us + int(_SETTLE_S * SECOND_US)
+    late = np.array(found.deliveries.latencies(begin, int(end * SECOND_US)))
+    row: dict[str, Value] = {
         "tuples": ramps.total,
         "taken": taken,
-        "lost": open_ - found.tuples,
+        "lost": case.expected(ramps, _last_window(found, ramps)) - found.tuples,
+        "windows": len(late),
+        "late_percent": round(100 * float((late > bound).mean()), 1) if len(late) else None,
+        "p50_s": round(float(np.percentile(late, 50)), 2) if len(late) else None,
+        "p99_s": round(float(np.percentile(late, 99)), 2) if len(late) else None,
         "core_s": round(spent, 1),
         "executors": f"{min(seen)} to {max(seen)}",
         "changes": sum(each.partitioning == "executors" for each in changes),
-        "windows": len(late),
-        "p50_s": round(float(np.percentile(late, 50)), 2) if len(late) else None,
-        "p99_s": round(float(np.percentile(late, 99)), 2) if len(late) else None,
-        "late_s": float((late > bound).sum()),
         "own_p99_s": None if own is None else round(own.p99, 2),
     }
+    if case.fanned < math.inf:
+        after = next((at for at, count in grown if count > 1), math.inf)
+        row["grown_after_s"] = round(after - case.fanned, 1) if after < math.inf else None
+    return row
 
 
-def _query(folder: Path) -> ps.Relation:
+def _query(folder: Path, seconds: float, *, fanned: bool) -> ps.Relation:
     source = ps.files(folder, live=True)
     stream = ps.stream("calls", schema=DDL, time="time", delay="0 seconds", source=source)
-    return stream.map(_waits, "key bigint").group_by("key").window("1 second").agg(n=ps.count())
+    burning = partial(_burns, seconds)
+    if not fanned:
+        return stream.map(burning, "key bigint").group_by("key").window("1 second").agg(n=ps.count())
+    passed = stream.map(_passes, "key bigint, copies bigint", channels=True)
+    more = (passed.where(f"copies >= {each}") for each in range(2, FAN + 1))
+    return (
+        passed.union(*more)
+        .map(burning, "key bigint", channels=True)
+        .group_by("key")
+        .window("1 second")
+        .agg(n=ps.count())
+    )
 
 
-def _waits(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """As long as a call to another system for each tuple."""
-    time.sleep(rows.num_rows * COST_S)
+def _passes(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.select(["key", "copies"])
+
+
+def _burns(seconds: float, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Keep the processor busy for so long for each tuple."""
+    end = time.thread_time() + rows.num_rows * seconds
+    while time.thread_time() < end:
+        math.sqrt(2.0)
     return rows.select(["key"])
 
 
@@ -185,26 +266,54 @@ def _last_window(found: Counted, ramps: Ramps) -> int:
     return max(ends) - 1 if ends else ramps.start_us
 
 
-def _checks(rows: list[dict[str, Any]], bound: float, *, quick: bool) -> list[Check]:
-    always, ours = rows
+def _checks(rows: Sequence[Mapping[str, Any]], *, quick: bool) -> list[Check]:
     checks = [
-        Check(f"tuples lost, {each['case']}", float(each["lost"]), ceiling=0.0, source="exactly once")
+        Check(
+            f"tuples lost, {each['case']}, {each['policy']}",
+            float(each["lost"]),
+            ceiling=0.0,
+            source="exactly once",
+        )
         for each in rows
     ]
-    if not quick:
-        checks += [
+    found = {(each["case"], each["policy"]): each for each in rows}
+    ours, always = found.get(("hill", OURS)), found.get(("hill", STATIC))
+    if quick or ours is None or always is None:
+        return checks
+    others = [each["late_percent"] for (case, name), each in found.items()
+              if case == "hill" and name not in {OURS, STATIC}]  # fmt: skip
+    checks += [
+        Check(
+            "hill: windows later than the bound, %",
+            ours["late_percent"],
+            ceiling=MOST_LATE,
+            source="the bound holds while executors come and go",
+        ),
+        Check(
+            "hill: core seconds, as a part of all executors all the time",
+            round(ours["core_s"] / always["core_s"], 3),
+            ceiling=MOST_CORES,
+            source="executors follow the load",
+        ),
+        Check("hill: changes", float(ours["changes"]), floor=2.0, source="out and in"),
+    ]
+    if others:
+        checks.append(
             Check(
-                f"seconds with results later than {bound:g} s",
-                ours["late_s"],
-                ceiling=LONGEST_LATE_S,
-                source="the bound holds while executors come and go",
-            ),
+                "hill: late windows above the best other policy, points",
+                round(ours["late_percent"] - min(others), 1),
+                ceiling=0.0,
+                source="our policy is the default",
+            )
+        )
+    fan = found.get(("fan", OURS))
+    if fan is not None:
+        checks.append(
             Check(
-                "core seconds, as a part of all executors all the time",
-                round(ours["core_s"] / always["core_s"], 3),
-                ceiling=MOST_CORES,
-                source="executors follow the load",
-            ),
-            Check("changes", float(ours["changes"]), floor=2.0, source="out and in"),
-        ]
+                "fan: seconds from more tuples in the middle to another executor",
+                math.inf if fan["grown_after_s"] is None else fan["grown_after_s"],
+                ceiling=20.0,
+                source="before the backlog exceeds an epoch, and the start of an executor",
+            )
+        )
     return checks

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,8 @@ class KeyedPayloads:
     """Files of one epoch each: some that fill the state, `steady` ones, and those of and after the change.
 
     Each key comes once while the state is filled; later epochs draw theirs evenly. The payload of a key is
-    always the same, so that the last and the largest one agree in every engine.
+    always the same, so that the last and the largest one agree in every engine. There are at least `later`
+    epochs after the change.
     """
 
     state_mb: int
@@ -37,6 +38,7 @@ class KeyedPayloads:
     fill_rows: int = 500_000
     epoch_rows: int = 20_000
     steady: int = 10
+    later: int = 0
 
     @property
     def keys(self) -> int:
@@ -62,7 +64,17 @@ class KeyedPayloads:
     def after(self) -> int:
         """Epochs of and after the change: 1.5 times what moving half of the state needs, and steady ones."""
         rows = self.keys + _VERSIONS * self.small
-        return -(-rows * _KEPT_ROW * 3 // (4 * self.step)) + self.steady
+        return max(self.later + 1, -(-rows * _KEPT_ROW * 3 // (4 * self.step)) + self.steady)
+
+    def part(self, number: int, streams: int) -> "KeyedPayloads":
+        """One of several streams of the same keys that have as much together."""
+        return replace(
+            self,
+            state_mb=max(1, self.state_mb // streams),
+            seed=self.seed + number,
+            fill_rows=self.fill_rows // streams,
+            epoch_rows=self.epoch_rows // streams,
+        )
 
     def write(self, folder: Path) -> list[Path]:
         """One file for each epoch, in their order."""

@@ -16,7 +16,7 @@ from penstock_lab.bench.keyed_payloads import DDL, KeyedPayloads
 from penstock_lab.bench.results import Delivered, states_kept
 from penstock_lab.bench.standstill import Standstill, gaps, standstill
 
-__all__ = ["AFTER", "BEFORE", "Rescaled", "rescale_live"]
+__all__ = ["AFTER", "BEFORE", "Counters", "Rescaled", "rescale_live"]
 
 BEFORE, AFTER = 4, 8
 """Channels before and after."""
@@ -38,10 +38,11 @@ class Rescaled:
     kept: Delivered
 
 
-class _Counters(ps.Processor):
+class Counters(ps.Processor):
     """For each key how many rows there were, the sum of their values, and the last payload."""
 
     def step(self, block: ps.Block) -> ps.Outcome:
+        """Add the rows of the block to what its keys have."""
         values = block.rows["value"].to_numpy()
         n = np.diff(np.append(block.first, len(values))) + block.state["n"].fill_null(0).to_numpy()
         total = np.add.reduceat(values, block.first) + block.state["total"].fill_null(0).to_numpy()
@@ -79,7 +80,7 @@ def rescale_live(
     """Run over all files, each an epoch, and rescale on the way, by default in steps."""
     source = ps.files(str(files[0].parent), files_per_epoch=1, live=True)
     rows = ps.stream("rows", DDL, time="time", source=source)
-    counted = rows.group_by("key").process(_Counters(), state=_STATE, result="n bigint", order="arrival")
+    counted = rows.group_by("key").process(Counters(), state=_STATE, result="n bigint", order="arrival")
     watch = _Watch(data)
     run = counted.where("n < 0").start(  # results are formed and dropped, as by Spark's noop sink
         ps.memory(),

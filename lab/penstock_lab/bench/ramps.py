@@ -4,6 +4,7 @@ How many tuples have arrived by an instant follows from the points alone, and tu
 passes i.
 """
 
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from numpy.typing import NDArray
 
 from penstock_lab.bench.data import SECOND_US
 
-__all__ = ["DDL", "RampFiles", "Ramps"]
+__all__ = ["DDL", "FAN", "RampFiles", "Ramps"]
 
-DDL = "time timestamp, key bigint"
+DDL = "time timestamp, key bigint, copies bigint"
+FAN = 5
+"""The copies of a tuple where a stage is to get more of them."""
 _STEP_S = 0.01
 _FILE_S = 0.5
 
@@ -35,6 +38,10 @@ class Ramps:
 
     start_us: int
     points: tuple[tuple[float, float], ...]
+
+    def __reduce__(self) -> tuple[type["Ramps"], tuple[int, tuple[tuple[float, float], ...]]]:
+        # Without what is cached, which is a hundred times as large and soon made again.
+        return Ramps, (self.start_us, self.points)
 
     @property
     def seconds(self) -> float:
@@ -71,10 +78,13 @@ class Ramps:
 
 
 class RampFiles:
-    """Writes the tuples into a folder as they arrive, a Parquet file every half second; a context manager."""
+    """Writes the tuples into a folder as they arrive, a Parquet file every half second; a context manager.
 
-    def __init__(self, ramps: Ramps, folder: Path, keys: int) -> None:
-        self._ramps, self._folder, self._keys = ramps, folder, keys
+    A tuple has one copy, and from the second `fanned` on five.
+    """
+
+    def __init__(self, ramps: Ramps, folder: Path, keys: int, fanned: float = math.inf) -> None:
+        self._ramps, self._folder, self._keys, self._fanned = ramps, folder, keys, fanned
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._write, name="ramps", daemon=True)
 
@@ -96,8 +106,12 @@ class RampFiles:
                 written = arrived
 
     def _file(self, first: int, last: int) -> None:
-        arrivals = pa.array(self._ramps.arrivals(first, last)).cast(pa.timestamp("us", tz="UTC"))
-        rows = pa.table({"time": arrivals, "key": pa.array(np.arange(first, last) % self._keys)})
+        arrivals = self._ramps.arrivals(first, last)
+        many = (arrivals - self._ramps.start_us) / SECOND_US >= self._fanned
+        copies = pa.array(np.where(many, FAN, 1))
+        times = pa.array(arrivals).cast(pa.timestamp("us", tz="UTC"))
+        keys = pa.array(np.arange(first, last) % self._keys)
+        rows = pa.table({"time": times, "key": keys, "copies": copies})
         hidden = self._folder / f".{first}.parquet"
         pq.write_table(rows, hidden)
         hidden.rename(self._folder / f"{first:09}.parquet")

@@ -5,12 +5,14 @@ epochs at full speed, change the number of channels, and run on; rows, session a
 is the time from the end of an epoch to that of the next. The standstill is the sum, over the epochs of the
 change, of how much longer their gaps are than the median of the steady ones before. Spark has to stop: its
 only gap is from there to the end of the first epoch after the restart, in a JVM that keeps running.
+
+Then Penstock alone, for keyed state, the rows of a join and panes of windows: every epoch around the change.
 """
 
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,16 +21,23 @@ from pyspark.sql import SparkSession
 from penstock_lab.bench.keyed_payloads import KeyedPayloads
 from penstock_lab.bench.live_rescale import AFTER, BEFORE, Rescaled, rescale_live
 from penstock_lab.bench.offline_repartition import repartition_offline
+from penstock_lab.bench.rescale_curve import KINDS, curve_checks, curve_of, curve_rows
 from penstock_lab.bench.session import measuring_session
+from penstock_lab.bench.timing import Measured as Part
+from penstock_lab.errors import BadBench
 from penstock_lab.reports import Check, Report, Value, report_here, say
 
-__all__ = ["rescale"]
+__all__ = ["PARTS", "rescale"]
 
 FLOOR = 10
+PARTS = ("spark", *KINDS)
+"""The comparison with Spark, and the kinds of state that are followed epoch by epoch."""
 STEPS, ONE_STEP, SPARK = "penstock, in steps", "penstock, in one step", "spark, offline repartition"
 
 _QUICK_MB = 16
 _QUICK_STEADY = 3
+_LATER = 50
+_QUICK_LATER = 10
 _QUICK_UNJUDGED = (
     f"cold, with {_QUICK_MB} MB of state, the fixed cost of an epoch outweighs the move; "
     "the floor is for 1 GB"
@@ -49,15 +58,43 @@ class Measured:
 
 
 def rescale(
-    *, state_mb: int = 1024, seed: int = 7, quick: bool = False, data: KeyedPayloads | None = None
+    *,
+    state_mb: int = 1024,
+    seed: int = 7,
+    quick: bool = False,
+    only: Sequence[str] = PARTS,
+    data: KeyedPayloads | None = None,
 ) -> Report:
-    """Measure every way; `quick` (16 MB of state) and `data` are measured without a warm-up."""
+    """Measure some parts, by default all; `quick` (16 MB of state) and `data` without a warm-up."""
+    for each in only:
+        if each not in PARTS:
+            raise BadBench(f"--only has {each!r}; give some of {', '.join(PARTS)}")
     warm = None if data or quick else KeyedPayloads(1, seed, fill_rows=10_000, epoch_rows=1000, steady=1)
     if data is None:
         small = KeyedPayloads(min(state_mb, _QUICK_MB), seed, steady=_QUICK_STEADY)
         data = small if quick else KeyedPayloads(state_mb, seed)
     say(f"{data.keys:,} keys, {data.before + data.after} epochs")
     spark = measuring_session(quick=quick)
+    parts = [_compared(spark, _of(warm, data), quick=quick)] if "spark" in only else []
+    parts += [_followed(spark, kind, data, quick=quick) for kind in KINDS if kind in only]
+    rows = [row for part in parts for row in part.rows]
+    return report_here("rescale", seed, rows, [check for part in parts for check in part.checks])
+
+
+def _followed(spark: SparkSession, kind: str, data: KeyedPayloads, *, quick: bool) -> Part:
+    """Penstock epoch by epoch; the steady ones are after the JVM has compiled what they need."""
+    data = replace(data, later=_QUICK_LATER if quick else _LATER, steady=data.steady if quick else _LATER)
+    with _folder() as scratch:
+        curve = curve_of(spark, kind, data, Path(scratch))
+    return Part(
+        tuple(curve_rows(kind, curve)),
+        tuple(curve_checks(kind, curve, _QUICK_UNJUDGED if quick else "")),
+    )
+
+
+def _compared(spark: SparkSession, sizes: list[KeyedPayloads], *, quick: bool) -> Part:
+    """Both of Penstock's ways and Spark's over the same files, which all warm up with the same first set."""
+    data = sizes[-1]
     engines: dict[str, Run] = {
         STEPS: rescale_live,
         ONE_STEP: partial(rescale_live, most_moved=_NO_BOUND),
@@ -65,13 +102,11 @@ def rescale(
     }
     found: dict[str, Measured] = {}
     with _folder() as scratch:
-        sets = [(each, each.write(Path(scratch) / str(place))) for place, each in enumerate(_of(warm, data))]
+        sets = [(each, each.write(Path(scratch) / str(place))) for place, each in enumerate(sizes)]
         for name, run in engines.items():
             for each, files in sets:
                 found[name] = _measured(spark, name, run, each, files)
-    return report_here(
-        "rescale", seed, _rows(found, data), [_ratio(found, quick=quick), *_agreement(found, data)]
-    )
+    return Part(tuple(_rows(found, data)), (_ratio(found, quick=quick), *_agreement(found, data)))
 
 
 def _of(*each: KeyedPayloads | None) -> list[KeyedPayloads]:

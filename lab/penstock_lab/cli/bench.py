@@ -102,21 +102,30 @@ def pacing(
 
 
 @bench.command()
-def executors(
+def executors(  # noqa: PLR0913 -- each is one option of the command
     *,
-    policy: Annotated[str, typer.Option(help="Scaling policy, such as penstock or autoscale.")] = "penstock",
+    policies: Annotated[
+        str, typer.Option(help="Scaling policies; static is all executors all the time.")
+    ] = "static,penstock,autoscale,qos,incremental",
     bound: Annotated[float, typer.Option(min=1, help="Latency bound in seconds.")] = 8.0,
+    share: Annotated[float, typer.Option(min=0.05, max=1, help="Part of a core for an executor.")] = 0.3,
+    resume: Annotated[
+        Path | None, typer.Option(help="Keep rows in this file, and measure only those that it lacks.")
+    ] = None,
     seed: Seed = 7,
     quick: Quick = False,
     json: Json = False,
 ) -> None:
-    """Let executors of a cluster on this machine follow a load, against all of them all the time.
+    """Let executors of a cluster on this machine follow a load, by each policy.
 
-    Example: penstock bench executors --bound 8
+    Example: penstock bench executors --policies static,penstock --resume rows.jsonl
     """
     from penstock_lab.bench.executors import executors as measure  # noqa: PLC0415 -- Spark is slow to import
 
-    deliver(measure(policy=policy, bound=bound, seed=seed, quick=quick), json=json)
+    found = measure(
+        policies=policies.split(","), bound=bound, share=share, seed=seed, quick=quick, resume=resume
+    )
+    deliver(found, json=json)
 
 
 @bench.command()
@@ -179,28 +188,59 @@ def migration(
 
 
 @bench.command()
-def skew(
+def skew(  # noqa: PLR0913 -- each is one option of the command
     *,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this case, such as waiting or outer-join-1.2. May be repeated."),
+    ] = None,
     keys: Annotated[
         Path | None, typer.Option(help="Also run over real keys, one whole number a line, as they arrived.")
+    ] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option(min=2, help="Pairs of each case, or each of its seeds; 6 or 2 by default."),
     ] = None,
     seed: Seed = 7,
     quick: Quick = False,
     json: Json = False,
 ) -> None:
-    """Measure what a run that nobody touches does about hot keys that come and go.
+    """Measure what control costs and gains while hot keys come and go: in pairs, control on and off.
 
     Example: penstock bench skew --keys keys.txt.gz --json > skew.json
     """
-    from penstock_lab.bench.hot_sets import skew as measure  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.skew_control import skew as measure  # noqa: PLC0415 -- Spark is slow to import
 
-    deliver(measure(seed=seed, quick=quick, keys=keys), json=json)
+    report = measure(only=tuple(case or ()), keys=keys, pairs=pairs, seed=seed, quick=quick)
+    deliver(report, json=json)
+
+
+@bench.command()
+def channels(
+    *,
+    seed: Seed = 7,
+    quick: Quick = False,
+    json: Json = False,
+) -> None:
+    """Let the number of channels follow a load that rises eightfold and falls, against eight of them.
+
+    Example: penstock bench channels --json > channels.json
+    """
+    from penstock_lab.bench.channels import channels as measure  # noqa: PLC0415 -- Spark is slow to import
+
+    deliver(measure(seed=seed, quick=quick), json=json)
 
 
 @bench.command()
 def rescale(
     *,
-    state_mb: Annotated[int, typer.Option(min=1, help="Megabytes of keyed state.")] = 1024,
+    state_mb: Annotated[int, typer.Option(min=1, help="Megabytes of state.")] = 1024,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Only these of spark (the comparison), keyed, join and panes (epoch by epoch), such as join."
+        ),
+    ] = None,
     seed: Seed = 7,
     quick: Quick = False,
     json: Json = False,
@@ -209,9 +249,11 @@ def rescale(
 
     Example: penstock bench rescale --quick --json > rescale.json
     """
-    from penstock_lab.bench.rescale import rescale as measure  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.rescale import PARTS  # noqa: PLC0415 -- Spark is slow to import
+    from penstock_lab.bench.rescale import rescale as measure  # noqa: PLC0415
 
-    deliver(measure(state_mb=state_mb, seed=seed, quick=quick), json=json)
+    chosen = PARTS if only is None else _named(only)
+    deliver(measure(state_mb=state_mb, seed=seed, quick=quick, only=chosen), json=json)
 
 
 @bench.command()

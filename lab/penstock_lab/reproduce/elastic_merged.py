@@ -95,13 +95,13 @@ def _uneven(course: ElasticCourse) -> float:
     """The busiest unit over the mean, in ticks of those spans in which several units have enough to do."""
     spans = _after(course)
     found = [
-        max(pool.use) / pool.mean_use
+        max(pool.use) / pool.mean_busy
         for seen in course.loads
         for pool in seen.pools
         if pool.name == "bolt"
         and len(pool.use) > 1
         and not pool.starting
-        and pool.mean_use > _BUSY
+        and pool.mean_busy > _BUSY
         and any(begin < seen.at <= end for begin, end in spans)
     ]
     return float(np.mean(found)) if found else float("nan")

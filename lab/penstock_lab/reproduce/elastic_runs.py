@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.control.scaling import Learning, Scaler, ScalingLimits, scaler
+from penstock.control.scaling import Scaler, ScalingLimits, scaler
 from penstock.routing import ShuffleSettings
+from penstock_lab.algorithms import Learning
 from penstock_lab.simulate.elastic import Arrivals, ElasticCosts, ElasticCourse, simulate_elastic
 from penstock_lab.simulate.groupings import DealtInTurn, Grouping, MergedCosts, PerUnitSketches
 from penstock_lab.simulate.topologies import TOPOLOGIES, VALUES
@@ -42,7 +43,7 @@ class Case:
 POLICIES: Mapping[str, Made] = {
     "static": lambda limits: scaler("static", limits),
     "incremental": lambda limits: scaler("incremental", limits),
-    "learning": lambda limits: scaler("learning", limits),
+    "learning": Learning,
     "AutoScale+": lambda limits: scaler("autoscale", limits, preset="paper"),
     "autoscale, ours": lambda limits: scaler("autoscale", limits),
     "qos": lambda limits: scaler("qos", limits, bound=BOUND, lead=2),

@@ -178,7 +178,7 @@ class _Bench:
                             emit=_dropped,
                             channels=_CHANNELS,
                             meter=meter,
-                            windows=windows,
+                            view=windows,
                         )
                     )
                     busy[channel] = process_time() - began

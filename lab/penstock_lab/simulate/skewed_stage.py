@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from penstock.control.observation import ChannelLoad, KnownKeys, Moved, Observation, StageChannels
 from penstock.control.rescale import Rescale
 from penstock.distribution.distribution import Change
-from penstock.routing import Copied, Growth, HashPair, Resources, Spread, first_router, router_name
+from penstock.distribution.frequent_keys import rounded
+from penstock.routing import (
+    Copied,
+    Growth,
+    HashPair,
+    Resources,
+    Spread,
+    cell_parts,
+    first_router,
+    router_name,
+)
 
 if TYPE_CHECKING:
     from penstock.distribution import SubKeyPlan
@@ -30,8 +40,10 @@ Floats = NDArray[np.float64]
 class SkewedStage:
     """A keyed stage; `counted` is the number of epochs over which frequent keys are known.
 
-    `letters` are the growths of state, computation and communication; `noise` is the relative deviation of
-    a channel's seconds in an epoch. `overhead` is the part of the seconds that no key causes.
+    `letters` are the growths of state, computation and communication; with `pairs`, that part of the seconds
+    follows the square of a key's frequency, and the rest its rows, copies included. `noise` is the relative
+    deviation of a channel's seconds in an epoch, `overhead` the part of the seconds that no key causes. With
+    fewer `cores` than slots, channels share them. `slow` are channels on a slow node.
     """
 
     seed: int
@@ -39,6 +51,7 @@ class SkewedStage:
     channels: int = 8
     slots: int = 8
     letters: str = "LLL"
+    partitioning: str = "balanced"
     tuples: int = 1_000_000
     seconds: float = 2.0
     noise: float = 0.05
@@ -47,6 +60,9 @@ class SkewedStage:
     tracked: int = 512
     counted: int = 4
     splits: bool = False
+    pairs: float | None = None
+    cores: float | None = None
+    slow: tuple[int, ...] = ()
     copied: Copied = "neither"
     seconds_a_byte: float = 1e-8
     seconds_a_move: float = 0.2
@@ -60,7 +76,7 @@ class SkewedStage:
         self._shares = self.shares
         self._recent: deque[Floats] = deque([self._shares], maxlen=self.counted)
         self._held = self._shares
-        self._router = first_router("balanced", self.channels)
+        self._router = first_router(self.partitioning, self.channels)
         self._name = self._store(self._router)
         self._sub_keys: SubKeyPlan | None = None
         self._wanted: Rescale | None = None
@@ -69,7 +85,8 @@ class SkewedStage:
         self._resources = Resources.of(self.letters)
 
     def exchange(self) -> None:
-        """Give every share to another key."""
+        """Give every share to another key; counters begin again, as those of a run do."""
+        self._recent.clear()
         self._shares = self._shares[self._random.permutation(len(self.shares))]
 
     def find(self, name: str) -> HashPair:
@@ -87,7 +104,7 @@ class SkewedStage:
     @property
     def busiest(self) -> float:
         """The true cost of the busiest channel over the mean, without noise."""
-        loads = self._loads(self._resources.computation)
+        loads = self._work()
         return float(loads.max() / loads.mean())
 
     @property
@@ -103,11 +120,12 @@ class SkewedStage:
         moved = self._move()
         self._recent.append(self._shares)
         self._held = 0.8 * self._held + 0.2 * self._shares
-        work, tuples = self._loads(self._resources.computation), self._loads(Growth.LINEAR)
-        counts = self._random.poisson(self.tuples * tuples / tuples.sum())
+        work, tuples = self._work(), self._loads(Growth.LINEAR)
+        counts = self._random.poisson(self.tuples * tuples)
         noise = np.exp(self.noise * self._random.standard_normal(self.channels))
         even = self.overhead / self.channels
-        seconds = self.seconds * (even + (1 - self.overhead) * work / work.sum()) * noise
+        seconds = self.seconds * (even + (1 - self.overhead) * work) * noise
+        slowness = np.where(np.isin(np.arange(self.channels), self.slow), 3.0, 1.0)
         held = self._gridded(self._resources.state.costs(self._held))
         state = self.state * held / held.sum()
         keys = np.bincount(self._routes, minlength=self.channels)
@@ -115,19 +133,20 @@ class SkewedStage:
             ChannelLoad(
                 place,
                 int(counts[place]),
-                float(seconds[place]),
+                float(seconds[place] * slowness[place]),
                 int(keys[place]),
                 int(keys[place]),
                 int(state[place]),
                 rows=int(counts[place]),
                 cpu_seconds=float(seconds[place]),
+                node=("slow" if place in self.slow else "fast") if self.slow else "",
             )
             for place in range(self.channels)
         )
         stage = StageChannels(
             stage=0,
             name="simulated",
-            partitioning="balanced",
+            partitioning=self.partitioning,
             target=self.channels,
             channels=loads,
             imbalance=(1.0, 1.0, 1.0),
@@ -145,7 +164,12 @@ class SkewedStage:
         )
         now = 10.0 * self.epoch
         seen = Observation(
-            self.epoch, (stage,), now, now, now + 5, now + 6, slots=self.slots, rows=int(counts.sum())
+            self.epoch,
+            (stage,),
+            *(now, now, now + 5, now + 6),
+            slots=self.slots,
+            cores=self.slots if self.cores is None else self.cores,
+            rows=int(counts.sum()),
         )
         self.epoch += 1
         return seen
@@ -159,15 +183,23 @@ class SkewedStage:
         order = np.argsort(-found, kind="stable")
         order = order[found[order] > 0]
         hashes = self._hashes[top[order]].view(np.int64)
-        known = tuple(found[order].tolist())
+        known = rounded(found[order])
         if self.copied == "neither":
             return KnownKeys(tuple(hashes.tolist()), known)
         return KnownKeys(tuple(hashes.tolist()), known, (known, known), (self.tuples / 2, self.tuples / 2))
 
+    def _work(self) -> Floats:
+        """The work of each channel, of all work without copies."""
+        if self.pairs is None:
+            return self._loads(self._resources.computation)
+        return (1 - self.pairs) * self._loads(Growth.LINEAR) + self.pairs * self._loads(Growth.QUADRATIC)
+
     def _loads(self, growth: Growth) -> Floats:
+        """The load of each channel, of all load without copies."""
         costs = growth.costs(self._shares)
+        costs = costs / costs.sum()
         if self._sub_keys is None:
-            return self._gridded(costs)
+            return self._gridded(costs, copies=growth is Growth.LINEAR)
         split = self._sub_keys.router(self.channels)
         routes = split.route(self._hashes, self._random.integers(0, 2**31, len(self.shares)))
         hot = np.isin(self._hashes, split.keys)
@@ -178,13 +210,15 @@ class SkewedStage:
             loads += np.bincount(every, minlength=self.channels) * share
         return loads
 
-    def _gridded(self, costs: Floats) -> Floats:
-        """The sums of these costs by channel, without the copies that keys on grids have."""
+    def _gridded(self, costs: Floats, *, copies: bool = False) -> Floats:
+        """The sums of these costs by channel; with `copies` a key on a grid costs each copy of its rows."""
         whole = costs.copy()
         added = np.zeros(self.channels)
-        for key, (_, cells) in self._spread.grids.items():
+        for key, (columns, cells) in self._spread.grids.items():
             place = int(np.flatnonzero(self._hashes.view(np.int64) == key)[0])
-            added[list(cells)] += costs[place] / len(cells)
+            parts = cell_parts(self.copied, len(cells), columns)
+            of_cell = [(left + right) / 2 if copies else pairs for left, right, pairs in parts]
+            added[list(cells)] += costs[place] * np.array(of_cell)
             whole[place] = 0.0
         return added + _summed(self._routes, whole, self.channels)
 
@@ -195,6 +229,7 @@ class SkewedStage:
         routes = wanted.router.route(self._hashes)
         costs = self._resources.state.costs(self._held)
         size = int(self.state * costs[routes != self._routes].sum() / costs.sum())
+        before, self.channels = self.channels, wanted.channels
         self._routes, self._router = routes, wanted.router
         self._name = self._store(wanted.router)
         if wanted.spread is not None:
@@ -203,7 +238,7 @@ class SkewedStage:
             size += int(self.state * share)
             self._spread = wanted.spread
         seconds = self.seconds_a_move + size * self.seconds_a_byte
-        moved = Moved(0, self.channels, self.channels, rows=1, bytes=size, seconds=seconds)
+        moved = Moved(0, before, self.channels, rows=1, bytes=size, seconds=seconds)
         self.moves.append(moved)
         return moved
 

@@ -21,17 +21,16 @@ def replay(  # noqa: PLR0913 -- each is one option of the command
         typer.Argument(help="The folder of start(checkpoint=...), a path or a URI, or that of a controller."),
     ],
     *,
-    policy: Annotated[
-        str, typer.Option(help="skew, rebalance-when, off, or recorded for those of the run.")
-    ] = "recorded",
+    policy: Annotated[str, typer.Option(help="layout, off, or recorded for those of the run.")] = "recorded",
     strategy: Annotated[
         str,
         typer.Option(
             help="Of a controller: penstock, drf-m, drf, ard, ari, par, or recorded for the one it had."
         ),
     ] = "recorded",
-    alpha: Annotated[
-        float | None, typer.Option(min=1.0, help="Another tolerance of most over least load, above 1.")
+    cpu_price: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Seconds that a second of the processor is worth, such as 0.1."),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Say where the recorded policies decide another thing now.")
@@ -43,7 +42,7 @@ def replay(  # noqa: PLR0913 -- each is one option of the command
     Spark does not run, and nothing is written. Observations are those of the run or the controller: they do
     not follow what the other policy decides.
 
-    Example: penstock replay checkpoint --policy skew --alpha 1.5
+    Example: penstock replay checkpoint --policy layout --cpu-price 0.5
 
     Example: penstock replay checkpoint --check
 
@@ -65,7 +64,7 @@ def replay(  # noqa: PLR0913 -- each is one option of the command
         return _checked(found, sum(len(each.epochs) for each in recordings), json=json)
     rows = []
     for recording in recordings:
-        rulings = replayed(recording, _setup(recording, policy, alpha), find)
+        rulings = replayed(recording, _setup(recording, policy, cpu_price), find)
         for each, other in zip(recording.epochs, rulings, strict=True):
             told = [ruling.to_json() for ruling in other]
             if each.rulings or told:
@@ -120,22 +119,19 @@ def _router(folder: "Location", name: str) -> "HashPair":
     return HashPair.from_bytes(data)
 
 
-def _setup(recording: "Recording", policy: str, alpha: float | None) -> "Setup":
+def _setup(recording: "Recording", policy: str, cpu_price: float | None) -> "Setup":
     from dataclasses import replace  # noqa: PLC0415
 
     from penstock.checks import one_of  # noqa: PLC0415
     from penstock.errors import BadOption  # noqa: PLC0415
 
-    one_of("--policy", policy, ("recorded", "skew", "rebalance-when", "off"), BadOption)
+    one_of("--policy", policy, ("recorded", "layout", "off"), BadOption)
     setup = recording.setup
     if policy == "off":
         return replace(setup, policies={})
-    if policy == "rebalance-when":
-        return replace(setup, policies={policy: {} if alpha is None else {"imbalance": alpha}})
-    policies = dict(setup.policies) if policy == "recorded" else {"skew": {}}
-    if alpha is not None and "skew" in policies:
-        policies["skew"] = {**policies["skew"], "alpha": alpha}
-    return replace(setup, policies=policies)
+    if policy == "layout":
+        setup = replace(setup, policies={"layout": setup.policies.get("layout", {})})
+    return setup if cpu_price is None else replace(setup, cpu_price=cpu_price)
 
 
 def _print(rows: list[dict[str, Any]], policy: str, epochs: int) -> None:
@@ -143,6 +139,10 @@ def _print(rows: list[dict[str, Any]], policy: str, epochs: int) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     table = Table("epoch", "as recorded", f"under {policy}", box=None)
+    # Every epoch has a pace; the JSON has them all.
+    rows = [{**row, **{side: [each for each in row[side] if not _is_pace(each)] for side in _SIDES}}
+            for row in rows]  # fmt: skip
+    rows = [row for row in rows if any(row[side] for side in _SIDES)]
     for row in rows:
         table.add_row(f"{row['epoch']:,}", *("\n".join(map(_words, row[side])) for side in _SIDES))
     console = Console()
@@ -153,6 +153,10 @@ def _print(rows: list[dict[str, Any]], policy: str, epochs: int) -> None:
 
 
 _SIDES = ("recorded", "replayed")
+
+
+def _is_pace(ruling: dict[str, Any]) -> bool:
+    return ruling["decision"] is not None and ruling["decision"]["kind"] == "pace"
 
 
 def _words(ruling: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from penstock.compile.outline import Outline, router_kind, router_words
+from penstock.compile.outline import Outline, path_words, router_kind, router_words
 from penstock.compile.stages import Feed, Stage
 from penstock.query import Stream
 
@@ -21,7 +21,11 @@ def explain_json(plan: Outline) -> str:
         "streams": [_stream(each) for each in subqueries.query.streams],
         "stages": [_stage(each, plan.channels[each.number]) for each in subqueries.stages],
         "outputs": [
-            {"relation": relation.label, "feeds": [_feed(feed) for feed in port]}
+            {
+                "relation": relation.label,
+                "feeds": [_feed(feed) for feed in port],
+                "path": list(path_words(port)),
+            }
             for relation, port in zip(subqueries.query.outputs, subqueries.outputs, strict=True)
         ],
         "notes": list(plan.notes),

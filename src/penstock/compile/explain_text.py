@@ -1,6 +1,6 @@
 """A plan as text for people."""
 
-from penstock.compile.outline import Outline, router_words
+from penstock.compile.outline import Outline, path_words, router_words
 from penstock.compile.stages import Feed, Port, Stage, Subqueries, origin_of
 from penstock.operators import Step
 from penstock.query import Relation, Stream, words
@@ -14,11 +14,18 @@ def explain_text(plan: Outline) -> str:
     lines += ["streams", *_indented([_stream(each) for each in plan.subqueries.query.streams])]
     for stage in plan.stages:
         lines += [f"stage {stage.number}: {stage.operator}", *_indented(_stage(plan, stage))]
-    outputs = [f"output {place} ← {_port(port)}" for place, port in enumerate(plan.subqueries.outputs)]
-    lines += ["outputs", *_indented(outputs)]
+    lines += ["outputs", *_indented(_outputs(plan.subqueries))]
     if plan.notes:
         lines += ["optimisations", *_indented(list(plan.notes))]
     return "\n".join(lines)
+
+
+def _outputs(subqueries: Subqueries) -> list[str]:
+    lines = []
+    for place, port in enumerate(subqueries.outputs):
+        lines.append(f"output {place} ← {_port(port)}")
+        lines += _indented(list(path_words(port)))
+    return lines
 
 
 def _graph(subqueries: Subqueries) -> list[str]:

@@ -18,11 +18,22 @@ __all__ = ["Piece", "Refusing", "Tail", "compile_tail"]
 
 @dataclass(frozen=True)
 class Selected:
-    """A SELECT over `input` in DuckDB's SQL, the columns that come out, and what the user wrote."""
+    """A SELECT over `input` in DuckDB's SQL, the columns that come out, and what the user wrote.
+
+    If it only passes columns on, `passed` names the one behind each of them, and nothing is evaluated.
+    """
 
     sql: str
     schema: Any
     written: str = ""
+    passed: tuple[str, ...] | None = None
+
+    def apply(self, table: Any) -> Any:
+        """The rows that it gives."""
+        if self.passed is None:
+            return evaluate(self.sql, table, self.written).cast(self.schema)
+        arrays = [table[name] for name in self.passed]
+        return pa.Table.from_arrays(arrays, names=self.schema.names).cast(self.schema)
 
     def __str__(self) -> str:
         return self.sql
@@ -49,7 +60,7 @@ class Tail:
             if not table.num_rows:
                 return self.schema.empty_table()
             if isinstance(piece, Selected):
-                table = evaluate(piece.sql, table, piece.written).cast(piece.schema)
+                table = piece.apply(table)
             else:
                 table = piece.call(table, None if refusing is None else refusing(self.pieces[: place + 1]))
         return table.cast(self.schema)
@@ -89,6 +100,18 @@ def _flush(pieces: list[Piece], pending: list[Step], schema: Any, setting: SqlSe
     sql = f"SELECT {', '.join(map(duck_name, columns.names))} FROM {source}"
     written = "; ".join(str(step) for step in pending)
     check(sql, schema, written)
-    pieces.append(Selected(sql, columns, written))
+    pieces.append(Selected(sql, columns, written, _passed(pending, schema.names, columns.names)))
     pending.clear()
     return columns
+
+
+def _passed(steps: list[Step], given: list[str], made: list[str]) -> tuple[str, ...] | None:
+    """The column behind each of those that come out, None if a step does more than to pass columns on."""
+    behind = {name: name for name in given}
+    for step in steps:
+        renamed = step.renamed(list(behind))
+        if renamed is None:
+            return None
+        carried = {TIME: TIME} if TIME in given else {}
+        behind = {name: behind[each] for name, each in renamed.items()} | carried
+    return tuple(behind[name] for name in made)

@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from penstock.control.bound import DEFAULT_BOUND
 from penstock.control.observation import Batched, Observation, StageChannels
+from penstock.control.proposal import Proposal
 from penstock.distribution.distribution import Change
 from penstock.routing import BatchModel, TupleCosts, WindowShape, busy_limit, channel_copies, choose_batch
 from penstock.shown import shown_seconds
@@ -29,7 +31,7 @@ _MOST: Final = 4_096
 class BatchPolicy:
     """Keeps the delay of results below `bound` seconds; `period` is how long a choice lasts, in seconds."""
 
-    bound: float = 5.0
+    bound: float = DEFAULT_BOUND
     period: float = 60.0
     headroom: float = 0.1
     _wanted: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)
@@ -50,10 +52,10 @@ class BatchPolicy:
             if (wish := self._judged(stage, batched, rate)) is not None:
                 self._asked.append(wish)
 
-    def decide(self, now: float) -> Sequence[Change]:  # noqa: ARG002 -- the shape of every policy
-        """Another size for each stage for which it was better for a while."""
+    def propose(self, now: float) -> Sequence[Proposal[Change]]:  # noqa: ARG002 -- no clock needed
+        """Another size for each stage for which it was better for a while, as the bound of latency asks."""
         asked, self._asked = self._asked, []
-        return asked
+        return [Proposal((each,), reason=each.reason, urgent=True) for each in asked]
 
     def to_json(self) -> dict[str, Any]:
         """Which other sizes have been better, and for how long."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.checks import short, whole_number
 from penstock.control.observation import Observation
-from penstock.control.ruling import Decided
+from penstock.control.pace import Pace
 from penstock.errors import BadLimits
 from penstock.shown import shown_bytes, shown_seconds
 
@@ -80,9 +80,11 @@ class Budget:
                 self._expected.pop(stage.stage, None)
         self._moved = [each for each in self._moved if each[0] > seen.committed - _HOUR]
 
-    def why_not(self, decision: Decided, now: float) -> str:
+    def why_not(self, decision: Any, now: float) -> str:
         """The limit that holds a decision back, in words; empty if none does."""
         limits = self.limits
+        if isinstance(decision, Pace):
+            return ""
         if decision.stage in limits.excluded_stages:
             return f"stage {decision.stage} is excluded"
         if words := limits.hours_words(now):
@@ -97,8 +99,10 @@ class Budget:
             return self._bytes_words(decision.numbers.get("bytes", 0.0), limits.most_bytes_an_hour, now)
         return ""
 
-    def carry_out(self, decision: Decided, now: float) -> None:
+    def carry_out(self, decision: Any, now: float) -> None:
         """Count a decision that the next plan follows."""
+        if isinstance(decision, Pace):
+            return
         self._changed[decision.stage] = now
         if expected := decision.numbers.get("bytes", 0.0):
             self._expected[decision.stage] = expected

@@ -15,13 +15,13 @@ from penstock.control.controller import Controller
 from penstock.control.lines import line
 from penstock.control.lines import values as parsed
 from penstock.control.observation import Observation
-from penstock.control.ruling import Ruling
+from penstock.control.rescale import Rescale
+from penstock.control.ruling import OVERRULED, Ruling
 from penstock.control.setup import Find, Setup
 from penstock.errors import BadRecording
 from penstock.routing import HashPair
 
 __all__ = [
-    "OVERRULED",
     "Recorded",
     "Recording",
     "controller_line",
@@ -30,9 +30,6 @@ __all__ = [
     "replayed",
     "router_line",
 ]
-
-OVERRULED = "a request of the user comes first"
-"""Why a run holds a decision back that its controller did not; a replay cannot know it."""
 
 
 @dataclass(frozen=True)
@@ -116,15 +113,21 @@ def differences(recording: Recording, find: Find) -> list[tuple[Recorded, list[s
     setup = replace(recording.setup, foreign=())
     found = []
     for each, now in zip(recording.epochs, replayed(recording, setup, find), strict=True):
-        told = [ruling for ruling in each.rulings if ruling["policy"] in setup.policies]
-        then = [line({**ruling, "held": ""} if ruling["held"] == OVERRULED else ruling) for ruling in told]
+        then = [line(ruling) for ruling in each.rulings if ruling["policy"] in setup.policies]
         again = [line(ruling.to_json()) for ruling in now]
         if then != again:
             found.append((each, then, again))
     return found
 
 
-def _asked(control: Controller, each: Recorded) -> list[Ruling]:
+def _asked(control: Controller[Observation, Any], each: Recorded) -> list[Ruling]:
+    """The rulings after an epoch; where a user had asked for channels, policies are overruled again."""
+    overruled = {ruling["decision"]["stage"] for ruling in each.rulings if ruling["held"] == OVERRULED}
+
+    def check(change: Any) -> str:
+        return OVERRULED if isinstance(change, Rescale) and change.stage in overruled else ""
+
+    control.check = check
     control.observe(each.seen)
     return control.decide(each.seen.committed)
 

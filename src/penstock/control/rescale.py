@@ -57,6 +57,10 @@ class Rescale:
         """What is asked for, for people."""
         return f"{self.channels} channel{'s' if self.channels != 1 else ''}"
 
+    def subject(self) -> str:
+        """What changes, and where."""
+        return f"stage {self.stage}, {self.words()}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain values; a router is told by its name, which follows from its content."""
         return {

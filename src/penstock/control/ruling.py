@@ -1,29 +1,30 @@
-"""A ruling: what a policy decided in an epoch, and whether it is carried out or held back, and why."""
+"""A ruling: what a policy proposed in an epoch, and whether it is carried out or held back, and why."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.control.rescale import Rescale
-from penstock.control.scale import Scale
-from penstock.distribution.distribution import Change
+from penstock.control.proposal import Effect
 
-__all__ = ["Decided", "Ruling"]
+__all__ = ["OVERRULED", "Ruling"]
 
-Decided = Rescale | Change | Scale
-"""What a policy of a run can ask for."""
+OVERRULED = "a request of the user comes first"
+"""Why a change is held back that a user has decided otherwise."""
 
 
 @dataclass(frozen=True)
 class Ruling:
     """A decision of the policy with this name after an epoch; `held` says why it is not carried out.
 
-    A failure of the policy is a ruling without a decision, and `held` is what went wrong.
+    Without a decision `held` says why the policy proposes nothing or, if it `failed`, what went wrong. Where
+    it is known, `effect` is what the change is predicted to bring.
     """
 
     epoch: int
     policy: str
-    decision: Decided | None
+    decision: Any
     held: str = ""
+    effect: Effect | None = None
+    failed: bool = False
 
     @property
     def carried_out(self) -> bool:
@@ -33,13 +34,14 @@ class Ruling:
     def words(self) -> str:
         """The ruling in one line.
 
+        >>> from penstock.control.rescale import Rescale
         >>> Ruling(3, "mine", Rescale(0, 8, reason="too slow"), "dry run").words()
         'epoch 3, mine: stage 0, 8 channels: too slow (held back: dry run)'
         """
         head = f"epoch {self.epoch:,}, {self.policy}: "
         if self.decision is None:
             return head + self.held
-        return f"{head}{self._what()}: {self.decision.reason}" + (
+        return f"{head}{self.decision.subject()}: {self.decision.reason}" + (
             f" (held back: {self.held})" if self.held else ""
         )
 
@@ -50,11 +52,6 @@ class Ruling:
             "policy": self.policy,
             "decision": None if self.decision is None else self.decision.to_json(),
             "held": self.held,
+            "effect": None if self.effect is None else self.effect.to_json(),
+            "failed": self.failed,
         }
-
-    def _what(self) -> str:
-        """What changes, and where."""
-        assert self.decision is not None
-        if isinstance(self.decision, Scale):
-            return f"{self.decision.before} to {self.decision.units} {self.decision.pool}"
-        return f"stage {self.decision.stage}, {self.decision.words()}"

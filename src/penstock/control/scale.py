@@ -41,6 +41,15 @@ class Scale:
             object.__setattr__(self, name, given)
         printable("reason", self.reason, BadScaling, longest=1000)
 
+    @property
+    def setting(self) -> str:
+        """What of the cluster it changes."""
+        return self.pool
+
+    def subject(self) -> str:
+        """What changes."""
+        return f"{self.before} to {self.units} {self.pool}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {

@@ -10,7 +10,7 @@ from penstock.distribution.by_key import ByKey
 from penstock.distribution.by_window import ByWindow
 from penstock.distribution.dealing import Panes, Runs
 from penstock.distribution.distribution import Distribution, Forming, Layout
-from penstock.distribution.on_grid import OnGrid, OnGrids
+from penstock.distribution.on_grid import Duty, JudgedGrids, OnGrid, OnGrids
 from penstock.distribution.sub_keys import SubKeyPlan
 from penstock.distribution.two_choices import TwoChoices as TwoChoices
 
@@ -28,8 +28,10 @@ __all__ = [
     "ByKey",
     "ByWindow",
     "Distribution",
+    "Duty",
     "Everywhere",
     "Forming",
+    "JudgedGrids",
     "Layout",
     "OnGrid",
     "OnGrids",

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
+from penstock.distribution.cost_columns import CostColumns
 from penstock.distribution.dealing import InTurn
 from penstock.distribution.distribution import (
     Distribution,
     Files,
+    Forming,
     Held,
     Layout,
     Measured,
@@ -26,6 +26,7 @@ from penstock.distribution.learnt_costs import LearntCosts
 from penstock.distribution.on_grid import GridPlacing
 from penstock.errors import BadRescale
 from penstock.routing import Grid, Grouping, place_by_cost
+from penstock.routing.spark_hash import spark_hash
 from penstock.sketches import MeanCost, ValueCosts
 
 __all__ = ["AnyLayout", "Anywhere", "Grouped"]
@@ -35,10 +36,14 @@ _MOST_TASKS = 1024  # that an observation tells of
 
 @dataclass(frozen=True, kw_only=True)
 class AnyLayout(Layout):
-    """How rows find a channel, and the sketch of what they cost; it is empty while nothing is known."""
+    """How rows find a channel, and the sketch of what they cost; it is empty while nothing is known.
+
+    `by` are the columns that costs go by, if these had to be found.
+    """
 
     grouping: Grouping
     costs: str = ""
+    by: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "anywhere"
 
@@ -56,24 +61,36 @@ class AnyLayout(Layout):
         """How rows find a channel."""
         return {"grouping": self.grouping}
 
+    @classmethod
+    def read(cls, value: dict[str, Any], forming: Forming | None) -> "AnyLayout":
+        """The layout from its own plain values; those of earlier versions name no columns."""
+        return cls(**{**value, "by": tuple(value.get("by", ()))}, forming=forming)
+
 
 @dataclass(frozen=True)
 class Anywhere(Distribution):
     """Rows of an operator that keeps nothing and has no key.
 
-    `groupings` are the ways in which rows may find a channel, that of the first epoch first; `value` names
-    the column that holds the hash of what the cost of a row depends on.
+    `groupings` are the ways in which rows may find a channel, that of the first epoch first. `by` are the
+    columns on which the cost of a row depends; where they are not known, they are looked for among
+    `candidates`.
     """
 
     groupings: tuple[Grouping, ...]
-    value: str = ""
+    by: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
 
     def home(self, layout: AnyLayout, files: Files, port: int, task: int) -> Placer:
         """By cost, or in turn."""
         del port
         if layout.grouping != "by cost":
             return InTurn(layout.channels, task)
-        return CostPlacer(self.value, files.find(layout.costs, ValueCosts).means, layout.channels, task)
+        costs = files.find(layout.costs, ValueCosts).means
+        return CostPlacer(self.view(layout), costs, layout.channels, task)
+
+    def view(self, layout: AnyLayout) -> tuple[str, ...]:
+        """The columns that costs go by, as far as they are known."""
+        return self.by or layout.by
 
     def move(self, before: AnyLayout, after: AnyLayout, files: Files) -> GridPlacing:
         """There is no state."""
@@ -89,14 +106,14 @@ class Anywhere(Distribution):
 class CostPlacer:
     """Rows that cost differently go where the channels should take equally long."""
 
-    value: str
+    by: tuple[str, ...]
     costs: MeanCost
     channels: int
     task: int
 
     def place(self, rows: Any) -> Placed:
         """By the cost of the value of each row; among rows of equal cost their content decides."""
-        hashes = rows[self.value].to_numpy().view(np.uint64)
+        hashes = spark_hash([rows[name] for name in self.by], rows.num_rows)
         return None, place_by_cost(hashes, salts(rows), self.costs, self.channels, self.task)
 
 
@@ -107,7 +124,7 @@ class Grouped:
     `allowed` are the groupings that may be chosen. `tasks` are the busy seconds of each task: of channels or,
     in place, of those that had the rows. `seconds` is how long the stage took, its map side included. The
     cost of a row has a mean in seconds, and its standard deviation is so many times the mean; both are 0
-    while nothing is known.
+    while nothing is known, and `unknown` says why.
     """
 
     grouping: Grouping
@@ -116,6 +133,7 @@ class Grouped:
     seconds: float
     mean: float = 0.0
     deviation: float = 0.0
+    unknown: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Grouped":
@@ -126,9 +144,15 @@ class Grouped:
 
 @dataclass
 class AnySteering(Steering):
-    """Changes the way of rows as asked for, and keeps the sketch of costs up to date."""
+    """Changes the way of rows as asked for, finds out what costs go by, and keeps their sketch up to date."""
 
     costs: LearntCosts = field(default_factory=LearntCosts)
+    columns: CostColumns = field(init=False)
+    _by_cost: bool = field(init=False, default=False)
+    """Whether rows had to go by cost in any plan."""
+
+    def __post_init__(self) -> None:
+        self.columns = CostColumns(self.distribution.candidates)
 
     def first(self, channels: int, sample: Sample) -> AnyLayout:
         """The first of the ways that are allowed."""
@@ -143,29 +167,42 @@ class AnySteering(Steering):
 
     def _layout(self, channels: int, wanted: Grouping | None) -> AnyLayout:
         allowed = self.distribution.groupings
-        costs = self.costs.stored(self.files) if self.distribution.value else ""
+        costs = self.costs.stored(self.files)
         chosen: Grouping = allowed[0] if wanted is None or wanted not in allowed else wanted
+        self._by_cost |= chosen == "by cost"
         # Rows are dealt out in turn while nothing is known of what they cost.
         grouping: Grouping = "round robin" if chosen == "by cost" and not costs else chosen
-        return AnyLayout(channels=channels, grouping=grouping, costs=costs)
+        return AnyLayout(channels=channels, grouping=grouping, costs=costs, by=self.columns.found)
 
     def resume(self, layout: AnyLayout, remembered: Any) -> None:
-        """Continue from the sketch of the last plan."""
+        """Continue from the columns and the sketch of the last plan."""
         del remembered
+        self._adopt(layout)
         self.costs.resume(layout.costs, self.files)
 
     def learn(self, layout: AnyLayout, receipts: Sequence[Receipt]) -> None:
-        """What rows cost by their value."""
-        del layout
+        """What rows cost by their value, or which columns make that value."""
+        self._adopt(layout)
+        self.columns.update([rows for one in receipts if (rows := one.rows_learnt)])
         self.costs.update([each for one in receipts if (each := one.learnt)])
 
+    def _adopt(self, layout: AnyLayout) -> None:
+        """Go by the columns of a plan, which an earlier run may have made."""
+        if layout.by:
+            self.columns.found = layout.by
+
     def measures(self, epoch: int) -> bool:
-        """Where costs depend on a value, as long as they are being learnt."""
-        return bool(self.distribution.value) and self.costs.sampled(epoch)
+        """Where rows may go by cost, as long as columns are looked for or costs are being learnt."""
+        may = self.settings.adapts != "off" and "by cost" in self.distribution.groupings
+        if not may and not self._by_cost:
+            return False
+        if not self.distribution.by and not self.columns.found:
+            return self.columns.sampled(epoch)
+        return self.costs.sampled(epoch)
 
     def choices(self) -> tuple[str, ...]:
-        """The grouping, where there are several."""
-        return ("grouping",) if len(self.distribution.groupings) > 1 else ()
+        """The grouping; where there is only one, those who choose it choose the number of channels alone."""
+        return ("grouping",)
 
     def check(self, change: Any) -> None:
         """One of the ways that are allowed."""
@@ -179,7 +216,9 @@ class AnySteering(Steering):
             )
 
     def told(self, before: AnyLayout, after: AnyLayout) -> Iterator[Told]:
-        """Another way."""
+        """Columns that were found, and another way."""
+        if before.by != after.by:
+            yield Told("by", f"costs by {', '.join(after.by)}", self.columns.why)
         if before.grouping != after.grouping:
             yield Told("grouping", f"rows {after.grouping}", "costs are known")
 
@@ -197,8 +236,13 @@ class AnySteering(Steering):
             seconds=measured.seconds,
             mean=0.0 if known is None else known.mean,
             deviation=0.0 if known is None else known.deviation,
+            unknown="" if self.distribution.by or self.columns.found else self._unknown(),
         )
         return {**super().observed(measured), "grouped": grouped}
+
+    def _unknown(self) -> str:
+        """Why nobody knows what rows cost, where rows might go by it."""
+        return self.columns.why if "by cost" in self.distribution.groupings else ""
 
 
 def _bounded(busy: Sequence[float]) -> tuple[float, ...]:

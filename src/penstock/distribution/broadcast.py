@@ -73,11 +73,6 @@ class EverywherePlacing(Placing):
     kind: ClassVar[str] = "everywhere"
     coarse: ClassVar[bool] = True
 
-    def columns(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """None."""
-        del keys
-        return ()
-
     def flow(self, source: int, port: int, bounds: tuple[int, int]) -> Flow:
         """All rows, so nobody has to choose among them."""
         del port, bounds

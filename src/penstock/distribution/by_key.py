@@ -78,10 +78,6 @@ class KeyPlacing(Placing):
     kind: ClassVar[str] = "key"
     coarse: ClassVar[bool] = True
 
-    def columns(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """The keys."""
-        return keys
-
     def flow(self, source: int, port: int, bounds: tuple[int, int]) -> Flow:
         """By the cells of the ring and the keys of the tables that the channel has."""
         del port, bounds
@@ -93,7 +89,7 @@ class KeyPlacing(Placing):
     def takes(self, read: Read, source: int, target: int) -> Mask:
         """Every row goes to the channel of its key."""
         del source
-        return np.asarray(self.after.route(read.hashes) == target)
+        return np.asarray(read.routes(self.after) == target)
 
     def packed(self) -> tuple[dict[str, Any], list[NDArray[Any]]]:
         """The router after the move; that before it only says who has to read, which is known by then."""

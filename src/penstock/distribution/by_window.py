@@ -246,11 +246,6 @@ class WindowPlacing(Placing):
     kind: ClassVar[str] = "window"
     coarse: ClassVar[bool] = False
 
-    def columns(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """The bucket."""
-        del keys
-        return (self.column,)
-
     def flow(self, source: int, port: int, bounds: tuple[int, int]) -> Flow:
         """By the windows of the times in a segment; of many times some are looked up."""
         del port
@@ -270,7 +265,7 @@ class WindowPlacing(Placing):
 
         Every live row is on all channels of its windows: copies die together, by time.
         """
-        return self._taken(read.rows[self.column].to_numpy(), source, target)
+        return self._taken(read.column(self.column).to_numpy(), source, target)
 
     def _taken(self, buckets: Numbers, source: int, target: int) -> Mask:
         times = buckets * self.width + self.offset

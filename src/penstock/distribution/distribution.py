@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.distribution.cost_columns import RowCosts
 from penstock.distribution.frequent_keys import KeyCounts, count_keys
 from penstock.errors import BadRescale
 from penstock.routing import Resources
@@ -42,6 +43,7 @@ __all__ = [
     "Placed",
     "Placer",
     "Receipt",
+    "RowCosts",
     "Sample",
     "Settings",
     "Steering",
@@ -58,6 +60,9 @@ Placed = tuple[NDArray[np.int64] | None, NDArray[np.int32]]
 Form = Literal["rows", "combined"]
 """How new rows reach a channel: as they are, or combined into partials on the way."""
 
+Adapts = Literal["on", "observe", "off"]
+"""Layouts follow what is learnt; what they would be is told; neither."""
+
 Sample = Callable[[int], Iterator[NDArray[np.int64]]]
 """The hashes of the keys of a port's next tuples, batch by batch, without those that have a null."""
 
@@ -73,10 +78,11 @@ class Placer(Protocol):
         """The channels of some rows."""
 
 
-def by_channel(table: Any, placer: Placer) -> Iterator[tuple[int, Any]]:
-    """The rows for each channel that gets any, in their order."""
+def by_channel(table: Any, placer: Placer, sent: Any = None) -> Iterator[tuple[int, Any]]:
+    """The rows for each channel that gets any, in their order; `sent` has the columns that go, if not all."""
+    sent = table if sent is None else sent
     if placer.channels == 1:
-        yield 0, table
+        yield 0, sent
         return
     rows, channels = placer.place(table)
     if not len(channels):
@@ -84,7 +90,7 @@ def by_channel(table: Any, placer: Placer) -> Iterator[tuple[int, Any]]:
     # 16-bit numbers are sorted by radix: linear, and several times faster than by comparison.
     order = np.argsort(channels.astype(np.int16 if placer.channels < 1 << 15 else np.int32), kind="stable")
     sizes = np.bincount(channels, minlength=placer.channels)
-    found = table.take(pa.array(order if rows is None else rows[order]))
+    found = sent.take(pa.array(order if rows is None else rows[order]))
     start = 0
     for channel in np.flatnonzero(sizes).tolist():
         yield channel, found.slice(start, int(sizes[channel]))
@@ -255,6 +261,10 @@ class Change:
         """What is asked for, for people."""
         return self.shown or f"{self.setting} {self.value}"
 
+    def subject(self) -> str:
+        """What changes, and where."""
+        return f"stage {self.stage}, {self.words()}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         plain = asdict(self.value) if is_dataclass(self.value) else self.value  # type: ignore[arg-type]
@@ -330,7 +340,9 @@ class Settings:
     """What is set for a stage of a run: how keys are placed, how costs grow with frequency, what may move.
 
     `dealing` names how raw rows are dealt out to channels that form partials, if at all. `hosted` are the
-    stages that run in its channels; they need every key whole in one of them.
+    stages that run in its channels; they need every key whole in one of them. Keys are `counted` if somebody
+    makes use of that. With `adapts` the first layout may follow from the first tuples, and what other layouts
+    need is measured; with "observe" it is only told what that would be.
     """
 
     resources: Mapping[Form, Resources]
@@ -339,6 +351,8 @@ class Settings:
     sigma: float = 0.1
     dealing: str | None = None
     hosted: tuple[int, ...] = ()
+    counted: bool = True
+    adapts: Adapts = "on"
 
 
 @dataclass(frozen=True)
@@ -383,6 +397,10 @@ class Receipt(Protocol):
     @property
     def learnt(self) -> ValueCosts | None:
         """What rows cost by their value, None if nothing was measured."""
+
+    @property
+    def rows_learnt(self) -> RowCosts | None:
+        """What single rows cost, None if none was measured."""
 
 
 @dataclass(frozen=True)
@@ -493,6 +511,11 @@ class Steering:
     def observed(self, measured: Measured) -> dict[str, Any]:
         """What policies see of the layout and of what was learnt."""
         return {"partitioning": measured.layout.partitioning}
+
+    def tracked(self, layout: Any) -> tuple[Any, ...]:
+        """The most frequent keys and where they are, for people."""
+        del layout
+        return ()
 
 
 _REFUSALS = {

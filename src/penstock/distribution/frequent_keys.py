@@ -1,11 +1,13 @@
 """Frequent keys: counted by the channels in an epoch, and over the last epochs on the driver.
 
-Each epoch adds at most 16,384 items, so a step costs a few milliseconds however many tuples came. A key is
+Each epoch adds at most 16,384 items, as runs of keys, so a step costs by the keys that channels report,
+however many tuples came. A key is
 seen if its share of an epoch is at least about 1/16,384. An operator over pairs is also counted for each of
 its sides. The frequent keys and the sketch of all keys are part of the manifest: after a restart, counting
 continues from them.
 """
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -18,12 +20,21 @@ from numpy.typing import NDArray
 
 from penstock.routing import Frequencies
 from penstock.routing.spark_hash import spark_hash
-from penstock.sketches import SlidingCounting
+from penstock.sketches import Runs, SlidingCounting
 from penstock.sketches.distinct import Distinct
 from penstock.sketches.splitmix import splitmix64
 from penstock.state.keys import normal, number_keys
 
-__all__ = ["MOST_KEYS", "MOST_ROWS", "MOST_TRACKED", "FrequentKeys", "KeyCounts", "KnownKeys", "count_keys"]
+__all__ = [
+    "MOST_KEYS",
+    "MOST_ROWS",
+    "MOST_TRACKED",
+    "FrequentKeys",
+    "KeyCounts",
+    "KnownKeys",
+    "count_keys",
+    "rounded",
+]
 
 MOST_KEYS = 64
 """The most keys that a channel reports; as many again of each side of an operator over pairs."""
@@ -36,6 +47,7 @@ The chosen keys are then counted over all rows.
 
 # The keys of a sample that are counted over all rows: with this many, none of the top ones is left out.
 _CANDIDATES = 4 * MOST_KEYS
+_TEXTS = 16  # keys of a channel, the most frequent ones, that are told in readable form
 _LONGEST_TEXT = 40
 
 _Places = NDArray[np.int64]
@@ -46,7 +58,8 @@ class KeyCounts:
     """Signed hashes of keys with the count of each among `total` tuples; `keys` is the number of all keys.
 
     `sides` has the counts of the same keys at each port of an operator over pairs, among `totals` tuples, and
-    `rates` the usual tuples of an epoch. `texts` are the keys in readable form, if a channel reports them.
+    `rates` the usual tuples of an epoch. `texts` are the first of the keys in readable form, if a channel
+    reports them.
     `sketch` has the hashes of all keys, if they were asked for.
     """
 
@@ -142,14 +155,13 @@ def count_keys(
     sides = [_counted(places[own], None, len(candidates[0])) for own in _of_ports(None, ports)]
     top = _most([counts, *sides], MOST_KEYS)
     reported = [column.take(pa.array(top)) for column in candidates]
+    shown = [_shown(column.slice(0, _TEXTS)) for column in reported]
     return KeyCounts(
         hashes=tuple(spark_hash(reported, len(top)).view(np.int64).tolist()),
         counts=tuple(counts[top].tolist()),
         total=rows if weights is None else int(weights.sum()),
         keys=number,
-        texts=tuple(
-            ", ".join(map(str, row))[:_LONGEST_TEXT] for row in zip(*map(_shown, reported), strict=True)
-        ),
+        texts=tuple(", ".join(map(str, row))[:_LONGEST_TEXT] for row in zip(*shown, strict=True)),
         sides=tuple(tuple(each[top].tolist()) for each in sides),
         totals=tuple(ports),
         sketch=_sketched(*distinct) if thorough else "",
@@ -272,12 +284,14 @@ _WINDOW = _EPOCHS * _ITEMS
 # Errors of shares: more is never needed for the table, and less than half an item of an epoch cannot be seen.
 _EPSILON, _FINEST = 1e-4, 0.5 / _ITEMS
 _REMEMBERED = 256  # keys in a manifest
+# If so much of all tuples went over to others of the top keys, in an epoch of enough tuples to tell.
+_TOP, _CHANGED, _TELLING = 16, 0.1, 2000
 _MOST_TEXTS = 1024
 _SHOWN_TEXTS = 64
 _DIGITS = 7  # of shares in observations
 # Keys are sketched again after one epoch while they become more than so many times as many as they were, and
 # after twice as many epochs each time that they do not.
-_GROWN, _LONGEST_REST = 1.01, 16
+_GROWN, _LONGEST_REST = 1.05, 16
 
 
 @dataclass(frozen=True)
@@ -285,7 +299,8 @@ class KnownKeys:
     """The frequent keys over the last epochs: signed hashes, and the share of tuples of each, the most first.
 
     An operator over pairs also has the shares of each side's own tuples, in the order of the hashes, and how
-    many tuples each side had. `texts` are some of the keys in readable form.
+    many tuples each side had. `texts` are some of the keys in readable form. Shares have seven digits, which
+    is more than was counted, so that a recording has them as they are.
     """
 
     hashes: tuple[int, ...] = ()
@@ -300,12 +315,22 @@ class KnownKeys:
         left, right = value["sides"]
         one, other = value["rates"]
         return cls(
-            tuple(value["hashes"]),
-            tuple(value["shares"]),
-            (tuple(left), tuple(right)),
+            tuple(np.frombuffer(base64.b64decode(value["hashes"]), "<i8").tolist()),
+            _shares(value["shares"]),
+            (_shares(left), _shares(right)),
             (one, other),
             {int(key): text for key, text in value["texts"].items()},
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: hashes and shares as bytes in text, shares in units of the last digit."""
+        return {
+            "hashes": base64.b64encode(np.array(self.hashes, "<i8").tobytes()).decode(),
+            "shares": _units(self.shares),
+            "sides": [_units(each) for each in self.sides],
+            "rates": self.rates,
+            "texts": self.texts,
+        }
 
     @property
     def frequencies(self) -> Frequencies:
@@ -313,16 +338,34 @@ class KnownKeys:
         return Frequencies(np.array(self.hashes, np.int64).view(np.uint64), np.array(self.shares, np.float64))
 
 
+def rounded(shares: NDArray[np.float64]) -> tuple[float, ...]:
+    """Shares as `KnownKeys` have them."""
+    return tuple(np.round(shares, _DIGITS).tolist())
+
+
+def _units(shares: Sequence[float]) -> str:
+    units = np.rint(np.array(shares, np.float64) * 10**_DIGITS).astype("<u4")
+    return base64.b64encode(units.tobytes()).decode()
+
+
+def _shares(units: str) -> tuple[float, ...]:
+    return tuple((np.frombuffer(base64.b64decode(units), "<u4") / 10**_DIGITS).tolist())
+
+
 @dataclass
 class _Shares:
-    """The shares of keys over about the last 16 epochs."""
+    """The shares of keys over about the last four epochs.
+
+    `known` are the keys that came more than once. People may ask for them while an epoch is counted.
+    """
 
     epsilon: float = _EPSILON
+    known: Frequencies = field(init=False)
     _counting: SlidingCounting = field(init=False)
-    _strangers: int = 0
 
     def __post_init__(self) -> None:
         self._counting = SlidingCounting(self.epsilon, _WINDOW)
+        self.known = Frequencies(np.zeros(0, np.uint64), np.zeros(0))
 
     def update(self, hashes: Sequence[int], counts: Sequence[int], total: int) -> None:
         """Take in an epoch."""
@@ -330,19 +373,14 @@ class _Shares:
             return
         scale = max(1.0, total / _ITEMS)
         keys = np.array(hashes, np.int64).view(np.uint64)
-        items = np.repeat(keys, np.round(np.array(counts, np.int64) / scale).astype(np.int64))
+        items = np.round(np.array(counts, np.int64) / scale).astype(np.int64)
         # What is not reported counts in the total, as keys that come once and never again.
-        others = max(0, round(total / scale) - len(items))
-        strangers = np.arange(self._strangers, self._strangers + others, dtype=np.uint64)
-        self._strangers += others
-        self._counting.update(np.concatenate([items, splitmix64(strangers, seed=1)]))
-
-    def known(self, most: int = MOST_TRACKED) -> Frequencies:
-        """The keys that came more than once."""
+        others = max(0, round(total / scale) - int(items.sum()))
+        self._counting.update(Runs(keys, items, others))
         found = self._counting.items()
-        often = found.counts > 1
-        shares = found.frequencies[often]
-        return Frequencies(found.hashes[often][:most], shares[:most])
+        often = int(np.searchsorted(-found.counts, -1.0))  # counts fall
+        most = min(often, MOST_TRACKED)
+        self.known = Frequencies(found.hashes[:most], found.frequencies[:most])
 
 
 @dataclass
@@ -407,6 +445,9 @@ class FrequentKeys:
         """Take in what the channels of an epoch report."""
         if not any(each.total for each in channels):
             return
+        if self._changed(channels):
+            # What was counted is of other keys: their shares would blur those of the new ones for epochs.
+            self._all, self._sides = _Shares(self.epsilon), tuple(_Shares(self.epsilon) for _ in self._sides)
         self._count(channels)
         self._epochs += 1
         totals = [sum(each) for each in zip(*(one.totals for one in channels if one.totals), strict=True)]
@@ -419,6 +460,20 @@ class FrequentKeys:
             self._texts |= zip(each.hashes, each.texts, strict=False)
         while len(self._texts) > _MOST_TEXTS:
             del self._texts[next(iter(self._texts))]
+
+    def _changed(self, channels: Sequence[KeyCounts]) -> bool:
+        """Whether other keys are frequent in this epoch than in those before."""
+        total, known = sum(each.total for each in channels), self.known()
+        if total < _TELLING or not len(known):
+            return False
+        counted: dict[int, int] = {}
+        for each in channels:
+            for key, count in zip(each.hashes, each.counts, strict=True):
+                counted[key] = counted.get(key, 0) + count
+        top = sorted(counted, key=lambda key: (-counted[key], key))[:_TOP]
+        keys = np.union1d(np.array(top, np.int64).view(np.uint64), known.hashes[:_TOP])
+        own = np.array([counted.get(key, 0) / total for key in keys.view(np.int64).tolist()])
+        return float(np.abs(own - known.of(keys)).sum()) / 2 > _CHANGED
 
     def _count(self, channels: Sequence[KeyCounts]) -> None:
         hashes = [key for each in channels for key in each.hashes]
@@ -449,13 +504,13 @@ class FrequentKeys:
 
     def known(self) -> Frequencies:
         """The keys that came more than once, with their shares."""
-        return self._all.known()
+        return self._all.known
 
     def observed(self) -> KnownKeys:
         """The same for policies, with the shares of each side, and keys that only one side has often."""
         known = self.known()
         hashes, shares = known.hashes, known.shares
-        sides = [each.known() for each in self._sides]
+        sides = [each.known for each in self._sides]
         if sides:
             more = np.setdiff1d(np.concatenate([each.hashes[:_REMEMBERED] for each in sides]), hashes)
             whole = sum(self.rates) or 1.0
@@ -466,10 +521,10 @@ class FrequentKeys:
             together = Frequencies(np.concatenate([hashes, more]), np.concatenate([shares, rare]))
             hashes, shares = together.hashes, together.shares
         signed = hashes.view(np.int64).tolist()
-        own = [_rounded(each.of(hashes)) for each in sides]
+        own = [rounded(each.of(hashes)) for each in sides]
         return KnownKeys(
             hashes=tuple(signed),
-            shares=_rounded(shares),
+            shares=rounded(shares),
             sides=(own[0], own[1]) if len(own) == 2 else ((), ()),
             rates=(self.rates[0], self.rates[1]) if len(self.rates) == 2 else (0.0, 0.0),
             texts={key: self._texts[key] for key in signed[:_SHOWN_TEXTS] if key in self._texts},
@@ -477,12 +532,13 @@ class FrequentKeys:
 
     def counts(self) -> KeyCounts:
         """The part that a manifest holds."""
-        known = self._all.known(_REMEMBERED)
-        counts = np.round(known.shares * _ITEMS).astype(np.int64)
-        sides = [np.round(each.known().of(known.hashes) * _ITEMS).astype(np.int64) for each in self._sides]
+        known = self.known()
+        hashes, shares = known.hashes[:_REMEMBERED], known.shares[:_REMEMBERED]
+        counts = np.round(shares * _ITEMS).astype(np.int64)
+        sides = [np.round(each.known.of(hashes) * _ITEMS).astype(np.int64) for each in self._sides]
         kept = np.logical_or.reduce([counts > 0, *(each > 0 for each in sides)])
         return KeyCounts(
-            hashes=tuple(known.hashes[kept].view(np.int64).tolist()),
+            hashes=tuple(hashes[kept].view(np.int64).tolist()),
             counts=tuple(counts[kept].tolist()),
             total=_ITEMS,
             keys=self.keys,
@@ -491,8 +547,3 @@ class FrequentKeys:
             rates=self.rates,
             sketch=self._distinct.to_text(),
         )
-
-
-def _rounded(shares: NDArray[np.float64]) -> tuple[float, ...]:
-    """Shares as an observation has them: no digit more than what was counted."""
-    return tuple(np.round(shares, _DIGITS).tolist())

@@ -46,9 +46,9 @@ class KeyLayout(Layout):
         """All that says where state is."""
         return self.router, self.channels, self.spread
 
-    def join_router(self, files: Files) -> JoinSpread:
-        """The router of an equi-join."""
-        return self.spread.router(files.find(self.router, HashPair))
+    def join_router(self, files: Files, *, judged: bool = False) -> JoinSpread:
+        """The router of an equi-join; its grids may be `judged`."""
+        return self.spread.router(files.find(self.router, HashPair), judged=judged)
 
     @classmethod
     def read(cls, value: dict[str, Any], forming: Forming | None) -> "KeyLayout":
@@ -61,9 +61,11 @@ def ring_flows(old: NDArray[Any], new: NDArray[Any]) -> dict[int, dict[int, floa
     """For each channel the channels that get cells of it, itself included, with the share of its cells."""
     size = max(len(old), len(new))
     old, new = (np.repeat(each, size // len(each)).astype(np.int64) for each in (old, new))
-    pairs, counts = np.unique(np.stack([old, new]), axis=1, return_counts=True)
+    targets = int(new.max()) + 1
+    counts = np.bincount(old * targets + new)
     found: dict[int, dict[int, float]] = {}
     cells = np.bincount(old)
-    for source, target, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
-        found.setdefault(source, {})[target] = count / int(cells[source])
+    for pair in np.flatnonzero(counts).tolist():
+        source, target = divmod(pair, targets)
+        found.setdefault(source, {})[target] = int(counts[pair]) / int(cells[source])
     return found

@@ -36,7 +36,9 @@ from penstock.routing import (
     Spread,
     counter_threshold,
     first_router,
+    is_exact,
     next_router,
+    row_copies,
     step_toward,
 )
 
@@ -49,12 +51,16 @@ _COPIES: Mapping[Copied, str] = {
     "both": "both sides",
     "left": "the left side only",
     "right": "the right side only",
+    "judged": "both sides where one channel judges each row",
+    "judged by pairs": "both sides where one channel judges each row",
     "neither": "no side",
 }
 _SHAPES: Mapping[Copied, str] = {
     "both": "give 1 column or more",
     "left": "give 1 column",
     "right": "give a column for each channel",
+    "judged": "give 1 column or more, and fewer than channels",
+    "judged by pairs": "give 1 column or more, and fewer than channels",
     "neither": "give a spread without grids",
 }
 
@@ -195,7 +201,12 @@ class KeySteering(Steering):
 
     def learn(self, layout: KeyLayout, receipts: Sequence[Receipt]) -> None:
         """Count the keys of an epoch, each row once however many copies it has."""
-        copies = _copies(layout.spread)
+        if not self.settings.counted:
+            return
+        copies = {
+            key: row_copies(self.copied, len(cells), columns)
+            for key, (columns, cells) in layout.spread.grids.items()
+        }
         self.frequent.update([each.keys.without_copies(copies) for each in receipts])
 
     def remembered(self) -> KeyCounts:
@@ -204,7 +215,7 @@ class KeySteering(Steering):
 
     def thorough(self) -> bool:
         """While the number of keys grows."""
-        return self.frequent.curious
+        return self.settings.counted and self.frequent.curious
 
     def target(self, layout: KeyLayout) -> int:
         """The channels of the target router."""
@@ -239,7 +250,6 @@ class KeySteering(Steering):
         layout: KeyLayout = measured.layout
         return {
             "partitioning": layout.placed_by,
-            "tracked": self._tracked(layout),
             "router": layout.router,
             "known": self.frequent.observed(),
             "domain": self.frequent.domain,
@@ -249,7 +259,8 @@ class KeySteering(Steering):
             "copied": "neither" if self.settings.hosted else self.copied,
         }
 
-    def _tracked(self, layout: KeyLayout) -> tuple[TrackedKey, ...]:
+    def tracked(self, layout: KeyLayout) -> tuple[TrackedKey, ...]:
+        """The most frequent keys."""
         known = self.frequent.known()
         hashes = known.hashes[:_MOST_SHOWN]
         routes = layout.join_router(self.files).arrays.route(hashes)
@@ -288,8 +299,7 @@ class KeySteering(Steering):
                 "key whole in one of them; give a spread without grids"
             )
         for key, (across, cells) in spread.grids.items():
-            exact = {"both": across, "left": 1, "right": len(cells)}.get(self.copied)
-            if across != exact:
+            if not is_exact(self.copied, len(cells), across):
                 raise BadRescale(
                     f"key {key} has a grid of {across} columns over {len(cells)} channels, but stage "
                     f"{wish.stage} may copy rows of {_COPIES[self.copied]}; {_SHAPES[self.copied]}"
@@ -298,12 +308,3 @@ class KeySteering(Steering):
 
 def _split(layout: KeyLayout) -> bool:
     return isinstance(layout.forming, SubKeyPlan)
-
-
-def _copies(spread: Spread) -> dict[int, tuple[float, float]]:
-    """How often a row of each key on a grid arrives: of the left side in a column, of the right in a row."""
-    return {
-        key: (size / across, float(across))
-        for key, size, across in zip(spread.keys, spread.sizes, spread.columns, strict=True)
-        if size > 1
-    }

@@ -3,7 +3,8 @@
 A row of the left side goes to all channels of a column of its grid, one of the right side to one channel of
 every column ([002] §III.D). So rows have copies. When the layout changes, exactly one copy represents its row
 and is dealt to the new channels; the others are dropped. For rows of port 0 it is the first in the column,
-for rows of port 1 the one in the first column.
+for rows of port 1 the one in the first column. On judged grids, those of full outer joins, it is the copy in
+the cell that judges the row: no other knows whether it has matched.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from penstock.distribution.distribution import (
     Files,
     Held,
     Layout,
+    Measured,
     Placed,
     Sample,
     Settings,
@@ -29,12 +31,31 @@ from penstock.distribution.distribution import (
 )
 from penstock.distribution.key_layout import KeyLayout, ring_flows
 from penstock.distribution.key_steering import KeySteering
-from penstock.routing import Copied, Grid, JoinSpread, Ring, Spread, shaped_grid, spread_hot_keys
+from penstock.routing import (
+    Copied,
+    Grid,
+    JoinSpread,
+    Ring,
+    Spread,
+    is_judged,
+    left_delivers,
+    shaped_grid,
+    spread_hot_keys,
+)
 from penstock.routing.cell_ring import CellRing
 from penstock.routing.spark_hash import spark_hash
 from penstock.state.placing import Flow, Mask, Placing, Read, Targets
 
-__all__ = ["GridLayout", "GridPlacing", "OnGrid", "OnGrids", "SpreadPlacing"]
+__all__ = [
+    "Duty",
+    "FirstGrids",
+    "GridLayout",
+    "GridPlacing",
+    "JudgedGrids",
+    "OnGrid",
+    "OnGrids",
+    "SpreadPlacing",
+]
 
 # How many of the most frequent keys of each side are considered for a grid, how many rows say enough about
 # them, and how many rows of each side are read.
@@ -136,11 +157,6 @@ class GridPlacing(Placing):
     kind: ClassVar[str] = "grid"
     coarse: ClassVar[bool] = False
 
-    def columns(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """None: the number of a row decides."""
-        del keys
-        return ()
-
     def flow(self, source: int, port: int, bounds: tuple[int, int]) -> Flow:
         """One copy of each row goes to the new grid, and the others are dropped."""
         del bounds
@@ -186,6 +202,8 @@ class GridPlacing(Placing):
 class OnGrids(Distribution):
     """Rows of an equi-join: whole keys have a channel, hot ones a grid that copies only these sides.
 
+    What a channel has to know of the layout are judged grids, if there are any.
+
     Both ports have the same `columns` as keys. A row without a key matches nothing, so it may go anywhere;
     all in one place would be a hot key.
     """
@@ -203,7 +221,7 @@ class OnGrids(Distribution):
     def home(self, layout: KeyLayout, files: Files, port: int, task: int) -> "SpreadPlacer":
         """By the router, or by grids."""
         del task
-        return SpreadPlacer(self.columns, port, layout.join_router(files))
+        return SpreadPlacer(self.columns, port, layout.join_router(files, judged=is_judged(self.copied)))
 
     def moves(self, before: Layout, after: Layout) -> bool:
         """If the router is another one, or a grid."""
@@ -213,20 +231,77 @@ class OnGrids(Distribution):
 
     def move(self, before: KeyLayout, after: KeyLayout, files: Files) -> "SpreadPlacing":
         """Rows go with their keys, and to the new grid where they have copies."""
-        return SpreadPlacing(before.join_router(files), after.join_router(files))
+        judged = is_judged(self.copied)
+        return SpreadPlacing(*(each.join_router(files, judged=judged) for each in (before, after)))
+
+    def view(self, layout: KeyLayout) -> "JudgedGrids | None":
+        """Which keys are on judged grids, if any is."""
+        return JudgedGrids(layout.spread.grids) if is_judged(self.copied) and layout.spread.grids else None
 
     def steering(self, settings: Settings, files: Files) -> "GridsSteering":
         """By the frequent keys of both sides."""
         return GridsSteering(self, settings, files, copied=self.copied)
 
 
+@dataclass(frozen=True)
+class JudgedGrids:
+    """The keys on judged grids: by the signed hash of each the number of left cells, and all cells."""
+
+    grids: Mapping[int, tuple[int, tuple[int, ...]]]
+
+    def duties(self, channel: int) -> Mapping[int, "Duty"]:
+        """What a channel does for each key that has a cell there.
+
+        >>> JudgedGrids({7: (2, (5, 0, 3))}).duties(3)
+        {7: Duty(port=1, delivers=False)}
+        """
+        found = {}
+        for key, (columns, cells) in self.grids.items():
+            if channel in cells:
+                port = int(cells.index(channel) >= columns)
+                found[key] = Duty(port, left_delivers(len(cells), columns) == (port == 0))
+        return found
+
+
+@dataclass(frozen=True)
+class Duty:
+    """What a cell of a judged grid does: it judges its rows of a port, and may deliver all of its pairs."""
+
+    port: int
+    delivers: bool
+
+
+@dataclass(frozen=True)
+class FirstGrids:
+    """How many keys the first tuples put on grids, and their share of the pairs; `made` unless only told."""
+
+    keys: int
+    share: float
+    made: bool
+
+
 @dataclass
 class GridsSteering(KeySteering):
-    """Puts hot keys on grids before the first tuples are sent; later they change by requests."""
+    """Puts hot keys on grids before the first tuples are sent; later they change by requests.
+
+    `first_grids` is there if the last layout has them, or would have them.
+    """
+
+    first_grids: FirstGrids | None = None
+
+    def follow(self, before: KeyLayout, asked: Mapping[str, Any], held: Held, sample: Sample) -> KeyLayout:
+        """The next layout; the first grids once there are enough tuples to tell."""
+        self.first_grids = None
+        return super().follow(before, asked, held, sample)
+
+    def observed(self, measured: Measured) -> dict[str, Any]:
+        """The first grids too, after the epoch that has them."""
+        return {**super().observed(measured), "first_grids": self.first_grids}
 
     def grids(self, channels: int, sample: Sample) -> Spread | None:
         """Those of the first tuples that are ahead; None if there are too few to tell."""
-        if self.copied == "neither" or channels == 1 or self.settings.hosted:
+        adapts = self.settings.adapts
+        if self.copied == "neither" or channels == 1 or self.settings.hosted or adapts == "off":
             return Spread()
         counted = [each for each in map(_counted, (sample(0), sample(1))) if len(each[0])]
         if sum(int(counts.sum()) for _, counts in counted) < _FEWEST_ROWS:
@@ -235,7 +310,12 @@ class GridsSteering(KeySteering):
             counted *= 2
         keys = np.union1d(counted[0][0], counted[1][0])
         left, right = (_rates(keys, *each) for each in counted)
-        return Spread.of(spread_hot_keys(keys.view(np.uint64), left, right, Ring(channels), self.copied))
+        spread = Spread.of(spread_hot_keys(keys.view(np.uint64), left, right, Ring(channels), self.copied))
+        if spread.grids:
+            pairs = left * right
+            share = pairs[np.isin(keys, list(spread.grids))].sum() / pairs.sum()
+            self.first_grids = FirstGrids(len(spread.grids), round(float(share), 4), adapts == "on")
+        return spread if adapts == "on" else Spread()
 
 
 def _counted(sample: Any) -> tuple[Any, Any]:
@@ -300,10 +380,6 @@ class SpreadPlacing(Placing):
     kind: ClassVar[str] = "spread"
     coarse: ClassVar[bool] = False
 
-    def columns(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """The keys."""
-        return keys
-
     def flow(self, source: int, port: int, bounds: tuple[int, int]) -> Flow:
         """By cells and keys as of whole keys; rows of a grid that changes are dealt to all of the new one."""
         del bounds
@@ -322,20 +398,18 @@ class SpreadPlacing(Placing):
 
     def takes(self, read: Read, source: int, target: int) -> Mask:
         """Rows of whole keys go to their channel, and rows on grids to a new grid if theirs changes."""
-        columns = [read.rows[name] for name in read.keys]
-        known = np.ones(len(read.numbers), np.bool_)
-        for each in (each for each in columns if each.null_count):
-            known &= np.asarray(each.is_valid())
-        new = self.after.arrays.route(read.hashes)
+        new = read.routes(self.after.arrays)
         if not len(self.before.counts) and not len(self.after.counts):
-            return np.where(known, new == target, self._home(source) == target)
-        old = self.before.arrays.route(read.hashes)
+            whole = np.asarray(new == target)
+            return whole if read.known is None else np.where(read.known, whole, self._home(source) == target)
+        known = np.ones(len(read.numbers), np.bool_) if read.known is None else read.known
+        old = read.routes(self.before.arrays)
         unchanged = self._unchanged(old, new)
         # A row without a key matches nothing, so it may be in any channel.
         mine = np.where(known, unchanged & (source == target), self._home(source) == target)
         dealt = np.flatnonzero(known & ~unchanged & self._first_copy(old, read.port, source))
         deal = self.after.left if read.port == 0 else self.after.right
-        copies = deal(read.hashes[dealt], read.salts(dealt))
+        copies = deal(read.hashes(dealt), read.salts(dealt))
         mine[dealt[copies.rows[copies.channels == target]]] = True
         return mine
 
@@ -347,13 +421,20 @@ class SpreadPlacing(Placing):
             for each in both
             for array in (each.keys, each.sizes, each.columns, each.targets, each.ring.cells)
         ]
-        return {"channels": [each.channels for each in both]}, arrays
+        return {"channels": [each.channels for each in both], "judged": self.after.judged}, arrays
 
     @classmethod
     def unpacked(cls, values: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> "SpreadPlacing":
         """The same placing."""
         before, after = (
-            JoinSpread(keys, sizes, columns, targets, CellRing.over(Ring(1), cells, channels))
+            JoinSpread(
+                keys,
+                sizes,
+                columns,
+                targets,
+                CellRing.over(Ring(1), cells, channels),
+                values.get("judged", False),
+            )
             for (keys, sizes, columns, targets, cells), channels in zip(
                 (arrays[:5], arrays[5:]), values["channels"], strict=True
             )
@@ -406,9 +487,11 @@ def _channels(spread: JoinSpread, route: int) -> set[int]:
 
 def _first_cells(spread: JoinSpread, place: int, port: int) -> set[int]:
     """The channels whose copies represent the rows of a key on a grid."""
+    if spread.judged:
+        columns, cells = _grid(spread, place)
+        return set(cells[:columns] if port == 0 else cells[columns:])
     begin = int(spread.column_starts[place])
-    columns = range(begin, begin + int(spread.across[place]))
-    firsts = [int(spread.firsts[column]) for column in columns]
+    firsts = [int(spread.firsts[column]) for column in range(begin, begin + int(spread.across[place]))]
     if port == 0:
         return {int(spread.cells[first]) for first in firsts}
     return set(spread.cells[firsts[0] : firsts[0] + int(spread.heights[begin])].tolist())

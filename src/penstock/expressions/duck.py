@@ -28,7 +28,7 @@ def evaluate(sql: str, table: Any, written: str = "") -> Any:
     zoned = any(field.type == _ZONED for field in table.schema)
     connection = cursor()
     try:
-        connection.register("input", _retyped(table, _ZONED, _PLAIN))
+        connection.register("input", _retyped(table, _ZONED, _PLAIN) if zoned else table)
         found = connection.sql(sql).to_arrow_table()
     except duckdb.Error as error:
         if not written or isinstance(error, (duckdb.OutOfMemoryException, duckdb.IOException)):
@@ -49,16 +49,20 @@ def _retyped(table: Any, given: Any, wanted: Any) -> Any:
     return table.cast(pa.schema(fields))
 
 
-def check(sql: str, schema: Any, written: str) -> Any:
-    """The schema of a SELECT over `input`, or an error that shows what the user wrote."""
+def check(sql: str, schema: Any, written: str) -> None:
+    """Raise BadExpression for a SELECT over `input` that DuckDB cannot bind, showing what the user wrote."""
     import duckdb  # noqa: PLC0415 -- 60 ms that a query without SQL over results does not need
 
+    connection = cursor()
     try:
-        return evaluate(sql, pa.Table.from_pylist([], schema=schema)).schema
+        connection.register("input", _retyped(schema.empty_table(), _ZONED, _PLAIN))
+        connection.sql(sql)
     except duckdb.Error as error:
         raise BadExpression(
             f"{written!r} cannot be evaluated over the result columns {', '.join(schema.names)}: {error}"
         ) from error
+    finally:
+        connection.close()
 
 
 @cache

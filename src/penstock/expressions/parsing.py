@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -32,7 +33,10 @@ Tree = exp.Expr
 _SPECIAL_SYNTAX: Final = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY")
 
 _COMMA, _OPEN, _CLOSE = TokenType.COMMA, TokenType.L_PAREN, TokenType.R_PAREN
-_NOTHING_BETWEEN: Final = ((_COMMA, _COMMA), (_OPEN, _COMMA), (_COMMA, _CLOSE), (_COMMA, TokenType.FROM))
+_NOTHING_BETWEEN: Final = (
+    *((_COMMA, _COMMA), (_OPEN, _COMMA), (_COMMA, _CLOSE)),
+    *((_COMMA, TokenType.FROM), (TokenType.SELECT, TokenType.FROM)),
+)
 _SHIFTS: Final = ((TokenType.GT, TokenType.GT), (TokenType.LT, TokenType.LT))
 
 
@@ -54,7 +58,15 @@ class PenstockSql(Spark):
 
 def parse_scalar(text: str, written: str | None = None) -> Tree:
     """The tree of one expression; errors show the position in the user's text."""
-    return _parse(text, exp.Condition, written)
+    if written is not None or not isinstance(text, str):
+        return _parse(text, exp.Condition, written)
+    return _scalar(text).copy()
+
+
+@lru_cache(maxsize=4096)
+def _scalar(text: str) -> Tree:
+    """A tree that nobody may change; every step from a query to its tasks reads the same expressions."""
+    return _parse(text, exp.Condition)
 
 
 def parse_statement(text: str, written: str) -> Tree:
@@ -127,12 +139,11 @@ def _parse(text: str, into: type[Tree] | None, written: str | None = None) -> Tr
         raise BadExpression(
             f"expected SQL text, got {text!r} of type {type(text).__name__}; put it in quotes"
         )
-    source = _escape_doubled_quotes(text)
+    source, tokens = _escape_doubled_quotes(text)
     if not source.strip():
         raise BadExpression("the SQL text is empty; write an expression such as 'speed * 3.6'")
     try:
         parser = PenstockSql().parser(error_message_context=len(source) + 1)
-        tokens = tokens_of(source)
         found = parser.parse_into(into, tokens, source) if into else parser.parse(tokens, source)
     except ParseError as error:
         raise BadExpression(_describe(written or text, error)) from error
@@ -168,15 +179,16 @@ def check_quotes(text: str, columns: Iterable[str]) -> None:
         previous = token.token_type
 
 
-def _escape_doubled_quotes(text: str) -> str:
+def _escape_doubled_quotes(text: str) -> tuple[str, list[Token]]:
     # Spark 4 reads '' inside a string as one quote, sqlglot as two adjacent strings.
     # The replacement has the same length, so positions in the text do not change.
-    characters = list(text)
-    for left, right in pairwise(tokens_of(text)):
+    characters, tokens = list(text), tokens_of(text)
+    for left, right in pairwise(tokens):
         _check_neighbours(left, right, text)
         if left.token_type == right.token_type == TokenType.STRING:
             characters[left.end] = "\\"
-    return "".join(characters)
+    source = "".join(characters)
+    return source, tokens if source == text else tokens_of(source)
 
 
 def _check_neighbours(left: Token, right: Token, text: str) -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from penstock.distribution.distribution import RowCosts
 from penstock.sketches import ValueCosts
 
 __all__ = ["CostMeter"]
@@ -20,6 +21,7 @@ class CostMeter:
     wall: Callable[[], float]
     cpu: Callable[[], float]
     _noted: list[tuple[int, int, float, float]] = field(default_factory=list)
+    _rows: list[tuple[list[int], float, float]] = field(default_factory=list)
 
     def timed(self, call: Callable[[], T]) -> tuple[T, float, float]:
         """What a call gives, and its wall and processor seconds."""
@@ -30,6 +32,17 @@ class CostMeter:
     def note(self, value: int, rows: int, wall: float, cpu: float) -> None:
         """So many rows of the value with this hash cost so much."""
         self._noted.append((value, rows, max(wall, 0.0), max(cpu, 0.0)))
+
+    def note_row(self, values: list[int], wall: float, cpu: float) -> None:
+        """A row with these hashes of its values, column by column, cost so much."""
+        self._rows.append((values, max(wall, 0.0), max(cpu, 0.0)))
+
+    def row_costs(self) -> RowCosts | None:
+        """All rows that were noted, None if none was."""
+        if not self._rows:
+            return None
+        values, wall, cpu = zip(*self._rows, strict=True)
+        return RowCosts(np.array(values, np.uint64), np.array(wall, np.float64), np.array(cpu, np.float64))
 
     def costs(self) -> ValueCosts | None:
         """All that was noted, None if nothing was."""

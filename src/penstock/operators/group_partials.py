@@ -204,14 +204,14 @@ class HeldKeys:
         return len(self.hashes)
 
     def block(self, fresh: Any, numbers: Places, *, raw: bool) -> PaneBlock:
-        """New rows or partials, with the numbers of their keys, then what is kept.
+        """What is kept, then new rows or partials, with the numbers of their keys.
 
         The keys of the block's rows are these numbers, too.
         """
         given = None if fresh is None else fresh.append_column(_NUMBER, pa.array(numbers))
         tables = [self.rows]
         if given is not None and not raw:
-            tables = [given, *tables]
+            tables = [*tables, given]
         block = PaneBlock([_NUMBER], self.groups.partial_columns, tables, given if raw else None)
         known = block.keys[0].to_numpy(zero_copy_only=False)
         block.rows = replace(block.rows, key=known[block.rows.key])

@@ -14,7 +14,6 @@ from penstock.distribution import Distribution
 from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import Exchange, Form
 from penstock.operators.poison import Refuse
-from penstock.routing import WindowChannels
 from penstock.state.segments import ChannelStore, Segment
 from penstock.state.table import Table
 
@@ -86,8 +85,8 @@ class Channel:
     `store` is its state. `before` and `after` say how far the stage had come and comes now. `refuse` takes
     rows for which a function of the user raises; without it, what it raises is raised. `meter` takes what
     rows cost, where that is asked for. `late` takes the hashes and buckets of tuples that came too late, from
-    a kernel that judges by its state. `windows` says which channel computes each window, where rows go to
-    the channels of their windows.
+    a kernel that judges by its state. `view` is what it has to know of the stage's layout, as the
+    distribution gives it: which channel computes each window, or which keys are on judged grids.
     """
 
     number: int
@@ -102,7 +101,7 @@ class Channel:
     channels: int = 1
     meter: CostMeter | None = None
     late: Callable[[Any], None] | None = None
-    windows: WindowChannels | None = None
+    view: Any = None
 
 
 @dataclass(frozen=True)

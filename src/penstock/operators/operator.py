@@ -284,6 +284,11 @@ class Step(Operator):
         """
         raise NotImplementedError(f"{self} calls a function and has no SQL")
 
+    def renamed(self, names: Sequence[str]) -> dict[str, str] | None:
+        """The column behind each of its columns if it makes none anew and keeps all tuples; else None."""
+        del names
+        return None
+
     def declared(self, type_of: Callable[[str], str]) -> str:
         """The columns that its function gives, as DDL; `type_of` tells those of columns that pass by."""
         raise NotImplementedError(f"{self} is SQL and calls no function")

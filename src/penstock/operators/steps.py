@@ -1,6 +1,6 @@
 """The stateless operators: where, split, select, explode, map and union, with the verbs that make them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -127,6 +127,13 @@ class Select(Step):
         columns = [f"{each.sql} AS {duck_name(name)}" for name, each in made.items()]
         types = {name: each.type for name, each in made.items()}
         return f"(SELECT {', '.join([*columns, *carried])} FROM {source})", types
+
+    def renamed(self, names: Sequence[str]) -> dict[str, str] | None:
+        """Its columns, if each is one of the input."""
+        bare = {quoted(name): name for name in names}
+        found = {name: bare.get(each.sql) for name, each in self.columns}
+        known = {name: each for name, each in found.items() if each is not None}
+        return known if len(known) == len(found) else None
 
     def __str__(self) -> str:
         return f"select({', '.join(name for name, _ in self.columns)})"

@@ -78,7 +78,7 @@ class Query:
         checkpoint: str | os.PathLike[str] | None = None,
         late: ParquetSink | None = None,
         rejects: ParquetSink | None = None,
-        channels: int | None = None,
+        channels: int | tuple[int, int] | None = None,
         costs: Mapping[int, float] | None = None,
         session: "SparkSession | None" = None,
         name: str | None = None,
@@ -95,7 +95,7 @@ class Query:
         qos: QoS | None = None,
         disorder: float | None = None,
         trigger: str | timedelta | None = None,
-        scaling: ScalingName | None = None,
+        scaling: ScalingName | Mapping[str, Any] | None = None,
         executors: tuple[int, int] | None = None,
         policy: Callable[[Any], Iterable[Any]] | None = None,
         takeover: bool = False,
@@ -114,8 +114,9 @@ class Query:
                 temporary folder.
             late: Where late tuples go, ``ps.parquet(path)``; by default a folder of the checkpoint.
             rejects: Where tuples go that do not fit their schema; the default is as for ``late``.
-            channels: The total number of channels, 1 to 1,024. The stages share them in proportion to
-                ``costs``. By default every stage has one per core.
+            channels: A total of 1 to 1,024 channels, which the stages share in proportion to ``costs``; or
+                the least and the most that each stage may have, such as ``(1, 8)``. By default every stage
+                has one per core at first. Unless it is a total, the number follows the load.
             costs: Seconds per tuple of each stage, by the number of the stage, as measured by ``Run.costs``
                 of an earlier run.
             session: The Spark session to run on; by default the active one, or a new one on all cores.
@@ -133,13 +134,15 @@ class Query:
             resources: How state, computation and communication grow with the frequency of a key, by the
                 number of a stage, as letters such as ``"LQL"`` or as ``ps.Resources``, which has its own
                 tolerances; by default the operator decides.
-            alpha: The most load of a channel over the least that is tolerated, above 1: one number, or three,
-                of state, computation and communication.
+            alpha: The most load of a channel over the least that ``"scan"``, ``"redist"``, ``"readj"`` and a
+                rescale by hand tolerate, above 1: one number, or three, of state, computation and
+                communication. Control goes by what a move saves and costs.
             sigma: The part of that which a single key may use up that no table names, above 0, at most 1.
             most_moved: The approximate limit of bytes of a stage's state that one epoch moves in a rescale.
             control: ``"on"``: the run moves and splits hot keys by itself when that pays off. ``"observe"``:
                 nothing changes by itself; ``Run.rulings`` and the recording say what would. ``"off"``: nobody
-                decides but your own ``policy``.
+                decides but your own ``policy``; without one, keys are counted only for ``"scan"``,
+                ``"redist"`` and ``"readj"``.
             limits: What holds back decisions of policies: ``ps.Limits(least_interval=…)`` and more.
             qos: What is asked of the results: ``ps.QoS(latency="5 seconds", disorder=10)``, or one of both. A
                 latency is for live sources only; by default tuples are taken as they come, and at a steady
@@ -152,7 +155,8 @@ class Query:
                 hand instead; ``"0 seconds"``: epochs run back to back.
             scaling: How the number of executors follows the load: ``"penstock"``, ``"autoscale"``, ``"qos"``,
                 ``"incremental"``, ``"static"`` or ``"off"``. By default ``"penstock"`` for live sources on a
-                cluster whose executors can be changed, and ``"off"`` in local mode.
+                cluster whose executors can be changed, and ``"off"`` in local mode. Or a dict with the
+                settings of one, such as ``{"policy": "autoscale", "preset": "paper", "out_cooldown": 30}``.
             executors: The least and the most executors, such as ``(1, 8)``; by default 1 and as many as the
                 session was made for.
             policy: A policy of your own, beside Penstock's and before them: called after each epoch with an

@@ -15,8 +15,10 @@ from penstock.control.controller import MODES, Mode
 from penstock.control.limits import Limits
 from penstock.control.rescale import MOST_CHANNELS
 from penstock.control.scale import MOST_UNITS
+from penstock.control.scaling.run_policy import RunScaling
+from penstock.control.scaling.scaler import SCALING_LIMITS
 from penstock.distribution.distribution import Forming
-from penstock.errors import BadOption, BadRouting, BadSink
+from penstock.errors import BadOption, BadRouting, BadScaling, BadSink
 from penstock.expressions.durations import microseconds
 from penstock.query.qos import QoS, duration, most_disorder
 from penstock.routing import PARTITIONINGS, Resources
@@ -91,13 +93,13 @@ class RunOptions:
     >>> RunOptions(channels=2.5)
     Traceback (most recent call last):
         ...
-    penstock.errors.BadOption: channels=2.5; give a whole number, from 1 to 1,024, or None for one per core
+    penstock.errors.BadOption: channels=2.5; give a whole number, from 1 to 1,024, or a range as (1, 8)
     """
 
     checkpoint: str | os.PathLike[str] | None = None
     late: ParquetSink | None = None
     rejects: ParquetSink | None = None
-    channels: int | None = None
+    channels: int | tuple[int, int] | None = None
     costs: Mapping[int, float] | None = None
     session: "SparkSession | None" = None
     name: str | None = None
@@ -114,7 +116,7 @@ class RunOptions:
     qos: QoS | None = None
     disorder: float | None = None
     trigger: str | timedelta | None = None
-    scaling: ScalingName | None = None
+    scaling: ScalingName | Mapping[str, Any] | None = None
     executors: tuple[int, int] | None = None
     policy: Callable[[Any], Iterable[Any]] | None = None
     takeover: bool = False
@@ -130,10 +132,7 @@ class RunOptions:
         _check_aside("late", self.late)
         _check_aside("rejects", self.rejects)
         if self.channels is not None:
-            hint = ", or None for one per core"
-            self._set(
-                "channels", whole_number("channels", self.channels, 1, MOST_CHANNELS, BadOption, hint=hint)
-            )
+            self._set("channels", _channels(self.channels))
         if self.costs is not None:
             self._set("costs", _by_stage("costs", self.costs, _cost))
         session_or_none("session", self.session, BadOption)
@@ -177,8 +176,8 @@ class RunOptions:
         whole = hasattr(policy, "observe") and hasattr(policy, "decide")
         if policy is not None and not callable(policy) and not whole:
             raise BadOption(
-                f"policy={short(policy)}; give a function from an Observation to Rescales, such as "
-                "ps.rebalance_when(), or an object with observe and decide"
+                f"policy={short(policy)}; give a function from an Observation to Rescales, or an "
+                "object with observe and decide"
             )
 
     def _check_pace(self) -> None:
@@ -195,9 +194,42 @@ class RunOptions:
         if self.trigger is not None:
             duration("trigger", self.trigger, 0, _LONGEST_TRIGGER)
         if self.scaling is not None:
-            one_of("scaling", self.scaling, SCALINGS, BadOption)
+            self._check_scaling()
         if self.executors is not None:
             self._set("executors", _executors(self.executors))
+
+    def _check_scaling(self) -> None:
+        given: object = self.scaling
+        if isinstance(given, Mapping):
+            one_of("scaling: policy", given.get("policy", "penstock"), SCALINGS, BadOption)
+        else:
+            one_of("scaling", given, SCALINGS, BadOption)
+        if self.scaling_name == "off":
+            return
+        try:
+            RunScaling(**self.scaling_policy(1, MOST_UNITS))
+        except (BadScaling, TypeError, ValueError) as error:
+            raise BadOption(
+                f"scaling={short(given)}: {error}; give the name of a policy, or a dict of 'policy' and its "
+                "settings"
+            ) from error
+
+    @property
+    def scaling_name(self) -> str:
+        """The scaling policy, by its name."""
+        given = self.scaling
+        return str(given.get("policy", "penstock")) if isinstance(given, Mapping) else given or "penstock"
+
+    def scaling_policy(self, least: int, most: int) -> dict[str, Any]:
+        """The settings of `RunScaling`, as plain values; executors stay between the given numbers."""
+        name = self.scaling_name
+        given = dict(self.scaling) if isinstance(self.scaling, Mapping) else {}
+        given.pop("policy", None)
+        ticks: dict[str, Any] = {key: given.pop(key) for key in ("tick", "pause") if key in given}
+        limits = {key: given.pop(key) for key in SCALING_LIMITS if key in given}
+        if name in {"penstock", "qos"} and self.latency_seconds is not None:
+            given = {"bound": self.latency_seconds, **given}
+        return {"name": name, "limits": {"least": least, "most": most, **limits}, "settings": given, **ticks}
 
     @property
     def latency_seconds(self) -> float | None:
@@ -282,6 +314,14 @@ def _by_stage(option: str, given: object, value: Callable[[str, object], Any]) -
         number = whole_number(f"{option}: stage", stage, 0, _MOST_STAGES, BadOption, hint=", see explain()")
         found[number] = value(f"{option} of stage {number}", each)
     return found
+
+
+def _channels(given: object) -> int | tuple[int, int]:
+    if isinstance(given, list | tuple) and len(given) == 2:
+        least = whole_number("channels: the least", given[0], 1, MOST_CHANNELS, BadOption)
+        return least, whole_number("channels: the most", given[1], least, MOST_CHANNELS, BadOption)
+    hint = ", or a range as (1, 8)"
+    return whole_number("channels", given, 1, MOST_CHANNELS, BadOption, hint=hint)
 
 
 def _executors(given: object) -> tuple[int, int]:

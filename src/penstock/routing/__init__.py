@@ -7,11 +7,24 @@ from penstock.routing.balanced import balanced
 from penstock.routing.batch_size import BatchModel, TupleCosts, busy_limit, channel_copies, choose_batch
 from penstock.routing.batch_windows import batch_shape, pane_shape
 from penstock.routing.cost_placing import GROUPINGS, Grouping, place_by_cost
+from penstock.routing.evened import evened
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.greedy import Schedule, greedy
 from penstock.routing.grid import Copies, Grid, grid_for
 from penstock.routing.hash_pair import HashPair, router_name
-from penstock.routing.join_grid import Copied, copied_sides, join_grid, shaped_grid
+from penstock.routing.heavy_keys import HeavyKey, heavy_keys
+from penstock.routing.join_grid import (
+    Copied,
+    cell_parts,
+    copied_on_grids,
+    copied_sides,
+    is_exact,
+    is_judged,
+    join_grid,
+    left_delivers,
+    row_copies,
+    shaped_grid,
+)
 from penstock.routing.join_spread import JoinSpread
 from penstock.routing.k_ordered import DisorderMeter, KOrderedMerge, realised_disorder
 from penstock.routing.longest_first import longest_first
@@ -65,6 +78,7 @@ __all__ = [
     "Growth",
     "HashPair",
     "Hashes",
+    "HeavyKey",
     "JoinSpread",
     "KOrderedMerge",
     "Moves",
@@ -94,19 +108,26 @@ __all__ = [
     "balanced",
     "batch_shape",
     "busy_limit",
+    "cell_parts",
     "channel_copies",
     "choose_batch",
+    "copied_on_grids",
     "copied_sides",
     "copies",
     "cost_shares",
     "count_marks",
     "counter_threshold",
     "deliveries",
+    "evened",
     "first_router",
     "greedy",
     "grid_for",
+    "heavy_keys",
+    "is_exact",
+    "is_judged",
     "join_grid",
     "joint_rates",
+    "left_delivers",
     "loads",
     "longest_first",
     "moves",
@@ -119,6 +140,7 @@ __all__ = [
     "redistribute",
     "relative_migration",
     "router_name",
+    "row_copies",
     "scan",
     "shaped_grid",
     "split_hot_keys",

@@ -6,6 +6,7 @@ hash of that cell can be. `table` has the keys of the slots in its first half an
 second. So a route is one access to the ring and one to the table, present or not ([003] §4.1.1).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self
@@ -18,11 +19,19 @@ from penstock.routing.displacement import displace, probe
 from penstock.routing.router import Channels, Hashes, Router
 from penstock.sketches.wire import pack, unpack
 
-__all__ = ["CHANNEL_BITS", "Exported", "RouteArrays", "route_arrays"]
+__all__ = ["CHANNEL_BITS", "Cells", "Exported", "RouteArrays", "cells_of", "route_arrays"]
 
 CHANNEL_BITS = 32
+Cells = NDArray[np.uint16]
+"""The first 16 bits of hashes."""
+_MOST_CELLS = 1 << 16
 _LEAST_CELLS = 1024  # of a ring under a table
 _CHUNK = 8192  # hashes at a time: what a chunk needs stays in the cache, and its arrays on the heap
+
+
+def cells_of(hashes: Hashes) -> Cells:
+    """The first 16 bits of every hash: rows keep them, so that a move need not hash their keys again."""
+    return (hashes >> np.uint64(48)).astype(np.uint16)
 
 
 class Exported(Router, Protocol):
@@ -65,6 +74,30 @@ class RouteArrays:
             piece = slice(start, start + _CHUNK)
             self._route_chunk(hashes[piece], routes[piece])
         return routes
+
+    def by_cells(self, cells: Cells, hashes: Callable[[NDArray[np.int64]], Hashes]) -> Channels:
+        """The same from the first 16 bits of every hash; those of rows in doubt are asked for by place.
+
+        In doubt are only cells in which a key of the table lies, so most rows cost one look-up.
+        """
+        if len(self.ring) > _MOST_CELLS:
+            return self.route(hashes(np.arange(len(cells))))
+        owners, doubtful = self._cells
+        routes = owners.take(cells, mode="clip")
+        if doubtful is not None:
+            at = np.flatnonzero(doubtful.take(cells, mode="clip"))
+            routes[at] = self.route(hashes(at))
+        return routes
+
+    @cached_property
+    def _cells(self) -> tuple[Channels, NDArray[np.bool_] | None]:
+        """For all 16-bit cells their channel by the ring, and which have a key of the table."""
+        owners = np.repeat(self.ring.astype(np.int32), _MOST_CELLS // len(self.ring))
+        if not self.slots:
+            return owners, None
+        doubtful = np.zeros(_MOST_CELLS, np.bool_)
+        doubtful[cells_of(self._keys)] = True
+        return owners, doubtful
 
     def to_bytes(self) -> bytes:
         """A form to send or to store."""

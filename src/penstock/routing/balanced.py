@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from penstock.errors import BadRouting
 from penstock.routing.adaptation import utility
 from penstock.routing.balance import exceeded, loads, spread_penalty
-from penstock.routing.cell_ring import CellRing
-from penstock.routing.feeding import feed, part
+from penstock.routing.cell_ring import CellRing, cells_of, handed_over
+from penstock.routing.feeding import fair_level, feed, part
 from penstock.routing.filling import Filling, fill, water_level
 from penstock.routing.frequencies import Frequencies
 from penstock.routing.hash_pair import HashPair
 from penstock.routing.redistribute import redistribute
 from penstock.routing.resources import Growth, Resources
 from penstock.routing.ring import Ring
-from penstock.routing.router import Channels
 from penstock.routing.threshold import Goal, counter_threshold, table_threshold
 
 __all__ = ["balanced"]
@@ -212,7 +211,7 @@ def _stock(
         Growth.LINEAR: mass / len(cells),
         Growth.QUADRATIC: mass**2 / rest / len(cells),
     }
-    heavy, at = np.unique(_cells(light.hashes, len(cells)), return_inverse=True)
+    heavy, at = np.unique(cells_of(light.hashes, len(cells)), return_inverse=True)
     costs = {
         growth: np.concatenate(
             [
@@ -233,12 +232,6 @@ def _stock(
         state=goal.resources.state,
         base={growth: base.get(growth, np.zeros(channels)) for growth in Growth},
     )
-
-
-def _cells(hashes: NDArray[np.uint64], buckets: int) -> Ints:
-    if buckets == 1:
-        return np.zeros(len(hashes), np.intp)
-    return (hashes >> np.uint64(65 - buckets.bit_length())).astype(np.intp)
 
 
 def _budget(before: HashPair, stock: _Stock, channels: int) -> float:
@@ -266,7 +259,7 @@ def _placements(stock: _Stock, before: HashPair, channels: int, goal: Goal, budg
         yield from _by_squares(stock, before, channels, goal)
     else:
         # A new channel takes fewer keys by what the budget denies it, so that it gets cells like the others.
-        level = _fair_level(linear, channels)
+        level = fair_level(linear, channels)
         yield feed(linear, homes, channels, level=level, cap=level - short)
     if stock.state is Growth.CONSTANT:
         # All keys cost the same to move: place the whole table again, the heaviest first.
@@ -274,14 +267,14 @@ def _placements(stock: _Stock, before: HashPair, channels: int, goal: Goal, budg
         yield _with_cells(stock, table, homes[size:], channels)
     # Old channels give to new ones only, and what is uneven among the old ones stays.
     closed = np.where(np.arange(channels) < before.channels, np.inf, 0.0)
-    yield feed(linear, homes, channels, base=closed, level=_fair_level(linear, channels))
+    yield feed(linear, homes, channels, base=closed, level=fair_level(linear, channels))
     yield feed(linear, homes, channels, level=np.inf)
 
 
 def _by_squares(stock: _Stock, before: HashPair, channels: int, goal: Goal) -> Iterator[Ints]:
     """Placements for a quadratic resource: all units even the squares, unless one key rules that out."""
     size, homes, squares = len(stock.tracked), stock.homes, stock.costs[Growth.QUADRATIC]
-    even = feed(squares, homes, channels, level=_fair_level(squares, channels))
+    even = feed(squares, homes, channels, level=fair_level(squares, channels))
     if squares.max(initial=0.0) > squares.sum() / channels:
         # Squares cannot be even, and volume would pile up where they are low: let cells even the volume.
         yield _with_cells(stock, even[:size], even[size:], channels)
@@ -302,23 +295,12 @@ def _with_cells(stock: _Stock, table: Ints, cells: Ints, channels: int) -> Ints:
     return np.concatenate([table, feed(linear[size:], cells, channels, base=under, level=level)])
 
 
-def _fair_level(costs: Floats, channels: int) -> float:
-    """The mean load of channels, without those that one key alone lifts above the mean of the others."""
-    total = float(costs.sum())
-    for cost in np.sort(costs)[::-1]:
-        if channels == 1 or cost <= total / channels:
-            break
-        total -= float(cost)
-        channels -= 1
-    return total / channels
-
-
 def _pair(before: HashPair, stock: _Stock, channels: int, places: Ints, filling: Filling) -> HashPair:
     cells = before.ring.cells.astype(np.int32)
     size = len(stock.tracked)
     cells[stock.heavy] = places[size:]
     plain = np.delete(np.arange(len(cells)), stock.heavy)
-    cells[plain] = _hand_over(cells[plain], filling.shares)
+    cells[plain] = handed_over(cells[plain], filling.shares)
     ring = CellRing.over(before.ring, cells, channels)
     keys, targets = stock.tracked.hashes, places[:size].astype(np.int32)
     if channels == before.channels:
@@ -326,17 +308,3 @@ def _pair(before: HashPair, stock: _Stock, channels: int, places: Ints, filling:
         stale = stale[:_MOST_STALE]
         keys, targets = np.append(keys, before.keys[stale]), np.append(targets, before.targets[stale])
     return HashPair(keys, targets, ring)
-
-
-def _hand_over(owners: Channels, shares: Floats) -> Channels:
-    """Owners with these shares, with as few cells moved as possible."""
-    wanted = np.floor(shares * len(owners)).astype(np.intp)
-    rounded = np.argsort(wanted - shares * len(owners), kind="stable")[: len(owners) - int(wanted.sum())]
-    wanted[rounded] += 1
-    owners = owners.copy()
-    have = np.bincount(owners, minlength=len(shares))
-    rich = np.flatnonzero(have[: len(shares)] > wanted)
-    given = [np.flatnonzero(owners == channel)[wanted[channel] :] for channel in rich]
-    free = np.concatenate([np.flatnonzero(owners >= len(shares)), *given])
-    owners[free] = np.repeat(np.arange(len(shares)), np.maximum(wanted - have[: len(shares)], 0))[: len(free)]
-    return owners

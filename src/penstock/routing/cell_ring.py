@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.errors import BadRouting
 from penstock.routing.ring import Ring
-from penstock.routing.router import Channels
+from penstock.routing.router import Channels, Costs, Hashes
 
-__all__ = ["CellRing"]
+__all__ = ["CellRing", "cells_of", "handed_over"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +47,24 @@ class CellRing(Ring):
         owners = self.owners.astype(np.int32)
         owners.flags.writeable = False
         return owners
+
+
+def cells_of(hashes: Hashes, buckets: int) -> NDArray[np.intp]:
+    """The cell of each hash, of a power of two."""
+    if buckets == 1:
+        return np.zeros(len(hashes), np.intp)
+    return (hashes >> np.uint64(65 - buckets.bit_length())).astype(np.intp)
+
+
+def handed_over(owners: Channels, shares: Costs) -> Channels:
+    """Owners with these shares, with as few cells moved as possible."""
+    wanted = np.floor(shares * len(owners)).astype(np.intp)
+    rounded = np.argsort(wanted - shares * len(owners), kind="stable")[: len(owners) - int(wanted.sum())]
+    wanted[rounded] += 1
+    owners = owners.copy()
+    have = np.bincount(owners, minlength=len(shares))
+    rich = np.flatnonzero(have[: len(shares)] > wanted)
+    given = [np.flatnonzero(owners == channel)[wanted[channel] :] for channel in rich]
+    free = np.concatenate([np.flatnonzero(owners >= len(shares)), *given])
+    owners[free] = np.repeat(np.arange(len(shares)), np.maximum(wanted - have[: len(shares)], 0))[: len(free)]
+    return owners

@@ -7,7 +7,7 @@ again. Greedy: the richest channel gives its largest unit that fits.
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["feed", "part"]
+__all__ = ["fair_level", "feed", "part"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -77,3 +77,18 @@ def part(costs: Floats, places: Ints, channels: int, base: Floats | None = None)
         places[unit] = home if stays else lowest
         load[places[unit]] += costs[unit]
     return places
+
+
+def fair_level(costs: Floats, channels: int) -> float:
+    """The mean load of channels, without those that one key alone lifts above the mean of the others.
+
+    >>> fair_level(np.array([5.0, 1.0, 1.0, 1.0]), 4)
+    1.0
+    """
+    total = float(costs.sum())
+    for cost in np.sort(costs)[::-1].tolist():
+        if channels == 1 or cost <= total / channels:
+            break
+        total -= cost
+        channels -= 1
+    return total / channels

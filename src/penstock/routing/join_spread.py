@@ -1,7 +1,8 @@
 """A router that spreads hot keys of an equi-join over grids of channels ([002] §III.D.1 and §III.D.2).
 
 Two tuples of one key meet in exactly one channel for any salts: a key that is whole has one channel,
-and a key that is spread has a grid of its own, whose cells are all in different channels.
+and a key that is spread has a grid of its own, whose cells are all in different channels. On judged grids
+they meet in one left and in one right cell (see `join_grid`).
 """
 
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ class JoinSpread:
 
     The grid of key i has `sizes[i]` cells in `columns[i]` columns, as in `Grid`; the channels of all cells of
     all grids are in `targets`, one grid after another. Salts are uniform 64-bit numbers, such as hashes of
-    the tuples; a tuple that is sent again must have the same salt.
+    the tuples; a tuple that is sent again must have the same salt. If grids are `judged`, the columns of one
+    are its first cells, the left ones, and the others its right ones.
 
     What an engine needs to evaluate it: `arrays` gives the channel of a key that is whole, and for a spread
     one the complement of its place in `counts`, `starts`, `across` and `column_starts`, which say how many
@@ -47,6 +49,7 @@ class JoinSpread:
     columns: Numbers
     targets: Channels
     ring: Ring
+    judged: bool = False
 
     def __post_init__(self) -> None:
         if (
@@ -65,6 +68,8 @@ class JoinSpread:
                 f"a key's grid has a channel twice, one beyond the {self.channels} that there are, or more "
                 "columns than channels; give each cell of a grid another channel"
             )
+        if self.judged and (self.across == self.counts).any():
+            raise BadRouting("a judged grid has only left cells; give it fewer columns than channels")
 
     @property
     def channels(self) -> int:
@@ -123,6 +128,13 @@ class JoinSpread:
     def left(self, hashes: Hashes, salts: Hashes) -> Copies:
         """The copies of left tuples: to all channels of the column that the salt falls into."""
         routes, hot, place = self._routes(hashes)
+        if self.judged:
+            # One left cell, and all right ones.
+            first, columns = self.starts[place], self.across[place]
+            copies = self.counts[place] - columns + 1
+            cells = _runs(first + columns - 1, copies)
+            cells[np.cumsum(copies) - copies] = first + _scaled(salts[hot], columns)
+            return _spread_out(routes, hot, copies, self.cells[cells])
         # A column is as wide as it has cells: the cell that a salt falls into tells its column.
         column = self.cell_columns[self.starts[place] + _scaled(salts[hot], self.counts[place])]
         copies = self.heights[column]
@@ -131,6 +143,12 @@ class JoinSpread:
     def right(self, hashes: Hashes, salts: Hashes) -> Copies:
         """The copies of right tuples: to one channel of every column."""
         routes, hot, place = self._routes(hashes)
+        if self.judged:
+            # All left cells, and one right one.
+            first, copies = self.starts[place], self.across[place] + 1
+            cells = _runs(first, copies)
+            cells[np.cumsum(copies) - 1] += _scaled(salts[hot], self.counts[place] - copies + 1)
+            return _spread_out(routes, hot, copies, self.cells[cells])
         copies = self.across[place]
         column = _runs(self.column_starts[place], copies)
         row = _scaled(np.repeat(salts[hot], copies), self.heights[column])

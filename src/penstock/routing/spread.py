@@ -56,8 +56,8 @@ class Spread:
             start += size
         return found
 
-    def router(self, pair: HashPair) -> JoinSpread:
-        """The router that has all other keys where the pair has them."""
+    def router(self, pair: HashPair, *, judged: bool = False) -> JoinSpread:
+        """The router that has all other keys where the pair has them; grids may be `judged`."""
         keys = np.array(self.keys, np.int64).view(np.uint64)
         others = np.flatnonzero(~np.isin(pair.keys, keys))
         whole = np.ones(len(others), np.int64)
@@ -67,6 +67,7 @@ class Spread:
             np.concatenate([np.array(self.columns, np.int64), whole]),
             np.concatenate([np.array(self.targets, np.int32), pair.targets[others].astype(np.int32)]),
             pair.ring,
+            judged,
         )
 
     def settled(self, pair: HashPair) -> HashPair:

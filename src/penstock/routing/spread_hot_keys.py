@@ -9,7 +9,7 @@ piece, plus the errors of the rates and the load of keys without a rate ([002] Â
 import numpy as np
 
 from penstock.errors import BadRouting
-from penstock.routing.join_grid import Copied, shaped_grid
+from penstock.routing.join_grid import Copied, cell_parts, is_judged, shaped_grid
 from penstock.routing.join_spread import JoinSpread, Numbers
 from penstock.routing.longest_first import longest_first
 from penstock.routing.ring import Ring
@@ -42,7 +42,8 @@ def spread_hot_keys(  # noqa: PLR0913 -- keys with two rates, where to, and what
     """Spread keys of these rates; `copied` says which sides may be copied, as `copied_sides` does.
 
     `piece` is the part of a channel's fair share that a piece of a key may have. Finer pieces balance better
-    and cost more copies: a tuple of a key in n pieces has about sqrt(n), or n if only one side may be copied.
+    and cost more copies: a tuple of a key in n pieces has about sqrt(n), or n if only one side may be copied;
+    on judged grids a left and a right tuple have n + 2 together.
 
     >>> keys, rates = np.array([5, 6, 7], np.uint64), np.array([8.0, 2.0, 1.0])
     >>> spread = spread_hot_keys(keys, rates, rates, Ring(4))
@@ -64,10 +65,11 @@ def spread_hot_keys(  # noqa: PLR0913 -- keys with two rates, where to, and what
     for key in np.flatnonzero(wanted > 1):
         grid = shaped_grid(copied, int(wanted[key]), float(left[key]), float(right[key]))
         sizes[key], columns[key] = grid.channels, grid.columns
-    return JoinSpread(keys, sizes, columns, _placed(work, sizes, ring.channels), ring)
+    targets = _placed(work, sizes, columns, copied, ring.channels)
+    return JoinSpread(keys, sizes, columns, targets, ring, is_judged(copied))
 
 
-def _placed(work: Costs, sizes: Numbers, channels: int) -> Channels:
+def _placed(work: Costs, sizes: Numbers, columns: Numbers, copied: Copied, channels: int) -> Channels:
     """The channels of all cells: spread keys by falling pieces, then whole keys."""
     loads, pieces = np.zeros(channels), work / sizes
     begins = np.cumsum(sizes) - sizes
@@ -75,8 +77,13 @@ def _placed(work: Costs, sizes: Numbers, channels: int) -> Channels:
     spread = np.flatnonzero(sizes > 1)
     for key in spread[np.argsort(-pieces[spread], kind="stable")]:
         chosen = np.argsort(loads, kind="stable")[: sizes[key]]
-        targets[begins[key] : begins[key] + sizes[key]] = chosen
-        loads[chosen] += pieces[key]
+        of_cells = np.full(sizes[key], pieces[key])
+        if is_judged(copied):
+            parts = cell_parts(copied, int(sizes[key]), int(columns[key]))
+            of_cells = work[key] * np.array([pairs for *_, pairs in parts])
+        cells = np.argsort(-of_cells, kind="stable")
+        targets[begins[key] + cells] = chosen
+        loads[chosen] += of_cells[cells]
     whole = np.flatnonzero(sizes == 1)
     targets[begins[whole]] = longest_first(work[whole], loads).channels
     return targets

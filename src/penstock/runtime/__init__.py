@@ -2,7 +2,6 @@
 
 from penstock.control.limits import Limits
 from penstock.control.observation import ChannelLoad, Observation, StageChannels, TrackedKey
-from penstock.control.rebalance_when import rebalance_when
 from penstock.control.rescale import Rescale
 from penstock.control.ruling import Ruling
 from penstock.routing import Resources
@@ -29,5 +28,4 @@ __all__ = [
     "StageChannels",
     "StageProgress",
     "TrackedKey",
-    "rebalance_when",
 ]

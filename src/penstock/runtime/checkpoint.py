@@ -37,7 +37,7 @@ from penstock.state.storage import Location
 
 __all__ = ["Checkpoint", "epoch_of"]
 
-FORMAT = 11
+FORMAT = 12
 
 _QUERY = "query.json"
 _MADE = ("plans", "manifests", "segments", "routers", "between", "late", "rejects")

@@ -11,8 +11,8 @@ from typing import Any
 
 from penstock.control.controller import Controller
 from penstock.control.observation import Observation
-from penstock.control.recording import OVERRULED
-from penstock.control.ruling import Ruling
+from penstock.control.pace import Pace
+from penstock.control.ruling import OVERRULED, Ruling
 from penstock.control.scale import Scale
 from penstock.runtime.recording import RecordingFiles
 from penstock.runtime.requests import Requests
@@ -30,7 +30,7 @@ _log = logging.getLogger("penstock.run")
 class RunControl:
     """Asks the controller about each epoch, and keeps what it ruled."""
 
-    controller: Controller
+    controller: Controller[Observation, Any]
     requests: Requests
     recording: RecordingFiles | None = None
     executors: Executors | None = None
@@ -72,7 +72,8 @@ class RunControl:
             rulings = [self._followed(each) for each in self.controller.decide(seen.committed)]
             for each in rulings:
                 _tell(each)
-            self.rulings.extend(rulings)
+            # The wait after each epoch is told with its progress; here it would drive out all else.
+            self.rulings.extend(each for each in rulings if not isinstance(each.decision, Pace))
             if self.recording is not None:
                 self.recording.add(seen, rulings)
         except Exception:  # noqa: BLE001 -- a policy may be the user's code and raise anything
@@ -90,6 +91,8 @@ class RunControl:
         wanted = ruling.decision
         if wanted is None or not ruling.carried_out:
             return ruling
+        if isinstance(wanted, Pace):
+            return ruling
         if isinstance(wanted, Scale):
             # No task runs between two epochs, so none is lost with an executor.
             if self.executors is not None:
@@ -101,4 +104,4 @@ class RunControl:
 def _tell(ruling: Ruling) -> None:
     """Log what went wrong; what is carried out is logged when it has happened."""
     impossible = ruling.held.startswith("it cannot be met")
-    _log.log(logging.ERROR if ruling.decision is None or impossible else logging.DEBUG, "%s", ruling.words())
+    _log.log(logging.ERROR if ruling.failed or impossible else logging.DEBUG, "%s", ruling.words())

@@ -22,7 +22,7 @@ from penstock.durable import Purpose
 from penstock.errors import BadOption, BadSink
 from penstock.query import Query, RunOptions, Stream
 from penstock.query.qos import most_disorder
-from penstock.routing import Resources
+from penstock.routing import REGISTRY, Resources
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.control import RunControl
 from penstock.runtime.dataflow.tasks import Compiled
@@ -33,7 +33,7 @@ from penstock.runtime.going_back import go_back, resume_going_back, went_back
 from penstock.runtime.graph import Graph, build
 from penstock.runtime.latency import LatencyMeter, result_ways
 from penstock.runtime.layout_files import LayoutFiles
-from penstock.runtime.pacer import pacer
+from penstock.runtime.pacer import Pacer
 from penstock.runtime.places import check_places
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress
@@ -138,7 +138,7 @@ class SparkEngine:
         if not ends:
             epochs.meter = LatencyMeter(result_ways(graph), query.streams, options.latency_seconds)
             epochs.tick = period(query.streams)
-            epochs.pacer = pacer(options.latency_seconds, options.trigger_seconds, epochs.tick)
+            epochs.pacer = Pacer(options.trigger_seconds, epochs.tick)
         run.begin(epochs)
         return run
 
@@ -209,11 +209,11 @@ class Claimed:
             time.time,
             steady_time(streams),
         )
-        control = _control(options, self.subqueries, requests, files, folder, nodes)
+        control = _control(options, requests, files, folder, nodes)
         found = Epochs(works, planner, report=report, control=control)
         found.slots = nodes.slots
         if options.channels is not None:
-            planner.match(found.last)
+            planner.match(found.last, options.channels)
         return found
 
 
@@ -309,7 +309,15 @@ def _settings(runner: StageRunner, runners: Sequence[StageRunner], options: RunO
         sigma=options.sigma,
         dealing=options.dealing,
         hosted=tuple(each.number for each in hosted_by(runners, runner.number)),
+        counted=_counts(options),
+        adapts=options.control,
     )
+
+
+def _counts(options: RunOptions) -> bool:
+    """Whether keys are counted: for policies, or for a partitioning that the user chose for it."""
+    chosen = options.partitioning != "balanced" and REGISTRY[options.partitioning].next is not None
+    return options.control != "off" or options.policy is not None or chosen
 
 
 def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
@@ -328,9 +336,13 @@ def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """What a run may use: task slots at most, and executors that it may change, if any."""
+    """What a run may use: task slots at most, and executors that it may change, if any.
+
+    A `live` run has sources that do not end.
+    """
 
     slots: int
+    live: bool
     executors: Executors | None = None
     least: int = 1
     most: int = 1
@@ -339,20 +351,19 @@ class _Nodes:
 def _nodes(options: RunOptions, spark: SparkSession, *, live: bool) -> _Nodes:
     """Executors are changed in live runs on clusters, unless that is switched off."""
     slots = spark.sparkContext.defaultParallelism
-    if options.scaling == "off" or options.control == "off" or not live:
-        return _Nodes(slots)
+    if options.scaling_name == "off" or options.control == "off" or not live:
+        return _Nodes(slots, live)
     executors = Executors(spark.sparkContext)
     if executors.why_fixed:
         if options.scaling is not None:
             raise BadOption(f"scaling={options.scaling!r}; {executors.why_fixed}: give 'off', or None")
-        return _Nodes(slots)
+        return _Nodes(slots, live)
     least, most = options.executors or (1, executors.expected())
-    return _Nodes(max(most * executors.observed().cores, 1), executors, least, most)
+    return _Nodes(max(most * executors.observed().cores, 1), live, executors, least, most)
 
 
-def _control(  # noqa: PLR0913, PLR0917 -- all that it steers, and what it steers by
+def _control(
     options: RunOptions,
-    subqueries: Subqueries,
     requests: Requests,
     files: LayoutFiles,
     folder: Checkpoint,
@@ -360,9 +371,9 @@ def _control(  # noqa: PLR0913, PLR0917 -- all that it steers, and what it steer
 ) -> RunControl:
     """The controller of a run: the user's policy first, then Penstock's own unless they are switched off."""
     given: Any = options.policy
-    own = {} if given is None else {"policy": given if hasattr(given, "observe") else FunctionPolicy(given)}
+    own = {} if given is None else {"policy": FunctionPolicy(given)}
     setup = Setup(
-        policies={} if options.control == "off" else _policies(options, subqueries, requests, nodes),
+        policies={} if options.control == "off" else _policies(options, requests, nodes),
         limits=options.limits or Limits(),
         mode="observe" if options.control == "observe" else "on",
         foreign=tuple(own),
@@ -376,29 +387,23 @@ def _control(  # noqa: PLR0913, PLR0917 -- all that it steers, and what it steer
     return RunControl(controller, requests, recording, nodes.executors)
 
 
-def _policies(
-    options: RunOptions, subqueries: Subqueries, requests: Requests, nodes: _Nodes
-) -> dict[str, dict[str, Any]]:
-    """Penstock's own policies: against skew, for shares of channels, groupings, batches and executors."""
-    policies: dict[str, dict[str, Any]] = {"skew": {}}
-    hosts = [each.number for each in subqueries.stages if each.host is None]
-    if options.channels is not None and len(hosts) > 1:
-        hosted = {str(each.number): each.host for each in subqueries.stages if each.host is not None}
-        policies["allotment"] = {"total": max(options.channels, len(hosts)), "hosts": hosted}
+def _policies(options: RunOptions, requests: Requests, nodes: _Nodes) -> dict[str, dict[str, Any]]:
+    """Penstock's own policies: for layouts, groupings, batches, executors and the pace."""
+    layout: dict[str, Any] = {"total": True}
+    if not isinstance(options.channels, int):
+        least, most = options.channels or (1, None)
+        layout = {"least": least, "most": most}
+    policies: dict[str, dict[str, Any]] = {"layout": layout}
     settings = {name for each in requests.steering.values() for name in each.choices()}
     if "grouping" in settings:
-        policies["grouping"] = {}
+        policies["grouping"] = {} if "total" in layout else layout
     if "batch" in settings:
         bound = options.latency_seconds
         policies["batches"] = {} if bound is None else {"bound": bound}
     if nodes.executors is not None:
-        name = options.scaling or "penstock"
-        bounded_by = name in {"penstock", "qos"} and options.latency_seconds is not None
-        policies["scaling"] = {
-            "name": name,
-            "limits": {"least": nodes.least, "most": nodes.most},
-            "settings": {"bound": options.latency_seconds} if bounded_by else {},
-        }
+        policies["scaling"] = options.scaling_policy(nodes.least, nodes.most)
+    if nodes.live and options.trigger is None:
+        policies["pacing"] = {"bound": options.latency_seconds}
     return policies
 
 
@@ -419,11 +424,13 @@ def _named(name: str, place: int) -> str:
 def _channels(options: RunOptions, slots: int, subqueries: Subqueries) -> tuple[int, ...]:
     """The channels of every stage: the given total, in proportion to the cost of a tuple.
 
-    By default each stage has one per core, since the stages of an epoch take turns on the same cores. Where
-    executors come and go, these are the cores of all that there can be: then no state moves with them.
+    Of a range each stage has the least at first. By default each has one per core, since the stages of an
+    epoch take turns on the same cores. Where executors come and go, these are the cores of all that there can
+    be: then no state moves with them.
     """
-    if options.channels is None:
-        return tuple(1 if is_single(stage) else slots for stage in subqueries.stages)
+    if not isinstance(options.channels, int):
+        first = slots if options.channels is None else options.channels[0]
+        return tuple(1 if is_single(stage) else first for stage in subqueries.stages)
     hosts = sum(stage.host is None for stage in subqueries.stages)
     return channels_of(subqueries, max(options.channels, hosts), options.costs)
 

@@ -141,6 +141,10 @@ class Epoch:
                 steering.learn(self.plan.stages[number].layout, self.tasks[number])
             self.records[number] = replace(self.records[number], keys=steering.remembered())
 
+    def told(self) -> list[TaskReceipt]:
+        """What every task told of its last attempt."""
+        return list(self._told.values())
+
     def clean_up(self) -> None:
         """After the commit: delete what only this epoch needed."""
         for delivery, outputs in self.delivered:
@@ -366,6 +370,7 @@ class Epoch:
             after=advance.position,
             ended=advance.ended,
             hosted=runner.hosted,
+            counted=steering is not None and steering.settings.counted,
             thorough=steering is not None and steering.thorough(),
             measured=steering is not None and steering.measures(self.epoch_id.epoch),
             view=None if plan.layout is None else runner.kernel.distribution.view(plan.layout),

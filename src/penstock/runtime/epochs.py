@@ -10,12 +10,12 @@ from typing import Any
 
 from penstock.connect import NOTHING_SAID, EpochId, SourceNote, Split
 from penstock.control.observation import Observation, StageChannels
-from penstock.control.scaling.pacing import EpochTaken
 from penstock.errors import RunError
 from penstock.query import Stream
 from penstock.runtime.control import RunControl
+from penstock.runtime.cores import Node, here, usable_cores
 from penstock.runtime.dataflow.channels import Receipt
-from penstock.runtime.dataflow.receipts import StreamSeen
+from penstock.runtime.dataflow.receipts import StreamSeen, TaskReceipt
 from penstock.runtime.epoch import Differs, Epoch, RunSetup
 from penstock.runtime.latency import LatencyMeter
 from penstock.runtime.merger import EpochMergers, Merger, Receiver
@@ -24,8 +24,10 @@ from penstock.runtime.observation import (
     TasksRan,
     decided,
     epoch_progress,
+    operators_worked,
     scaled,
     stage_channels,
+    units_worked,
 )
 from penstock.runtime.pacer import Pacer
 from penstock.runtime.planning import Planner
@@ -34,7 +36,7 @@ from penstock.runtime.records import EpochPlan, Manifest, StageRecord, StreamRea
 from penstock.runtime.requests import Requests
 from penstock.runtime.results import ResultReaders
 from penstock.runtime.sampling import sampled_keys
-from penstock.runtime.spark.entries import Reads, shared_out
+from penstock.runtime.spark.entries import LEAST_BYTES, Reads, shared_out
 from penstock.runtime.spark.failures import Failing, translated
 from penstock.runtime.spark.session import prepare
 from penstock.runtime.stage import members_of
@@ -47,6 +49,10 @@ ORPHANS_EVERY = 64
 _LOGGER = logging.getLogger("penstock.run")
 MOST_DECISIONS = 1000
 """The number of decisions that a run remembers."""
+_FINER = 3
+"""So many tasks for each slot read where executors come and go, if they have enough to do."""
+_WORTH_S, _DEAR_S = 0.1, 0.5
+"""So much work is worth a task of its own, if reading takes so long that more tasks are to be had."""
 _MOST_TRIES = 4
 """So often is an epoch run if tasks have to run again while it runs."""
 
@@ -66,7 +72,6 @@ class Epochs:
     meter: LatencyMeter | None = None
     pacer: Pacer | None = None
     tick: float | None = None
-    pause: float = field(init=False, default=0.0)
     slots: int = field(init=False)
     readers: ResultReaders = field(default_factory=ResultReaders)
     last: Manifest | None = field(init=False)
@@ -85,6 +90,8 @@ class Epochs:
         self._happened = 0
         self._ran = time.monotonic()
         self._noted: Mapping[str, SourceNote] = {}
+        self._grain = LEAST_BYTES
+        self._nodes: dict[str, Node] = {}
         self.slots = self.works.jobs.slots
         if self.last is not None:
             self.planner.resume(self.last)
@@ -166,7 +173,8 @@ class Epochs:
                 prepare(each.sparkSession, self.works.graph.setting)
             if found:
                 frames[name] = found
-        return Reads(shared_out(splits, plan.tasks) if any(splits.values()) else (), frames)
+        tasks = shared_out(splits, plan.tasks, plan.grain) if any(splits.values()) else ()
+        return Reads(tasks, frames)
 
     def _notes(self, plan: EpochPlan) -> Mapping[str, SourceNote]:
         """What the offsets of an epoch say of the streams behind its sources; what is new is logged."""
@@ -181,7 +189,9 @@ class Epochs:
     def _happen(self, epoch_id: EpochId, reads: Mapping[str, StreamRead]) -> None:
         phases, arrived = Phases(), self.clock()
         remembered = self.control.remembered()
-        plan = self.planner.plan(epoch_id, self.last, reads, self.slots, partial(self._sampled, reads))
+        # As many tasks as executors at most would leave some idle while there are fewer.
+        tasks = self.slots * (1 if self.control.executors is None else _FINER), self._grain
+        plan = self.planner.plan(epoch_id, self.last, reads, tasks, partial(self._sampled, reads))
         before = self.last or Manifest(epoch_id, plan)
         notes = {} if epoch_id.drain else self._notes(plan)
         mergers = self._mergers(epoch_id)
@@ -216,7 +226,10 @@ class Epochs:
         )
         away = tuple(gate for note in notes.values() for gate in note.away)
         latency = self._latency(epoch.seen, manifest, before, arrived, delivered)
-        waiting = 0 if epoch_id.drain else self._left(plan, manifest)
+        left = {name: _left(read, epoch.seen.get(name)) for name, read in plan.reads.items()}
+        waiting = 0 if epoch_id.drain else sum(left.values())
+        told = epoch.told()
+        self._grain = _grain(epoch.reads, told, self._grain)
         seen = replace(
             seen,
             warnings=tuple(epoch.warnings),
@@ -225,21 +238,8 @@ class Epochs:
             waiting=waiting,
             disorder=mergers.disorder,
         )
-        if self.pacer is not None and not epoch_id.drain:
-            pace = self.pacer.after(
-                EpochTaken(
-                    epoch=epoch_id.epoch,
-                    rows=manifest.counts.rows,
-                    started=self.pacer.taken(arrived),
-                    committed=committed,
-                    waiting=waiting,
-                    moved=bool(manifest.moved),
-                )
-            )
-            self.pause = pace.wait
-            seen = replace(seen, wait_seconds=pace.wait, pace=pace.reason)
         self.planner.ended()
-        self.report(seen)
+        rulings = []
         # After a drain nothing comes that could be decided on.
         if not self.control.silent and not epoch_id.drain:
             rulings = self.control.after(
@@ -254,10 +254,16 @@ class Epochs:
                     rows=manifest.counts.rows,
                     left=waiting,
                     latency=None if latency is None else latency.p99,
-                    **self._at_hand(),
+                    operators=operators_worked(self.works.streams, self.works.graph.stages, told, left),
+                    units=units_worked(told),
+                    **self._at_hand(told),
                 ),
             )
             self.decisions += scaled(rulings)
+        if self.pacer is not None and not epoch_id.drain:
+            self.pacer.after(arrived, committed, rulings)
+            seen = replace(seen, wait_seconds=self.pacer.wait, pace=self.pacer.reason)
+        self.report(seen)
 
     def _tried(  # noqa: PLR0913, PLR0917 -- all that an epoch begins with
         self,
@@ -312,18 +318,27 @@ class Epochs:
                 ways[outlet.exits[0]] = place
         return EpochMergers(found, ways)
 
-    def _at_hand(self) -> dict[str, Any]:
-        """The task slots that there are now, and the executors if their number can be changed."""
+    def _at_hand(self, told: Sequence[TaskReceipt]) -> dict[str, Any]:
+        """The task slots that there are now and their cores, and the executors if their number can change."""
         executors = self.control.executors
-        if executors is None:
-            return {"slots": self.slots}
-        nodes = executors.observed()
-        return {"slots": max(nodes.executors * nodes.cores, 1), "nodes": nodes}
+        nodes = None if executors is None else executors.observed()
+        slots = self.slots if nodes is None else max(nodes.executors * nodes.cores, 1)
+        self._met(told, slots if nodes is None else nodes.executors)
+        known = self._nodes.values() or [here()]
+        return {"slots": slots, "cores": usable_cores(known, slots), "nodes": nodes}
 
-    def _left(self, plan: EpochPlan, manifest: Manifest) -> int:
-        """The number of tuples that the sources had and the epoch left; a guess where they do not count."""
-        guess = max(manifest.counts.rows, 1)
-        return sum(each.left or (0 if each.whole else guess) for each in plan.reads.values())
+    def _met(self, told: Sequence[TaskReceipt], executors: int) -> None:
+        """Remember the executors that ran a task lately, as many as there may be.
+
+        One that had nothing to do in an epoch is there all the same: on a single channel a run would never
+        learn that it could have more.
+        """
+        ran = {each.took.node for each in told if each.took.node.name}
+        for node in sorted(ran, key=lambda each: each.name):
+            self._nodes.pop(node.name, None)
+            self._nodes[node.name] = node
+        while len(self._nodes) > max(executors, 1):
+            del self._nodes[next(iter(self._nodes))]
 
     def _latency(
         self,
@@ -362,6 +377,19 @@ class Epochs:
             if each.stage.host is None
         )
 
+    def shown(self) -> tuple[StageChannels, ...]:
+        """The same for people, with the most frequent keys."""
+        last = self._shown
+        if last is None:
+            return ()
+        return tuple(
+            replace(
+                each,
+                tracked=self.requests.steering[each.stage].tracked(last.plan.stages[each.stage].own),
+            )
+            for each in self.observed()
+        )
+
     def _bounds(self, before: Manifest) -> dict[str, int | None]:
         """The times below which tuples of a stream are late: an operator that they feed has passed them."""
         bounds: dict[str, int | None] = {}
@@ -396,3 +424,19 @@ class Epochs:
         if self.works.merging == "transparent":
             return {}
         return {number: bound for number, bound in self._port_bounds(before).items() if bound is not None}
+
+
+def _left(read: StreamRead, seen: StreamSeen | None) -> int:
+    """The tuples that a source had and the epoch left; a guess where it does not count."""
+    return read.left or (0 if read.whole else max(1 if seen is None else seen.rows, 1))
+
+
+def _grain(reads: Reads, told: Sequence[TaskReceipt], before: int) -> int:
+    """The bytes of a source that are worth a task, by what those of an epoch cost: few if rows are dear."""
+    size = sum(split.size for task in reads.tasks for _, split in task)
+    seconds = sum(each.took.work for each in told if each.streams)
+    if not size:
+        return before
+    if seconds < _DEAR_S:
+        return LEAST_BYTES
+    return min(max(int(_WORTH_S * size / seconds), 1), LEAST_BYTES)

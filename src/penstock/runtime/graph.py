@@ -53,13 +53,17 @@ class SparkWay:
 
 @dataclass(frozen=True)
 class Graph:
-    """Everything that runs: stages in order, outlets, ways on Arrow, and ways through Spark."""
+    """Everything that runs: stages in order, outlets, ways on Arrow, and ways through Spark.
+
+    `never` remembers of ways through Spark whether Spark knows that no row passes them.
+    """
 
     stages: tuple[StageRunner, ...]
     outlets: tuple[QueryOutput, ...]
     compiled: Compiled
     spark_ways: tuple[SparkWay, ...]
     setting: SqlSetting
+    never: dict[int, bool] = field(default_factory=dict, compare=False)
 
 
 def build(

@@ -5,19 +5,39 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock.compile import is_single
-from penstock.control.observation import ChannelLoad, Moved, Observation, StageChannels, most_over_least
+from penstock.control.observation import (
+    ChannelLoad,
+    Moved,
+    Observation,
+    OperatorWork,
+    StageChannels,
+    UnitWork,
+    most_over_least,
+)
 from penstock.control.rescale import Rescale
 from penstock.control.ruling import Ruling
 from penstock.control.scale import CLUSTER, Scale
 from penstock.distribution.distribution import Measured, Steering
+from penstock.query import Stream
 from penstock.runtime.dataflow.channels import Receipt, channel_work
+from penstock.runtime.dataflow.receipts import TaskReceipt
 from penstock.runtime.progress import EpochProgress, StageProgress
 from penstock.runtime.records import Manifest, StageRecord
 from penstock.runtime.requests import Asked
 from penstock.runtime.stage import StageRunner
 from penstock.shown import instant, shown_bytes, shown_seconds
 
-__all__ = ["Decision", "Policy", "TasksRan", "decided", "epoch_progress", "scaled", "stage_channels"]
+__all__ = [
+    "Decision",
+    "Policy",
+    "TasksRan",
+    "decided",
+    "epoch_progress",
+    "operators_worked",
+    "scaled",
+    "stage_channels",
+    "units_worked",
+]
 
 
 Policy = Callable[[Observation], Iterable[Rescale]]
@@ -153,6 +173,7 @@ def _loads(
         dict(zip((each.channel for each in done), channel_work(done), strict=True))
         for done in (receipts.get(member.number, ()) for member in members)
     ]
+    nodes = {each.node for each in own.values()}
     found = []
     for channel in range(manifest.plan.stages[members[0].number].channels):
         segments = [
@@ -174,6 +195,7 @@ def _loads(
                 # In two hops, the raw rows that are formed here come too.
                 rows=0 if receipt is None else receipt.received + (tuples if _formed(own) else 0),
                 cpu_seconds=sum(each.cpu_seconds for each in busy),
+                node=receipt.node.name if receipt and len(nodes) > 1 else "",
             )
         )
     return tuple(found)
@@ -181,6 +203,75 @@ def _loads(
 
 def _formed(receipts: Mapping[int, Receipt]) -> bool:
     return any(each.formed for each in receipts.values())
+
+
+def operators_worked(
+    streams: Sequence[Stream],
+    runners: Sequence[StageRunner],
+    told: Sequence[TaskReceipt],
+    left: Mapping[str, int],
+) -> tuple[OperatorWork, ...]:
+    """The map side of every stream, then every stage: what each took of the tasks of an epoch.
+
+    A task's time is shared by the stages in its channel as their kernels were busy; what reads and sends on
+    belongs to the streams that it read, by their rows.
+    """
+    every: list[str | int] = [*(each.name for each in streams), *(each.number for each in runners)]
+    tuples, seconds = dict.fromkeys(every, 0), dict.fromkeys(every, 0.0)
+    passed: dict[tuple[str | int, int], int] = {}
+    for task in told:
+        for origin, share in _shares(task).items():
+            seconds[origin] += share * task.took.work
+        for name, seen in task.streams.items():
+            tuples[name] += seen.rows
+        for stage, receipts in task.channels.items():
+            tuples[stage] += sum(each.tuples for each in receipts)
+        for way, count in task.passed.items():
+            passed[way] = passed.get(way, 0) + count
+    place = {origin: number for number, origin in enumerate(every)}
+    found = [OperatorWork(each.name, tuples[each.name], seconds[each.name], left=left.get(each.name, 0))
+             for each in streams]  # fmt: skip
+    for runner in runners:
+        number = runner.number
+        origins = dict.fromkeys(
+            feed.origin.name if isinstance(feed.origin, Stream) else feed.origin
+            for port in runner.ports
+            for feed in port
+        )
+        parents = tuple(
+            (place[each], tuples[number] if runner.hosted else passed.get((each, number), 0))
+            for each in origins
+        )
+        name = f"stage {number}: {runner.stage.operator}"
+        found.append(OperatorWork(name, tuples[number], seconds[number], parents))
+    return tuple(found)
+
+
+def _shares(task: TaskReceipt) -> dict[str | int, float]:
+    """The parts of a task's time that streams and stages had."""
+    wall = max(task.took.seconds, 1e-9)
+    shares: dict[str | int, float] = {
+        stage: min(sum(each.seconds for each in receipts) / wall, 1.0)
+        for stage, receipts in task.channels.items()
+    }
+    rest = max(1.0 - sum(shares.values()), 0.0)
+    rows: dict[str | int, int] = {name: seen.rows for name, seen in task.streams.items()}
+    if not rows:
+        rows = dict.fromkeys([*shares, *task.formed] or [origin for origin, _ in task.passed], 1)
+    total = sum(rows.values())
+    for origin, count in rows.items():
+        part = count / total if total else 1 / len(rows)
+        shares[origin] = shares.get(origin, 0.0) + rest * part
+    return shares
+
+
+def units_worked(told: Sequence[TaskReceipt]) -> tuple[UnitWork, ...]:
+    """The tasks of each executor that had some."""
+    found: dict[str, tuple[float, float]] = {}
+    for task in told:
+        seconds, occupied = found.get(task.took.node.name, (0.0, 0.0))
+        found[task.took.node.name] = seconds + task.took.seconds, occupied + task.took.occupied
+    return tuple(UnitWork(name, *found[name]) for name in sorted(found))
 
 
 def epoch_progress(  # noqa: PLR0913, PLR0917 -- what is known of an epoch

@@ -1,70 +1,51 @@
 """The pace of a live run: how long it waits after an epoch before the next one takes its tuples.
 
-The wait is at the end of an epoch, after its commit and before Spark asks the sources what there is. So
-nothing is under way while a run waits, and `stop` need not wait for it.
+The wait is at the end of an epoch, after its commit and before the sources are asked what there is. So
+nothing is under way while a run waits, and `stop` need not wait for it. How long it is, the pacing policy
+rules, or the user who gave an interval.
 """
 
-import logging
-import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
-from penstock.control.scaling.leisure import DEFAULT_BOUND, Leisure
-from penstock.control.scaling.pacing import EpochTaken, Pace, Pacing, PacingSettings
+from penstock.control.pace import Pace
+from penstock.control.ruling import Ruling
+from penstock.shown import shown_seconds
 
-__all__ = ["Pacer", "pacer"]
-
-_log = logging.getLogger("penstock.run")
-
-_PLANNING = 1.0  # seconds that Spark needs at most between two epochs if tuples wait
-_NOW = Pace(0.0, 0.0, math.inf, "epochs have taken little of the time, so the next one begins at once")
+__all__ = ["Pacer"]
 
 
 @dataclass
 class Pacer:
-    """Paces epochs by a policy; no wait is longer than `most` seconds.
+    """Waits as it is ruled, or `interval` seconds from start to start if the user says so.
 
-    With `leisure`, epochs are not paced as long as they are rare.
+    With `tick`, a wait is never longer: so often must a run with `idle` look at its streams.
     """
 
-    pacing: Pacing
-    most: float = math.inf
-    leisure: Leisure | None = None
+    interval: float | None = None
+    tick: float | None = None
     clock: Callable[[], float] = time.time
-    _returned: float = field(default=-math.inf, init=False)
+    wait: float = field(default=0.0, init=False)
+    reason: str = field(default="", init=False)
+    _committed: float = field(default=0.0, init=False)
 
-    def taken(self, arrived: float) -> float:
-        """When the epoch that has its tuples since `arrived` asked for them.
+    def after(self, arrived: float, committed: float, rulings: Iterable[Ruling]) -> None:
+        """Take in what was ruled after an epoch that got its rows at `arrived`."""
+        self._committed, self.wait, self.reason = committed, 0.0, ""
+        if self.interval is not None:
+            self.wait = max(arrived + self.interval - committed, 0.0)
+            self.reason = f"every {shown_seconds(self.interval)}, as asked for"
+        for each in rulings:
+            if isinstance(each.decision, Pace):
+                self.wait = each.decision.wait if each.carried_out else self.wait
+                held = f" (held back: {each.held})" if each.held else ""
+                self.reason = f"{each.decision.reason}{held}"
+        if self.tick is not None:
+            self.wait = min(self.wait, self.tick)
 
-        If epochs follow each other closely, Spark asked right after the last one.
-        """
-        return self._returned if 0 <= arrived - self._returned < _PLANNING else arrived
-
-    def after(self, seen: EpochTaken) -> Pace:
-        """The wait after a committed epoch; what fails in the policy means no wait."""
-        try:
-            self.pacing.observe(seen)
-            if self.leisure is not None:
-                self.leisure.observe(seen.started, seen.committed)
-            if self.leisure is not None and self.leisure.there(seen.committed):
-                return _NOW
-            paces = self.pacing.decide(self.clock())
-        except Exception:  # noqa: BLE001 -- nothing that is decided here may end a run
-            _log.exception("epoch %d: pacing failed; the next epoch begins at once", seen.epoch)
-            return replace(_NOW, reason="pacing failed, see the log")
-        return replace(paces[0], wait=min(paces[0].wait, self.most)) if paces else _NOW
-
-    def rest(self, seconds: float, wait: Callable[[float], object]) -> None:
-        """Wait, by a function that returns early if the run is to stop."""
-        if seconds > 0:
-            wait(seconds)
-        self._returned = self.clock()
-
-
-def pacer(bound: float | None, interval: float | None, tick: float | None) -> Pacer:
-    """The pacer of a run; `tick` is how often a run with `idle` must look at its streams."""
-    most = math.inf if tick is None else tick
-    if bound is None and interval is None:
-        return Pacer(Pacing(PacingSettings(bound=DEFAULT_BOUND)), most, Leisure())
-    return Pacer(Pacing(PacingSettings(bound=bound, interval=interval)), most)
+    def rest(self, wait: Callable[[float], object]) -> None:
+        """Wait for what is left of the time, by a function that returns early if the run is to stop."""
+        left = self._committed + self.wait - self.clock()
+        if 0 < left <= self.wait:
+            wait(left)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.compile import is_single
 from penstock.connect import EpochId
 from penstock.control.rescale import Rescale
 from penstock.distribution.distribution import Held, Layout, Sample
@@ -53,10 +54,13 @@ class Planner:
         epoch_id: EpochId,
         last: Manifest | None,
         reads: Mapping[str, StreamRead],
-        tasks: int,
+        tasks: tuple[int, int],
         samples: Samples,
     ) -> EpochPlan:
-        """The plan that an earlier attempt left, or a new one that reads so far, in so many tasks."""
+        """The plan that an earlier attempt left, or a new one that reads so far.
+
+        `tasks` are the most tasks that read, and the bytes that are worth one.
+        """
         self.followed = {}
         known = self.checkpoint.plan(epoch_id)
         if known is not None:
@@ -75,19 +79,30 @@ class Planner:
 
             own = {setting: wish for (stage, setting), wish in asked.items() if stage == runner.number}
             stages.append(StagePlan.of(self._layout(runner, last, own, sample, drain=epoch_id.drain)))
-        plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, reads, tasks)
+        plan = EpochPlan(tuple(stages), now, self.steady.read(), self._ended, reads, *tasks)
         self.checkpoint.write_plan(epoch_id, plan)
         self.requests.planned(asked)
         self.followed = asked
         return plan
 
-    def match(self, last: Manifest | None) -> None:
-        """Request the given numbers of channels where the checkpoint has others."""
-        for number, steering in self.requests.steering.items():
-            if last is None:
-                continue
-            channels = self.channels[number]
-            if steering.target(last.plan.stages[number].own) != channels:
+    def match(self, last: Manifest | None, given: int | tuple[int, int]) -> None:
+        """Request the given numbers of channels where the checkpoint has others, or others than a range.
+
+        A total that is shared out in another way stays as it is.
+        """
+        if last is None:
+            return
+        steering = self.requests.steering
+        targets = {number: each.target(last.plan.stages[number].own) for number, each in steering.items()}
+        wanted = {number: self.channels[number] for number in steering}
+        if isinstance(given, int):
+            wanted = targets if sum(targets.values()) == sum(wanted.values()) else wanted
+        else:
+            least, most = given
+            several = [each.number for each in self.graph.stages if not is_single(each.stage)]
+            wanted |= {each: min(max(targets[each], least), most) for each in several if each in targets}
+        for number, channels in wanted.items():
+            if targets[number] != channels:
                 reason = "started with another number of channels"
                 self.requests.ask(Rescale(number, channels, reason=reason))
 

@@ -70,7 +70,8 @@ class EpochPlan:
     """What the next epoch does: how each stage runs, the time of the epoch, and what it reads.
 
     `now` is wall time, `steady` the steady time and `looked` that of the end of the epoch before; all are in
-    microseconds. `reads` says how far each stream is read, by so many `tasks`; a drain reads nothing more.
+    microseconds. `reads` says how far each stream is read, by so many `tasks` if each has `grain` bytes; a
+    drain reads nothing more.
     """
 
     stages: tuple[StagePlan, ...]
@@ -79,6 +80,7 @@ class EpochPlan:
     looked: int = 0
     reads: Mapping[str, StreamRead] = field(default_factory=dict)
     tasks: int = 1
+    grain: int = 1 << 20
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -89,7 +91,8 @@ class EpochPlan:
         """The plan from its plain values."""
         stages = tuple(StagePlan.from_json(each) for each in value["stages"])
         reads = {name: StreamRead(**each) for name, each in value["reads"].items()}
-        return cls(stages, value["now"], value["steady"], value["looked"], reads, value["tasks"])
+        grain = value.get("grain", cls.grain)
+        return cls(stages, value["now"], value["steady"], value["looked"], reads, value["tasks"], grain)
 
     def files(self) -> set[str]:
         """Every file that a layout names."""
@@ -208,8 +211,16 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        empty = replace(self.plan, stages=())
-        return {**asdict(replace(self, plan=empty)), "plan": self.plan.to_json()}
+        # Keys and what control remembers are plain already; a deep copy of them would cost most of all.
+        bare = replace(self, plan=replace(self.plan, stages=()), stages=(), control={})
+        return {
+            **asdict(bare),
+            "plan": self.plan.to_json(),
+            "stages": [
+                {**asdict(replace(each, keys=KeyCounts())), "keys": vars(each.keys)} for each in self.stages
+            ],
+            "control": self.control,
+        }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Manifest":

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.compile import is_single
+from penstock.control.pace import Pace
 from penstock.control.rescale import Rescale
-from penstock.control.ruling import Decided
+from penstock.control.ruling import OVERRULED
 from penstock.control.scale import Scale
 from penstock.distribution.distribution import Change, Steering
 from penstock.errors import BadRescale
@@ -71,10 +72,17 @@ class Requests:
                 if self._asked.get(place) is wish:
                     del self._asked[place]
 
-    def check_decision(self, wanted: Decided) -> None:
-        """Check what a policy decided; the number of executors concerns no stage."""
-        if not isinstance(wanted, Scale):
-            self.check(wanted)
+    def check_decision(self, wanted: Any) -> str:
+        """Check what a policy decided; why it is held back if a user has asked for something else.
+
+        Executors and pace concern no stage.
+        """
+        if isinstance(wanted, Scale | Pace):
+            return ""
+        self.check(wanted)
+        with self._lock:
+            asked = isinstance(wanted, Rescale) and (wanted.stage, wanted.setting) in self._asked
+        return OVERRULED if asked else ""
 
     def check(self, wish: Change | Rescale) -> None:
         """Check that a stage can have what is requested; raise `BadRescale` if it cannot."""

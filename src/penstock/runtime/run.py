@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from penstock.checks import flag, whole_number
 from penstock.control.observation import StageChannels
+from penstock.control.outcomes import Outcome
 from penstock.control.rescale import Rescale
 from penstock.control.ruling import Ruling
 from penstock.errors import BadOption, RunError
@@ -112,7 +113,7 @@ class Run:
     @property
     def channels(self) -> tuple[StageChannels, ...]:
         """Rows, cost, state and keys of every channel in the last epoch with input, and how even they are."""
-        return self._epochs.observed()
+        return self._epochs.shown()
 
     @property
     def decisions(self) -> list[Decision]:
@@ -127,6 +128,11 @@ class Run:
         epoch has run.
         """
         return list(self._epochs.control.rulings)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What changes by policies brought, next to what they were predicted to bring, oldest first."""
+        return list(self._epochs.control.controller.outcomes.done)
 
     @property
     def latency(self) -> ResultLatency | None:
@@ -287,8 +293,7 @@ class Run:
     def _rest(self) -> None:
         """Wait between two epochs as long as the pace asks for."""
         if self._epochs.pacer is not None:
-            self._epochs.pacer.rest(self._epochs.pause, self._stopping.wait)
-            self._epochs.pause = 0.0
+            self._epochs.pacer.rest(self._stopping.wait)
 
     def _wait_for_readers(self) -> bool:
         """Without a sink, nothing happens before somebody reads; false if the run is to stop."""

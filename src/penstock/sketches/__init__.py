@@ -5,6 +5,7 @@ from penstock.sketches.counted import Counted
 from penstock.sketches.heavy_hitters import HeavyHitters
 from penstock.sketches.lossy_counting import LossyCounting
 from penstock.sketches.mean_cost import MeanCost
+from penstock.sketches.runs import Runs
 from penstock.sketches.sliding_counting import SlidingCounting
 from penstock.sketches.splitmix import splitmix64
 from penstock.sketches.value_costs import ValueCosts
@@ -15,6 +16,7 @@ __all__ = [
     "HeavyHitters",
     "LossyCounting",
     "MeanCost",
+    "Runs",
     "SlidingCounting",
     "ValueCosts",
     "splitmix64",

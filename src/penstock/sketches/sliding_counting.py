@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from penstock.errors import BadRouting
 from penstock.sketches.counted import Counted
 from penstock.sketches.lossy_counting import LossyCounting
+from penstock.sketches.runs import Runs
 from penstock.sketches.wire import pack, unpack
 
 __all__ = ["SlidingCounting"]
@@ -48,15 +49,16 @@ class SlidingCounting:
         """The counter in use: the oldest one."""
         return self._counters[0]
 
-    def update(self, hashes: NDArray[np.uint64]) -> None:
+    def update(self, items: NDArray[np.uint64] | Runs) -> None:
         """Take in items, in their order."""
-        while len(hashes):
+        while len(items):
             if self._counters[-1].total == self.step:
                 self._counters = [*self._counters, LossyCounting(self.epsilon)][-self._most :]
             room = self.step - self._counters[-1].total
+            part = items[:room]
             for counter in self._counters:
-                counter.update(hashes[:room])
-            hashes = hashes[room:]
+                counter.update(part)
+            items = items[room:]
 
     def items(self) -> Counted:
         """Everything that the counter in use has in memory."""

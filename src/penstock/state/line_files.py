@@ -1,13 +1,15 @@
 """A bounded journal: lines in files of limited size, of which the last few are kept.
 
-Each file stands for itself: it begins with the lines that `begin` gives. Lines are written but not synced:
-after a loss of power some of the last are missing, or the very last one is torn. On an object store, which
+Each file stands for itself: it begins with the lines that `begin` gives. Lines are written when they are
+added, to a file that stays open, but not synced: after a loss of power some of the last are missing, or the
+very last one is torn. On an object store, which
 cannot append, a number of lines is one file.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 from penstock import durable
@@ -42,6 +44,7 @@ class LineFiles:
     _additions: int = 0
     _held: list[str] = field(default_factory=list)
     _failed: bool = False
+    _file: FileIO | None = None
 
     def open(self) -> None:
         """Begin a file if none is open."""
@@ -58,9 +61,10 @@ class LineFiles:
             self._guarded(self._next)
 
     def close(self) -> None:
-        """Write what is held back."""
+        """Write what is held back; more may follow."""
         if self._held:
             self._guarded(self._write)
+        self._close()
 
     def _begin(self) -> None:
         """Write the first lines of a file, and delete the oldest files, also those of earlier writers."""
@@ -87,16 +91,24 @@ class LineFiles:
         if not self.folder.local:
             self.folder.write(name, data, Purpose.RECORDING)
             return
-        self.folder.make(Purpose.RECORDING)
         path = Path(self.folder.path, name)
-        with durable.writing(path, Purpose.RECORDING), path.open("ab") as file:
-            file.write(data)
+        if self._file is None:
+            self.folder.make(Purpose.RECORDING)
+            self._file = path.open("ab", buffering=0)
+        with durable.writing(path, Purpose.RECORDING):
+            self._file.write(data)
 
     def _next(self) -> None:
         """Go on with another file, once there is something to write."""
         if self._held:
             self._write()
+        self._close()
         self._number, self._size, self._additions = self._number + 1, 0, 0
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _guarded(self, call: Callable[[], None]) -> None:
         if self._failed:
@@ -105,4 +117,5 @@ class LineFiles:
             call()
         except Exception:
             self._failed = True
+            self._close()
             self.log.exception("the recording of control ends, everything else goes on: %s", self.folder.uri)

@@ -7,7 +7,7 @@ of the others. Rows of a pane that a node covers already are also stored as node
 whatever is read of a pane, as itself or as part of a node, is all of it, once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -237,28 +237,24 @@ class OpenPaneTable:
     def _compacted(self, segments: list[Segment], kept: int | None) -> list[Segment]:
         """The segments after a merge of many small ones, and of moved ones as far as the budget goes."""
         remaining = [each for each in map(self._counted, segments) if each.rows]
-        # The emptiest of them first: their rows cost least to write, and files are read for fewest of them.
-        moved = sorted((each for each in remaining if each.views), key=lambda each: each.rows / each.held)
+        moved = [each for each in remaining if each.views]
+        if not self.table.ordered:
+            # The smallest first, since every file that is read costs something too.
+            moved.sort(key=lambda each: each.living_bytes)
         parts: dict[int, list[tuple[Segment, int]]] = {}
         for each, rows in to_rewrite(moved, budget(remaining)):
             parts.setdefault(each.level, []).append((each, rows))
         for level in sorted({each.level for each in remaining}):
             alike = [each for each in remaining if each.level == level and not each.views]
             for merging in _mergeable(alike, ordered=self.table.ordered):
-                tables = [self._rows(each) for each in merging]
-                remaining = [each for each in remaining if each not in merging]
-                remaining += self._merged(tables, level, kept)
+                merged = self._merged([self._rows(each) for each in merging], level, kept)
+                remaining = _instead(remaining, {each: [] for each in merging}, merged)
             # Nodes of several channels may have gaps between them, so each is rewritten alone.
             rewriting = [[each] for each in parts.get(level, [])] if level else [parts.get(level, [])]
             for group in rewriting:
-                tables = [self._rows(each, count) for each, count in group]
-                taken = dict(group)
-                remaining = [
-                    rest
-                    for each in remaining
-                    for rest in (self.store.rest(each, taken[each]) if each in taken else [each])
-                ]
-                remaining += self._merged(tables, level, kept)
+                merged = self._merged([self._rows(each, count) for each, count in group], level, kept)
+                rest = {each: self.store.rest(each, count) for each, count in group}
+                remaining = _instead(remaining, rest, merged)
         return remaining
 
     def _merged(self, tables: list[Any], level: int, kept: int | None) -> list[Segment]:
@@ -296,7 +292,8 @@ class OpenPaneTable:
 
     def _stored(self, rows: Any, level: int) -> Segment:
         first, end = self.table.bounds(rows, level)
-        return self.store.store(rows, table=self.table.name, first=first, end=end, level=level)
+        keys = self.table.keys
+        return self.store.store(rows, table=self.table.name, first=first, end=end, level=level, keys=keys)
 
 
 def _coarser(segments: Sequence[Segment]) -> dict[int, list[Extent]]:
@@ -324,6 +321,18 @@ def _mergeable(alike: list[Segment], *, ordered: bool) -> list[list[Segment]]:
     claimed = joined(Extent(each.first, each.end) for each in (chosen if ordered else alike))
     runs = [[each for each in chosen if extent.start <= each.first < extent.end] for extent in claimed]
     return [run for run in runs if len(run) > 1]
+
+
+def _instead(
+    segments: list[Segment], gone: Mapping[Segment, list[Segment]], new: list[Segment]
+) -> list[Segment]:
+    """The segments, with new ones where the first that is gone was, and with what is left of those.
+
+    So they stay in the order of their epochs, in which states of one pane are merged.
+    """
+    place = next((place for place, each in enumerate(segments) if each in gone), len(segments))
+    after = [left for each in segments[place:] for left in gone.get(each, [each])]
+    return [*segments[:place], *new, *after]
 
 
 def _touch(extent: Extent, segment: Segment) -> bool:

@@ -13,8 +13,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.columns import CELL
+from penstock.routing.arrays import RouteArrays
 from penstock.routing.spark_hash import spark_hash
 from penstock.sketches.splitmix import splitmix64
 
@@ -32,21 +35,42 @@ Flow = Mapping[int, float | None]
 class Read:
     """Rows of a segment that a channel held before a move, as a placing sees them.
 
-    `rows` has the columns that the placing asks for, and `numbers` are the numbers of the rows in their file.
-    `keys` are the columns that the router hashes, in its order; `port` says which copy rule applies. `seed`
-    is the same for all channels that read these rows.
+    `file` has them, at `places` if these are not all of its rows; `numbers` are their numbers in the file
+    that was written. `keys` are the columns that the router hashes, in its order; `port` says which copy rule
+    applies. `seed` is the same for all channels that read these rows. Columns are read when they are asked
+    for: a file with cells says most of what a placing wants to know of keys.
     """
 
-    rows: Any
+    file: Any
     numbers: Numbers
     keys: tuple[str, ...] = ()
     port: int = 0
     seed: int = 0
+    places: Numbers | None = None
+
+    def column(self, name: str) -> Any:
+        """A column of the rows."""
+        column = self.file[name]
+        return column if self.places is None else column.take(pa.array(self.places))
 
     @cached_property
-    def hashes(self) -> NDArray[np.uint64]:
-        """The hash of each key."""
-        return spark_hash([self.rows[name] for name in self.keys], len(self.numbers))
+    def known(self) -> Mask | None:
+        """Which rows have no null in their key; None if all have none."""
+        columns = [self.column(name) for name in self.keys if self.file[name].null_count]
+        valid = [np.asarray(each.is_valid()) for each in columns]
+        return np.logical_and.reduce(valid) if valid else None
+
+    def hashes(self, at: Numbers) -> NDArray[np.uint64]:
+        """The hash of the key of each of these rows."""
+        places = pa.array(at if self.places is None else self.places[at])
+        return spark_hash([self.file[name].take(places) for name in self.keys], len(at))
+
+    def routes(self, router: RouteArrays) -> Targets:
+        """The channel of each row."""
+        if CELL not in self.file.column_names:
+            return router.route(self.hashes(np.arange(len(self.numbers))))
+        cells = self.file[CELL].to_numpy()
+        return router.by_cells(cells if self.places is None else cells[self.places], self.hashes)
 
     def salts(self, at: Numbers) -> NDArray[np.uint64]:
         """A uniform number for each of these rows."""
@@ -64,10 +88,6 @@ class Placing(ABC):
 
     def __init_subclass__(cls) -> None:
         Placing.known[cls.kind] = cls
-
-    @abstractmethod
-    def columns(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """The columns of the rows that it looks at."""
 
     @abstractmethod
     def flow(self, source: int, port: int, bounds: tuple[int, int]) -> Flow:

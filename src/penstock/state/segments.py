@@ -6,7 +6,7 @@ for the first time. When keys move to another channel, the file does not change:
 rows of it gets a receipt with a view (see `views`), and a read finds the rows that are its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,14 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from penstock.columns import CELL
 from penstock.durable import Purpose
 from penstock.errors import DamagedCheckpoint, MissingSegment
+from penstock.routing.arrays import cells_of
+from penstock.routing.spark_hash import spark_hash
 from penstock.state.placing import Mask, Numbers
 from penstock.state.storage import Location
-from penstock.state.views import View, columns, living
+from penstock.state.views import View, living
 
 __all__ = ["ChannelStore", "Held", "Mask", "Segment", "opened", "read", "store"]
 
@@ -153,7 +156,8 @@ class Held:
     @cached_property
     def table(self) -> Any:
         """The rows, whoever owns them."""
-        return self.file.slice(self.segment.start) if self.segment.start else self.file
+        rows = self.file.drop_columns([CELL]) if CELL in self.file.column_names else self.file
+        return rows.slice(self.segment.start) if self.segment.start else rows
 
     @cached_property
     def own(self) -> Mask | None:
@@ -181,9 +185,7 @@ class Held:
         """Which of the rows at these positions belong to the channel."""
         if not self.segment.views:
             return np.ones(len(at), np.bool_)
-        names = columns(self.folder, self.segment.views)
-        rows = self.table.select(names).take(pa.array(at)) if names else self.table
-        found = self._living(rows, at + self.segment.start)
+        found = self._living(at + self.segment.start)
         assert found is not None
         return found
 
@@ -196,8 +198,7 @@ class Held:
         if most or "own" in self.__dict__ or not self.segment.views:
             return None if self.own is None else self.own[start:stop]
         if (start, stop) not in self._parts:
-            rows = self.table.slice(start, stop - start)
-            self._parts[start, stop] = self._living(rows, np.arange(start, stop) + self.segment.start)
+            self._parts[start, stop] = self._living(np.arange(start, stop) + self.segment.start)
         return self._parts[start, stop]
 
     def first(self, count: int) -> Any:
@@ -209,8 +210,8 @@ class Held:
         found = living(self.folder, self.segment.name, self.file, views)
         return None if found is None else found[self.segment.start :]
 
-    def _living(self, rows: Any, numbers: Numbers) -> Mask | None:
-        return living(self.folder, self.segment.name, rows, self.segment.views, numbers)
+    def _living(self, numbers: Numbers) -> Mask | None:
+        return living(self.folder, self.segment.name, self.file, self.segment.views, numbers)
 
 
 def opened(folder: Location, segment: Segment) -> Held:
@@ -264,13 +265,19 @@ class ChannelStore:
         segment = self.counted(segment)
         own = self.open(segment).part(0, count)
         rows = segment.rows - (count if own is None else int(np.count_nonzero(own)))
-        rows = rows if segment.exact else max(1, rows)
+        # Of nodes, those of some panes count and the others do not.
+        rows = rows if segment.exact and segment.level <= 0 else max(1, rows)
         return [replace(segment, rows=rows, start=segment.start + count)] if rows else []
 
-    def store(self, rows: Any, *, table: str, first: int, end: int, level: int = 0) -> Segment:
-        """Write rows as a new segment of a table; it is not added to `segments`."""
+    def store(  # noqa: PLR0913 -- the parts of the receipt
+        self, rows: Any, *, table: str, first: int, end: int, level: int = 0, keys: Sequence[str] = ()
+    ) -> Segment:
+        """Write rows as a new segment of a table, with the cells of these keys; `segments` stays as it is."""
         suffix = f"-{level}" if level > 0 else ""
         label = f"{self.label}-{table}{suffix}"
+        if keys:
+            cells = cells_of(spark_hash([rows[name] for name in keys], rows.num_rows))
+            rows = rows.append_column(CELL, pa.array(cells))
         return store(self.folder, label, rows, table=table, first=first, end=end, level=level)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.state.chosen_rows import ChosenRows, Part
 from penstock.state.compaction import budget, to_merge, to_rewrite
 from penstock.state.segments import ChannelStore, Held, Mask, Segment, store
 from penstock.state.storage import Location
@@ -33,6 +34,7 @@ _MARKS = -1  # the level of marks
 _WORTH_KEEPING = 0.5
 
 Marks = NDArray[Any]
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class TimeTable(Table):
         if not any(each.level == 0 for each in own):
             return
         opened = self.open(ChannelStore(folder, "", tuple(own)), None, frontiers)
-        rows = opened.rows.append_column(TABLE, pa.array([self.name] * opened.rows.num_rows, pa.string()))
+        rows = opened.rows.table()
+        rows = rows.append_column(TABLE, pa.array([self.name] * rows.num_rows, pa.string()))
         yield rows.append_column(MATCHED, pa.array(opened.matched != 0)) if self.marked else rows
 
     def store_marks(self, folder: Location, label: str, marks: Any) -> Segment:
@@ -107,11 +110,10 @@ class OpenTimeTable:
     alive_from: int | None
 
     @cached_property
-    def rows(self) -> Any:
+    def rows(self) -> ChosenRows:
         """The live rows, segment by segment."""
-        if not self._pieces:
-            return self.schema.empty_table()
-        return pa.concat_tables([piece.rows() for piece in self._pieces])
+        schema = self._pieces[0].file.held.table.schema if self._pieces else self.schema
+        return ChosenRows.of([piece.live() for piece in self._pieces], schema)
 
     @cached_property
     def matched(self) -> Marks:
@@ -126,11 +128,12 @@ class OpenTimeTable:
         Only segments that may have such rows are read.
         """
         found = [
-            piece.rows(*np.searchsorted(piece.file.times, [first, end]).tolist())
+            piece.live(*np.searchsorted(piece.file.times, [first, end]).tolist())
             for piece in self._pieces
             if piece.segment.first < end and piece.segment.end > first
         ]
-        return [rows for rows in found if rows.num_rows]
+        tables = [rows if places is None else rows.take(pa.array(places)) for rows, places in found]
+        return [rows for rows in tables if rows.num_rows]
 
     def close_by_time(self, time: int, new: Any = None) -> list[Segment]:
         """The segments after an epoch in which all rows before `time` die, old and new ones.
@@ -175,8 +178,8 @@ class OpenTimeTable:
         if self.table.marked and pieces:
             marks = pa.table(
                 {
-                    _ALIVE: pa.array(np.concatenate([piece.own(piece.alive) for piece in pieces])),
-                    _MARKED: pa.array(np.concatenate([piece.own(piece.matched) for piece in pieces])),
+                    _ALIVE: pa.array(np.concatenate([piece.alive for piece in pieces])),
+                    _MARKED: pa.array(np.concatenate([piece.matched for piece in pieces])),
                 }
             )
             segments.append(self.table.store_marks(self.store.folder, self.store.label, marks))
@@ -204,16 +207,16 @@ class OpenTimeTable:
         merging = [*to_merge([piece.segment for piece in plain])]
         merging += [piece.segment for piece in plain if piece.hollow]
         counts = {each: each.held for each in merging}
-        # The emptiest first: their rows cost least to write, and files are read for fewest of them.
+        # The smallest first, since every file that is read costs something too.
         moved = [piece.segment for piece in pieces if piece.segment.views]
-        emptiest = sorted(moved, key=lambda each: each.rows / each.held)
-        counts |= dict(to_rewrite(emptiest, budget([piece.segment for piece in pieces])))
+        smallest = sorted(moved, key=lambda each: each.living_bytes)
+        counts |= dict(to_rewrite(smallest, budget([piece.segment for piece in pieces])))
         chosen = [piece.first(counts[piece.segment]) for piece in pieces if piece.segment in counts]
         others = [rest for piece in pieces for rest in piece.rest(counts.get(piece.segment, 0))]
         if not any(len(matched) for _, matched in chosen):
             return others
-        rows = pa.concat_tables([each for each, _ in chosen])
-        return [*others, self._new(rows, np.concatenate([matched for _, matched in chosen]))]
+        rows = ChosenRows.of([part for part, _ in chosen], self._pieces[0].file.held.table.schema)
+        return [*others, self._new(rows.table(), np.concatenate([matched for _, matched in chosen]))]
 
     def _new(self, rows: Any, matched: Marks | None = None) -> "_Piece":
         """A new segment of these rows, sorted by time."""
@@ -223,7 +226,7 @@ class OpenTimeTable:
             order = np.argsort(times, kind="stable")
             rows, matched = rows.take(pa.array(order)).combine_chunks(), matched[order]
         first, end = self.table.bounds(rows, 0)
-        segment = self.store.store(rows, table=self.table.name, first=first, end=end)
+        segment = self.store.store(rows, table=self.table.name, first=first, end=end, keys=self.table.keys)
         alive = np.ones(len(times), np.bool_)
         return _Piece(_File(self.store, segment, rows), None, self.mark_type, (alive, matched))
 
@@ -243,15 +246,34 @@ class _File:
         return self.store.open(self.segment)
 
     @cached_property
-    def times(self) -> Any:
-        return self.held.table[TIME].to_numpy()
+    def places(self) -> Places | None:
+        """Where the rows of the channel are among those of the file, None if it has all."""
+        if not self.segment.views:
+            return None
+        own = self.held.own
+        return None if own is None or own.all() else np.flatnonzero(own)
+
+    @cached_property
+    def times(self) -> Places:
+        """The times of the rows of the channel."""
+        times: Places = self.held.table[TIME].to_numpy()
+        return times if self.places is None else times[self.places]
+
+    @property
+    def size(self) -> int:
+        """The number of rows of the channel, as far as they are not rewritten elsewhere."""
+        return self.segment.held - self.segment.start if self.places is None else len(self.places)
+
+    def before(self, count: int) -> int:
+        """How many rows of the channel are among the first ones of the file."""
+        return count if self.places is None else int(np.searchsorted(self.places, count))
 
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """The rows of a file, which of them live in this channel and have matched; without marks time decides.
+    """The rows of a file that belong to this channel, and which of them live and have matched.
 
-    Masks and positions are over all rows of the file, also those that belong to other channels.
+    Masks and positions are over these rows alone; without marks time decides which live.
     """
 
     file: _File
@@ -265,37 +287,29 @@ class _Piece:
 
     @property
     def described(self) -> int:
-        """The number of its rows that have marks: those that the channel saw which wrote them."""
-        if not self.segment.seen:
-            return self.segment.held - self.segment.start
+        """The number of rows that have marks: those that the channel had which wrote them."""
+        if self.segment.exact:
+            return self.file.size
         seen = self.file.held.seen
-        assert seen is not None
-        return int(np.count_nonzero(seen))
+        return self.segment.held - self.segment.start if seen is None else int(np.count_nonzero(seen))
 
     def marked(self, alive: Mask, matched: Marks) -> "_Piece":
-        """With the marks of the rows that were seen."""
-        if not self.segment.views:
-            return replace(self, alive_from=None, marks=(alive, matched))
-        held, size = self.file.held, self.size
-        every, marks = np.zeros(size, np.bool_), np.zeros(size, self.mark_type)
-        seen = slice(None) if held.seen is None else held.seen
-        every[seen], marks[seen] = alive, matched
-        return replace(self, alive_from=None, marks=(every if held.own is None else every & held.own, marks))
+        """With the marks of the rows that are described."""
+        if not self.segment.exact:
+            seen, places = self.file.held.seen, self.file.places
+            if places is not None:
+                at = places if seen is None else np.cumsum(seen)[places] - 1
+                alive, matched = alive[at], matched[at]
+        return replace(self, alive_from=None, marks=(alive, matched))
 
     @cached_property
     def alive(self) -> Mask:
         if self.marks is not None and self.alive_from is None:
             return self.marks[0]
-        own = self.file.held.own if self.segment.views else None
-        alive = np.ones(self.size, np.bool_) if own is None else own.copy()
+        alive = np.ones(self.file.size, np.bool_)
         if self.alive_from is not None and self.segment.first < self.alive_from:
             alive[: np.searchsorted(self.file.times, self.alive_from)] = False
         return alive if self.marks is None else alive & self.marks[0]
-
-    @property
-    def size(self) -> int:
-        """The number of rows of the file, as far as they are not rewritten elsewhere."""
-        return self.segment.held - self.segment.start
 
     @property
     def hollow(self) -> bool:
@@ -304,43 +318,43 @@ class _Piece:
 
     @cached_property
     def matched(self) -> Marks:
-        return np.zeros(self.size, self.mark_type) if self.marks is None else self.marks[1]
-
-    def own(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the rows that belong to this channel, dead or alive."""
-        own = self.file.held.own if self.segment.views else None
-        return values if own is None else values[own]
+        return np.zeros(self.file.size, self.mark_type) if self.marks is None else self.marks[1]
 
     def after(self, stays: Mask, matched: Marks) -> "_Piece":
         """The same rows after an epoch's masks for those that were alive."""
+        if len(stays) == self.file.size:
+            return replace(self, alive_from=None, marks=(stays, matched))
         alive, every = self.alive.copy(), self.matched.copy()
         alive[self.alive], every[self.alive] = stays, matched
         return replace(self, alive_from=None, marks=(alive, every))
 
-    def rows(self, start: int = 0, stop: int | None = None) -> Any:
-        """The live rows in a range of positions; without a copy if they are the last of it."""
-        rows, alive = self.file.held.table, self.alive
-        if stop is not None:
-            rows, alive = rows.slice(start, stop - start), alive[start:stop]
-        dead = int(np.count_nonzero(~alive))
-        return rows.filter(pa.array(alive)) if alive[:dead].any() else rows.slice(dead)
+    def live(self, start: int = 0, stop: int | None = None) -> Part:
+        """The live rows in a range of positions; the end of a file needs no places."""
+        rows, alive, places = self.file.held.table, self.alive[start:stop], self.file.places
+        dead = len(alive) - int(np.count_nonzero(alive))
+        if places is None and not alive[:dead].any():
+            return rows.slice(start + dead, len(alive) - dead), None
+        at = np.flatnonzero(alive) + start
+        return rows, at if places is None else places[at]
 
-    def first(self, count: int) -> tuple[Any, Marks]:
-        """The live rows among the first ones, and their marks."""
-        return self.rows(0, count), self.matched[:count][self.alive[:count]]
+    def first(self, count: int) -> tuple[Part, Marks]:
+        """The live rows among the first ones of the file, and their marks."""
+        end = self.file.before(count)
+        return self.live(0, end), self.matched[:end][self.alive[:end]]
 
     def rest(self, count: int) -> "list[_Piece]":
         """What is left when the first rows are rewritten, with the number of its rows if it is known."""
-        store = self.file.store
+        store, segment = self.file.store, self.segment
         if not count:
-            segment = store.counted(self.segment)
-            return [replace(self, file=replace(self.file, segment=segment))] if segment.rows else []
-        if count >= self.size or not self.alive[count:].any():
+            counted = store.counted(segment)
+            return [replace(self, file=replace(self.file, segment=counted))] if counted.rows else []
+        start = self.file.before(count)
+        if count >= segment.held - segment.start or not self.alive[start:].any():
             return []
-        marks = None if self.marks is None else (self.marks[0][count:], self.marks[1][count:])
+        marks = None if self.marks is None else (self.marks[0][start:], self.marks[1][start:])
         return [
             _Piece(_File(store, each), self.alive_from, self.mark_type, marks)
-            for each in store.rest(self.segment, count)
+            for each in store.rest(segment, count)
         ]
 
 

@@ -155,15 +155,16 @@ class OpenVersionTable:
             changed = changed.take(pa.array(by_hash)).combine_chunks()
             segments.append(self._stored(changed))
             written[segments[-1].name] = changed
-        merging = segments if self._worth_clearing(changed) else self._newest_worth_merging(segments)
+        merging = segments if self._worth_clearing(changed) else self._worth_merging(segments)
         if not merging:
             return segments
         tables = [written[each.name] if each.name in written else self.store.read(each) for each in merging]
         merged = newest(tables, HASH, self._keys)
-        remaining = segments[: len(segments) - len(merging)]
-        if not remaining:
+        start = segments.index(merging[0])
+        if not start:
             merged = without_forgotten(merged)
-        return [*remaining, self._stored(merged.combine_chunks())] if merged.num_rows else remaining
+        new = [self._stored(merged.combine_chunks())] if merged.num_rows else []
+        return [*segments[:start], *new, *segments[start + len(merging) :]]
 
     def _rewritten(self) -> list[Segment]:
         """The segments after as many of the moved ones were rewritten as the budget allows.
@@ -185,7 +186,7 @@ class OpenVersionTable:
         return [*segments[:start], *new, *rest, *segments[start + len(chosen) :]]
 
     @staticmethod
-    def _newest_worth_merging(segments: list[Segment]) -> list[Segment]:
+    def _worth_merging(segments: list[Segment]) -> list[Segment]:
         """Of those after the last moved one: what moved is rewritten as the budget allows."""
         moved = [place for place, each in enumerate(segments) if each.views]
         return list(to_merge(segments[moved[-1] + 1 :] if moved else segments))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import xxhash
 
 from penstock.durable import Purpose
@@ -21,7 +20,7 @@ from penstock.sketches.wire import pack, unpack
 from penstock.state.placing import Mask, Numbers, Placing, Read
 from penstock.state.storage import Location
 
-__all__ = ["Rule", "View", "columns", "forget", "living"]
+__all__ = ["Rule", "View", "forget", "living"]
 
 _TAG = "move"
 _DIGITS = 24  # of the digest in the name of a rule
@@ -76,40 +75,38 @@ class Rule:
 
 
 def living(
-    folder: Location, name: str, rows: Any, views: tuple[View, ...], numbers: Numbers | None = None
+    folder: Location, name: str, file: Any, views: tuple[View, ...], numbers: Numbers | None = None
 ) -> Mask | None:
     """Which rows of a file these views leave; None without views, since then all are left.
 
-    `numbers` are those of the rows in the file, None if they are all of it. The answer for a row is the same
-    either way, but only that for a whole file is remembered.
+    `numbers` are those of the rows that are asked for, None for all. The answer for a row is the same either
+    way, but only that for a whole file is remembered.
     """
     if not views:
         return None
     key = (f"{folder.uri}/{name}", views)
     if numbers is None and key in _bits:
-        return np.unpackbits(np.frombuffer(_bits[key], np.uint8), count=rows.num_rows).astype(np.bool_)
-    before = living(folder, name, rows, views[:-1], numbers)
+        return np.unpackbits(np.frombuffer(_bits[key], np.uint8), count=file.num_rows).view(np.bool_)
+    before = living(folder, name, file, views[:-1], numbers)
     view, rule = views[-1], _rule(folder, views[-1].rule)
-    needed = rows.select(list(rule.placing.columns(rule.keys)))
-    count = rows.num_rows if numbers is None else len(numbers)
-    chosen = np.arange(count)
-    if before is not None:
-        chosen = np.flatnonzero(before)
-        needed = needed.filter(pa.array(before)) if needed.num_columns else needed
+    chosen = None if before is None else np.flatnonzero(before)
+    asked = numbers
+    if chosen is not None:
+        asked = chosen if numbers is None else numbers[chosen]
     # The same for all who ask, another one for each file and each move of it.
     seed = xxhash.xxh3_64_intdigest(f"{name} {len(views)} {view.source}".encode())
-    read = Read(needed, chosen if numbers is None else numbers[chosen], rule.keys, rule.port, seed)
-    found = np.zeros(count, np.bool_)
-    found[chosen[rule.placing.takes(read, view.source, view.target)]] = True
+    every = np.arange(file.num_rows) if asked is None else asked
+    read = Read(file, every, rule.keys, rule.port, seed, asked)
+    taken = rule.placing.takes(read, view.source, view.target)
+    if chosen is None:
+        found = taken
+    else:
+        assert before is not None
+        found = np.zeros(len(before), np.bool_)
+        found[chosen[taken]] = True
     if numbers is None:
         _remember(key, np.packbits(found).tobytes())
     return found
-
-
-def columns(folder: Location, views: tuple[View, ...]) -> list[str]:
-    """The columns of a file that these views look at."""
-    rules = [_rule(folder, view.rule) for view in views]
-    return list(dict.fromkeys(name for rule in rules for name in rule.placing.columns(rule.keys)))
 
 
 def forget() -> None:

@@ -1,29 +1,31 @@
 """Pacing: the bound is kept with few epochs, and where it cannot be kept there is no wait."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from penstock.control.scaling.pacing import (
-    EpochCost,
-    EpochTaken,
-    Pacing,
-    PacingSettings,
-    fit_cost,
-    wait_before,
-)
+from penstock.control.bound import DEFAULT_BOUND
+from penstock.control.observation import Moved, Observation
+from penstock.control.scaling.pacing import EpochCost, Pacing, fit_cost, wait_before
 from penstock.errors import BadScaling
 
 _FIXED, _A_ROW = 0.15, 1e-6
 
 
-def _run(
-    rate: float, settings: PacingSettings, *, seconds: float = 300.0, seed: int = 7
-) -> tuple[float, float]:
+def decided(pacing, now):
+    return [change for each in pacing.propose(now) for change in each.changes]
+
+
+def _taken(number: int, rows: int, started: float, committed: float, left: int = 0) -> Observation:
+    return Observation(number, (), arrived=started, committed=committed, rows=rows, left=left)
+
+
+def _run(rate: float, bound: float, *, seconds: float = 300.0, seed: int = 7) -> tuple[float, float]:
     """The share of rows within the bound and the busy share of the time, after a minute of learning."""
     rng = np.random.default_rng(seed)
-    pacing, now, taken, late, rows_seen, busy = Pacing(settings), 0.0, 0.0, 0.0, 0.0, 0.0
+    pacing, now, taken, late, rows_seen, busy = Pacing(bound), 0.0, 0.0, 0.0, 0.0, 0.0
     for number in range(100_000):
         if now > seconds:
             break
@@ -32,11 +34,11 @@ def _run(
         if now > 60:
             busy += end - now
             # Rows arrive evenly between two starts; those from before end - bound are late.
-            late += min(max(end - (settings.bound or 0) - taken, 0.0), now - taken) * rate
+            late += min(max(end - bound - taken, 0.0), now - taken) * rate
             rows_seen += rows
-        pacing.observe(EpochTaken(number, int(rows), now, end))
+        pacing.observe(_taken(number, int(rows), now, end))
         taken = now
-        (pace,) = pacing.decide(end)
+        (pace,) = decided(pacing, end)
         now = end + pace.wait
     return 1 - late / rows_seen, busy / (seconds - 60)
 
@@ -44,54 +46,51 @@ def _run(
 @pytest.mark.parametrize("rate", [1_000, 20_000, 200_000])
 @pytest.mark.parametrize("bound", [0.5, 2.0, 10.0])
 def test_bound_is_kept_and_the_fixed_cost_is_shared(rate: float, bound: float) -> None:
-    within, busy = _run(rate, PacingSettings(bound=bound))
+    within, busy = _run(rate, bound)
     assert within >= 0.99, f"seed 7: {within}"
     # Every interval is at least a third of what the bound leaves, whose cost nothing can save.
     assert busy <= 3 * _FIXED / (0.9 * bound - _FIXED) + 1.2 * _A_ROW * rate
 
 
-def test_without_a_bound_epochs_run_back_to_back() -> None:
-    pacing = Pacing()
-    pacing.observe(EpochTaken(0, 10, 0.0, 1.0))
-    (pace,) = pacing.decide(1.0)
-    assert pace.wait == 0
-    assert "no latency bound" in pace.reason
-
-
-def test_an_interval_by_hand_comes_first() -> None:
-    pacing = Pacing(PacingSettings(bound=5.0, interval=2.0))
-    pacing.observe(EpochTaken(0, 10, 0.0, 0.5))
-    (pace,) = pacing.decide(0.5)
-    assert pace.wait == pytest.approx(1.5)
+def test_without_a_bound_epochs_wait_only_once_a_run_is_busy() -> None:
+    pacing, waits = Pacing(), []
+    for second in range(40):
+        pacing.observe(_taken(second, 1000, float(second), second + 0.5))
+        (pace,) = decided(pacing, second + 0.5)
+        waits.append(pace.wait)
+    assert waits[:10] == [0.0] * 10
+    assert all(0 < each < DEFAULT_BOUND for each in waits[20:])
+    assert f"bound {DEFAULT_BOUND:.2f} s" in pace.reason
 
 
 def test_rows_left_behind_are_taken_at_once() -> None:
-    pacing = _learnt(PacingSettings(bound=10.0))
-    pacing.observe(EpochTaken(9, 100, 18.0, 18.2, waiting=5_000))
-    (pace,) = pacing.decide(18.2)
+    pacing = _learnt(10.0)
+    pacing.observe(_taken(9, 100, 18.0, 18.2, left=5_000))
+    (pace,) = decided(pacing, 18.2)
     assert pace.wait == 0
     assert "5,000 rows are left" in pace.reason
 
 
 def test_a_bound_below_the_cost_gives_no_wait_and_says_so() -> None:
-    (pace,) = _learnt(PacingSettings(bound=0.1)).decide(16.2)
+    (pace,) = decided(_learnt(0.1), 16.2)
     assert pace.wait == 0
     assert "even without a wait" in pace.reason
 
 
 def test_epochs_that_move_state_say_nothing_of_the_cost() -> None:
-    pacing = _learnt(PacingSettings(bound=5.0))
-    (before,) = pacing.decide(16.2)
-    pacing.observe(EpochTaken(9, 100, 18.0, 60.0, moved=True))
-    (after,) = pacing.decide(60.0)
+    pacing = _learnt(5.0)
+    (before,) = decided(pacing, 16.2)
+    stage = SimpleNamespace(moved=Moved(0, 2, 3))
+    pacing.observe(Observation(9, (stage,), arrived=18.0, committed=60.0, rows=100))  # type: ignore[arg-type]
+    (after,) = decided(pacing, 60.0)
     assert after.numbers["fixed"] == before.numbers["fixed"]
 
 
 def test_state_survives_a_restart() -> None:
-    pacing = _learnt(PacingSettings(bound=5.0))
-    again = Pacing(PacingSettings(bound=5.0))
+    pacing = _learnt(5.0)
+    again = Pacing(5.0)
     again.resume(json.loads(json.dumps(pacing.to_json())))
-    assert again.decide(16.2) == pacing.decide(16.2)
+    assert decided(again, 16.2) == decided(pacing, 16.2)
 
 
 def test_epochs_of_one_size_are_priced_by_the_row() -> None:
@@ -104,15 +103,15 @@ def test_wait_ends_where_the_goal_is_met() -> None:
     assert 0.3 + wait + cost.seconds(1_500 + 5_000 * wait) == pytest.approx(4.0)
 
 
-@pytest.mark.parametrize("wrong", [{"bound": -1.0}, {"interval": float("inf")}, {"margin": 0.0}])
+@pytest.mark.parametrize("wrong", [{"bound": -1.0}, {"most": float("inf")}, {"margin": 0.0}])
 def test_settings_are_checked(wrong: dict[str, float]) -> None:
     with pytest.raises(BadScaling, match="give a"):
-        PacingSettings(**wrong)
+        Pacing(**wrong)
 
 
-def _learnt(settings: PacingSettings) -> Pacing:
-    pacing = Pacing(settings)
+def _learnt(bound: float) -> Pacing:
+    pacing = Pacing(bound)
     for number in range(9):
         rows = 100 * (1 + number % 3)
-        pacing.observe(EpochTaken(number, rows, 2.0 * number, 2.0 * number + 0.2 + rows * 1e-4))
+        pacing.observe(_taken(number, rows, 2.0 * number, 2.0 * number + 0.2 + rows * 1e-4))
     return pacing

@@ -10,6 +10,8 @@ BENCHMARKS = [
     "latency",
     "pacing",
     "executors",
+    "channels",
+    "skew",
     "growth",
     "routing",
     "migration",

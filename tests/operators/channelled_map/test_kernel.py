@@ -6,7 +6,7 @@ import pytest
 
 import penstock as ps
 from operators.contract import described
-from penstock.columns import HASH, TIME
+from penstock.columns import TIME
 from penstock.operators.cost_meter import CostMeter
 from penstock.operators.kernel import Channel, StagePosition
 from penstock.routing.spark_hash import spark_hash
@@ -30,13 +30,14 @@ def stepped(function, codes, *, refuse=None, by="code"):
     table = pa.table({"time": pa.array(times, pa.timestamp("us", "UTC")), "code": codes, TIME: times})
     hashes = spark_hash([table["code"]], len(codes)).view(np.int64)
     meter, made = CostMeter(CLOCK, CLOCK), []
-    position = StagePosition()
-    rows = table.append_column(HASH, pa.array(hashes)) if by else table
+    position, view = StagePosition(), (by,) if by else ()
     kernel.step(
-        Channel(0, (rows,), "rows", None, position, position, False, made.append, refuse, meter=meter)
+        Channel(
+            0, (table,), "rows", None, position, position, False, made.append, refuse, meter=meter, view=view
+        )
     )
     (found,) = made
-    return found, meter.costs(), hashes.view(np.uint64)
+    return found, meter.costs() or meter.row_costs(), hashes.view(np.uint64)
 
 
 CLOCK = Clock()
@@ -104,7 +105,10 @@ def test_a_refused_row_leaves_the_others_in_order():
     assert len(refused) == 2
 
 
-def test_without_a_value_nothing_is_measured():
-    found, costs, _ = stepped(working, np.arange(9000), by=())
-    assert costs is None
-    assert set(found["size"].to_pylist()) == {8192, 808}
+def test_without_known_columns_single_rows_are_measured():
+    codes = 200 * np.random.default_rng(9).integers(1, 9, 256)
+    found, costs, hashes = stepped(working, codes, by=())
+    assert found["code"].to_pylist() == codes.tolist()
+    assert costs.hashes.shape == (256 - 32, 1)
+    code_of = dict(zip(hashes.tolist(), codes.tolist(), strict=True))
+    assert costs.wall.tolist() == [code_of[each] for each in costs.hashes[:, 0].tolist()]

@@ -15,6 +15,7 @@ def test_a_map_is_a_stage_only_where_channels_are_asked_for():
     assert not ROWS.map(same, "size int", by=[]).stateful
     assert ROWS.map(same, "size int", channels=True).stateful
     assert repr(ROWS.map(same, "size int", by=["code", "size"])) == "rows.map(same; by Code, size)"
+    assert repr(ROWS.map(same, "size int", by="*")) == "rows.map(same; by *)"
 
 
 @pytest.mark.parametrize(

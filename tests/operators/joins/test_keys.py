@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.operators.joins.keys import key_columns, may_have_key, number_by_new
+from penstock.operators.joins.keys import comparable, may_have_key, number_by_new
 
 RNG = np.random.default_rng(3)
 TYPES = [pa.int64(), pa.int32(), pa.int8(), pa.uint64(), pa.uint16(), pa.date32(), pa.timestamp("us", "UTC")]
@@ -29,20 +29,20 @@ def test_every_type_of_key_is_numbered(kind):
     type_, values = KEYS[kind]
     new = pa.table({"k": pa.array(values, type_)})
     kept = pa.table({"k": pa.array(values[::-1], type_)})
-    columns = [key_columns(table, ("k",), (type_,)) for table in (new, kept)]
+    columns = [comparable([table["k"]], (type_,)) for table in (new, kept)]
     ((ours,), (theirs,)) = number_by_new(columns[:1], columns[1:])
     assert ours.tolist() == [*range(len(values) - 1), -1]
     assert theirs.tolist() == ours.tolist()[::-1]
 
 
 def test_keys_of_different_types_meet_in_the_common_one():
-    one = key_columns(pa.table({"k": pa.array([7], pa.int32())}), ("k",), (pa.int64(),))
-    other = key_columns(pa.table({"k": pa.array([7], pa.int64())}), ("k",), (pa.int64(),))
+    one = comparable([pa.table({"k": pa.array([7], pa.int32())})["k"]], (pa.int64(),))
+    other = comparable([pa.table({"k": pa.array([7], pa.int64())})["k"]], (pa.int64(),))
     assert number_by_new([one], [other])[1][0].tolist() == [0]
 
 
 def test_both_zeros_are_one_key():
-    zeros = key_columns(pa.table({"k": [0.0, -0.0]}), ("k",), (pa.float64(),))
+    zeros = comparable([pa.table({"k": [0.0, -0.0]})["k"]], (pa.float64(),))
     assert number_by_new([zeros], [])[0][0].tolist() == [0, 0]
 
 
@@ -52,7 +52,7 @@ def test_nans_of_all_bits_are_one_key(width):
     if width == 64:
         bits = [0x7FF8 << 48, 0xFFF8 << 48, (0x7FF8 << 48) + 1, 2**64 - 1, (0x7FF0 << 48) + 1]
     values = pa.array(np.array(bits, f"u{width // 8}").view(f"f{width // 8}"))
-    nans = key_columns(pa.table({"k": values}), ("k",), (values.type,))
+    nans = comparable([pa.table({"k": values})["k"]], (values.type,))
     assert number_by_new([nans], [nans]) == ([pytest.approx([0] * 5)], [pytest.approx([0] * 5)])
     assert may_have_key(nans, [nans]).tolist() == [0, 1, 2, 3, 4]
 
@@ -61,7 +61,7 @@ def test_nans_of_all_bits_are_one_key(width):
 def test_integers_that_span_more_than_half_of_their_type_keep_apart(type_):
     most = 2 ** min(type_.bit_width - 1, 15) - 1
     values = [-most - 1, most, 0, None, 1, -1]
-    (column,) = key_columns(pa.table({"k": pa.array(values, type_)}), ("k",), (type_,))
+    (column,) = comparable([pa.table({"k": pa.array(values, type_)})["k"]], (type_,))
     (new,), (kept,) = number_by_new([[column]], [[column]])
     assert new.tolist() == kept.tolist()
     assert sorted(new.tolist()) == [-1, *sorted(set(new.tolist()) - {-1})]

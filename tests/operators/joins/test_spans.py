@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.operators.joins.spans import Spans, TimedRows, around, near
+from penstock.operators.joins.spans import Spans, TimedRows, _order, around, near
 
 FAR = 1 << 59
 
@@ -48,3 +48,9 @@ def test_near_finds_what_the_definition_says(scale, data):
     found = [] if spans is None else formed(spans, 5)
     assert len(found) == len(expected)
     assert set(found) == expected
+
+
+@given(st.lists(st.integers(0, 2**62 - 1) | st.integers(0, 9), max_size=40))
+def test_an_order_is_ascending_and_keeps_equal_numbers_as_they_come(numbers):
+    codes = np.array(numbers, np.int64)
+    assert _order(codes).tolist() == np.argsort(codes, kind="stable").tolist()

@@ -130,9 +130,7 @@ def test_row_number_without_a_window_is_the_first_rows_so_far():
         "FROM events) WHERE r <= 2",
         EVENTS,
     )
-    assert numbered == EVENTS.select("k", "v").group_by("k").top(2, by="v").select("k", "v", r="rank").select(
-        "k", "v", "r"
-    )
+    assert numbered == EVENTS.select("k", "v").group_by("k").top(2, by="v").select("k", "v", r="rank")
 
 
 def test_the_first_rows_of_all_need_neither_a_window_nor_a_key():
@@ -141,7 +139,7 @@ def test_the_first_rows_of_all_need_neither_a_window_nor_a_key():
         "WHERE r <= 2",
         EVENTS,
     )
-    assert numbered == EVENTS.select("k", "v").top(2, by="v").select("k", "v", r="rank").select("k", "v", "r")
+    assert numbered == EVENTS.select("k", "v").top(2, by="v").select("k", "v", r="rank")
 
 
 def test_a_column_named_change_is_in_the_way_of_the_first_rows():

@@ -1,12 +1,11 @@
 """Scaling: how many units each pool gets, and how long an epoch is; decisions with their reasons."""
 
+from penstock.control.pace import Pace
 from penstock.control.scale import Scale
 from penstock.control.scaling.autoscale import Autoscale
-from penstock.control.scaling.channels import channels_pay, channels_worth
 from penstock.control.scaling.incremental import Incremental
-from penstock.control.scaling.learning import Learning
 from penstock.control.scaling.load import Edge, Load, OperatorLoad, PoolLoad
-from penstock.control.scaling.pacing import EpochTaken, Pace, Pacing, PacingSettings
+from penstock.control.scaling.pacing import Pacing
 from penstock.control.scaling.qos import Qos
 from penstock.control.scaling.registry import SCALERS, scaler
 from penstock.control.scaling.scaler import Scaler, ScalingLimits, Wish
@@ -17,14 +16,11 @@ __all__ = [
     "SCALERS",
     "Autoscale",
     "Edge",
-    "EpochTaken",
     "Incremental",
-    "Learning",
     "Load",
     "OperatorLoad",
     "Pace",
     "Pacing",
-    "PacingSettings",
     "PoolLoad",
     "Qos",
     "Scale",
@@ -34,7 +30,5 @@ __all__ = [
     "TargetLatency",
     "TargetSettings",
     "Wish",
-    "channels_pay",
-    "channels_worth",
     "scaler",
 ]

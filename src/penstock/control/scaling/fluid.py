@@ -3,9 +3,10 @@
 Work and queues are in processor seconds; a unit does one a second. Time runs in steps of equal length.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Course", "Ramp", "course"]
+__all__ = ["Course", "Ramp", "course", "epochs"]
 
 
 @dataclass(frozen=True)
@@ -68,3 +69,33 @@ def course(queue: float, arriving: list[float], step: float, ramp: Ramp) -> Cour
         waits.append(ramp.drained(end, queue))
         served.append(done)
     return Course(tuple(queues), tuple(waits), tuple(served))
+
+
+def epochs(
+    queue: float, arriving: Sequence[float], step: float, ramp: Ramp, fixed: float
+) -> list[tuple[float, float]]:
+    """When each of the next epochs begins, and how old its oldest work is when it ends.
+
+    Epochs run back to back. Each takes all that waits, and `fixed` seconds more than the work in it; its
+    oldest work came when the one before it began. After the last step work comes as in it.
+
+    >>> epochs(1.0, [2.0, 2.0], 4.0, Ramp(1, 1), fixed=1.0)
+    [(0.0, 2.0), (2.0, 4.0), (4.0, 4.0), (6.0, 4.0)]
+    """
+    found: list[tuple[float, float]] = []
+    now = before = 0.0
+    fixed = max(fixed, step / 20)
+    while now < len(arriving) * step:
+        took = fixed + ramp.drained(now + fixed, queue)
+        found.append((now, before + took))
+        if took == float("inf"):
+            break
+        queue = _came(arriving, step, now + took) - _came(arriving, step, now)
+        before, now = took, now + took
+    return found
+
+
+def _came(arriving: Sequence[float], step: float, until: float) -> float:
+    """The work that has come by an instant."""
+    whole = min(int(until / step), len(arriving) - 1)
+    return sum(arriving[:whole]) + arriving[whole] * (until / step - whole)

@@ -31,7 +31,7 @@ class Incremental(Scaler):
         """A step for each pool outside of the thresholds."""
         found = []
         for each in seen.pools:
-            use = each.mean_use
+            use = each.mean_busy
             if use > self.high:
                 reason = f"the units are busy for {use:.0%} of the time, above {self.high:.0%}"
                 found.append(Wish(each.name, each.present + 1, reason, {"use": use}))

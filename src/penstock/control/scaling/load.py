@@ -6,18 +6,11 @@ processor, so that operators that share a pool can be added up.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from penstock.errors import BadScaling
 
 __all__ = ["Edge", "Load", "OperatorLoad", "PoolLoad"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -48,11 +41,11 @@ class OperatorLoad:
 
 @dataclass(frozen=True)
 class PoolLoad:
-    """Units that run operators: how many are ready and starting, and how busy each was in the tick.
+    """Units that run operators: how many are ready and starting, and what each used of its core in the tick.
 
-    `shared` has for each unit what others use of its core and how many threads that core has, for Eq. 7 of
-    [001]; empty if units have cores of their own. `startup` and `pause` are the seconds that a new unit
-    and a change of their number take, as far as they have been measured, else NaN.
+    `shared` has for each unit what it lost of its core to others while it had work, and how many threads
+    that core has, for Eq. 7 of [001]; empty if units have cores of their own. `startup` and `pause` are the
+    seconds that a new unit and a change of their number take, as far as they have been measured, else NaN.
     """
 
     name: str
@@ -70,16 +63,37 @@ class PoolLoad:
         return self.units + self.starting
 
     @property
-    def mean_use(self) -> float:
+    def lost(self) -> tuple[float, ...]:
+        """The share of the tick in which each unit had work and others had its core."""
+        return tuple(others for others, _ in self.shared) or (0.0,) * len(self.use)
+
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """The share of the tick in which each unit had work, whether it got its core or not."""
+        return tuple(min(use + lost, 1.0) for use, lost in zip(self.use, self.lost, strict=True))
+
+    @property
+    def mean_busy(self) -> float:
         """The busy share of all units; 0 if nothing is known."""
-        return sum(self.use) / len(self.use) if self.use else 0.0
+        return sum(self.busy) / len(self.use) if self.use else 0.0
+
+    @property
+    def got(self) -> float:
+        """The share of their cores that units got while they had work; 1 if they had none.
+
+        >>> PoolLoad("cores", 2, use=(0.3, 0.1), shared=((0.3, 2), (0.1, 2))).got
+        0.5
+        """
+        used, lost = sum(self.use), sum(self.lost)
+        return used / (used + lost) if used else 1.0
 
 
 @dataclass(frozen=True)
 class Load:
     """A tick: its end in seconds since 1970, its length, and all that was measured.
 
-    `latency` is the result latency of the tick that the bound is about, NaN if nobody measures it.
+    `latency` is the result latency of the tick that the bound is about, NaN if nobody measures it. `fixed`
+    is what results take however many units there are: the seconds of an epoch without rows.
     """
 
     at: float
@@ -87,6 +101,7 @@ class Load:
     operators: tuple[OperatorLoad, ...]
     pools: tuple[PoolLoad, ...]
     latency: float = math.nan
+    fixed: float = 0.0
 
     def __post_init__(self) -> None:
         known = {each.name for each in self.pools}
@@ -120,42 +135,3 @@ class Load:
     def within(self, pool: str) -> list[int]:
         """The places of the operators in a pool."""
         return [place for place, each in enumerate(self.operators) if each.pool == pool]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values that JSON can hold; what is not known becomes null."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Load":
-        """The load from its plain values."""
-        operators = tuple(
-            OperatorLoad(
-                **{**each, "cpu": _number(each["cpu"]), "latency": _number(each["latency"])}
-                | {"received": _number(each["received"]), "processed": _number(each["processed"])}
-                | {"pending": _number(each["pending"])}
-                | {"parents": tuple(Edge(**edge) for edge in each["parents"])}
-            )
-            for each in value["operators"]
-        )
-        pools = tuple(
-            PoolLoad(
-                **{**each, "startup": _number(each["startup"]), "pause": _number(each["pause"])}
-                | {"use": tuple(each["use"])}
-                | {"shared": tuple((others, threads) for others, threads in each["shared"])}
-            )
-            for each in value["pools"]
-        )
-        return cls(value["at"], value["seconds"], operators, pools, _number(value["latency"]))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value

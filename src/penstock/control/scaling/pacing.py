@@ -3,65 +3,34 @@
 A row waits for the next epoch and then for its end. If epochs start every T seconds, take f seconds and p
 seconds a row, and rows come at rate r, the worst row is late by T + f + p r T; the longest T that keeps this
 below the bound costs the least. Where even epochs back to back exceed the bound, there is no wait at all.
+
+A run that was given no bound keeps the default one, and only at a steady load: as long as epochs are rare,
+each begins as soon as there are rows.
 """
 
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from penstock.control.bound import DEFAULT_BOUND
+from penstock.control.observation import Observation
+from penstock.control.pace import Pace
+from penstock.control.proposal import Proposal
 from penstock.errors import BadScaling
 from penstock.shown import shown_seconds
 
-__all__ = ["EpochCost", "EpochTaken", "Pace", "Pacing", "PacingSettings", "fit_cost", "wait_before"]
+__all__ = ["EpochCost", "Pacing", "fit_cost", "wait_before"]
 
 _KEPT = 64  # epochs that the cost is fitted to
 _FADE = 0.95  # what an epoch counts after each further one, so that the first, slow ones are forgotten
 _SPREAD = 1.5  # most over least rows of an epoch from which a slope means something
 _RATES = 3  # intervals of which the highest rate counts
-
-
-@dataclass(frozen=True)
-class PacingSettings:
-    """`bound` is the latency in seconds that results have to keep, None for epochs back to back.
-
-    `interval` is a fixed time between two starts, by hand. `margin` is the part of the bound that is planned
-    with, `most` the longest time between two starts, and `quantile` of late epochs is kept free as reserve.
-    """
-
-    bound: float | None = None
-    interval: float | None = None
-    margin: float = 0.9
-    most: float = 60.0
-    quantile: float = 0.98
-
-    def __post_init__(self) -> None:
-        for name in ("bound", "interval", "most"):
-            given = getattr(self, name)
-            if given is not None and not (0 <= given < math.inf):
-                raise BadScaling(f"{name}={given}; give a number of seconds from 0, or None")
-        for name in ("margin", "quantile"):
-            if not 0 < getattr(self, name) <= 1:
-                raise BadScaling(f"{name}={getattr(self, name)}; give a share above 0 and up to 1")
-
-
-@dataclass(frozen=True)
-class EpochTaken:
-    """A committed epoch: how many rows it took, when it took them, and when they were delivered.
-
-    Instants are in seconds since 1970. `waiting` are rows that had arrived when the epoch began and that it
-    left behind. An epoch that `moved` state says nothing of the cost of others.
-    """
-
-    epoch: int
-    rows: int
-    started: float
-    committed: float
-    waiting: int = 0
-    moved: bool = False
+_RARE, _WINDOW = 0.2, 30.0  # epochs that take less of so many seconds than this are rare
+_MOST_SPANS = 1000
 
 
 @dataclass(frozen=True)
@@ -79,20 +48,6 @@ class EpochCost:
         1.5
         """
         return self.fixed + self.a_row * rows + self.reserve
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How long to wait before the next epoch takes its rows; `interval` is from start to start.
-
-    `latency` is what the slowest row is expected to have, infinite if it is not known.
-    """
-
-    wait: float
-    interval: float
-    latency: float
-    reason: str
-    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
 
 
 def wait_before(cost: EpochCost, rate: float, age: float, waiting: float, goal: float) -> float:
@@ -134,81 +89,102 @@ def fit_cost(epochs: list[tuple[float, float]], quantile: float) -> EpochCost:
 class Pacing:
     """Learns what epochs cost and how fast rows come, and says how long to wait for the next one.
 
-    >>> pacing = Pacing(PacingSettings(bound=5.0))
+    `bound` is the latency in seconds that results have to keep, None for the default at a steady load.
+    `margin` is the part of it that is planned with, `most` the longest time between two starts, and
+    `quantile` of late epochs is kept free as reserve.
+
+    >>> pacing = Pacing(bound=5.0)
     >>> for number in range(20):
     ...     rows = 20_000 + 10_000 * (number % 3)
     ...     start = 2.0 * number
-    ...     pacing.observe(EpochTaken(number, rows, start, start + 0.3 + rows * 1e-5))
-    >>> pace, = pacing.decide(38.7)
+    ...     end = start + 0.3 + rows * 1e-5
+    ...     pacing.observe(Observation(number, (), arrived=start, committed=end, rows=rows))
+    >>> ((pace,),) = [each.changes for each in pacing.propose(38.7)]
     >>> round(pace.interval, 2), round(pace.latency, 2)
     (3.5, 4.5)
     """
 
-    def __init__(self, settings: PacingSettings | None = None) -> None:
-        self.settings = settings or PacingSettings()
+    def __init__(
+        self, bound: float | None = None, *, margin: float = 0.9, most: float = 60.0, quantile: float = 0.98
+    ) -> None:
+        for name, given in (("bound", bound), ("most", most)):
+            if given is not None and not 0 < given < math.inf:
+                raise BadScaling(f"{name}={given}; give a number of seconds above 0")
+        for name, given in (("margin", margin), ("quantile", quantile)):
+            if not 0 < given <= 1:
+                raise BadScaling(f"{name}={given}; give a share above 0 and up to 1")
+        self.bound, self.margin, self.most, self.quantile = bound, margin, most, quantile
         self._epochs: deque[tuple[float, float]] = deque(maxlen=_KEPT)
         self._rates: deque[float] = deque(maxlen=_RATES)
-        self._last: EpochTaken | None = None
+        self._busy: deque[tuple[float, float]] = deque(maxlen=_MOST_SPANS)
+        self._started, self._left = math.nan, 0
 
-    def observe(self, seen: EpochTaken) -> None:
-        """Take in a committed epoch."""
-        if seen.committed < seen.started:
+    def observe(self, seen: Observation) -> None:
+        """Take in a committed epoch; one that moved state says nothing of the cost of others."""
+        if seen.committed < seen.arrived:
             raise BadScaling(
-                f"epoch {seen.epoch} started at {seen.started} and was committed at {seen.committed}; give "
-                "instants in their order"
+                f"epoch {seen.epoch} got its rows at {seen.arrived} and was committed at {seen.committed}; "
+                "give instants in their order"
             )
-        if self._last is not None and seen.started > self._last.started:
-            arrived = seen.rows + seen.waiting - self._last.waiting
-            self._rates.append(max(arrived, 0) / (seen.started - self._last.started))
-        if not seen.moved:
-            self._epochs.append((float(seen.rows), seen.committed - seen.started))
-        self._last = seen
+        if seen.arrived > self._started:
+            came = seen.rows + seen.left - self._left
+            self._rates.append(max(came, 0) / (seen.arrived - self._started))
+        if not any(each.moved for each in seen.stages):
+            self._epochs.append((float(seen.rows), seen.committed - seen.arrived))
+        self._busy.append((seen.arrived, seen.committed))
+        self._started, self._left = seen.arrived, seen.left
 
-    def decide(self, now: float) -> list[Pace]:
-        """The wait from now on; nothing before the first epoch."""
-        last, own = self._last, self.settings
-        if last is None:
-            return []
-        age = max(now - last.started, 0.0)
-        if own.interval is not None:
-            wait = max(own.interval - age, 0.0)
-            return [Pace(wait, age + wait, math.inf, f"every {shown_seconds(own.interval)}, as asked for")]
-        if own.bound is None:
-            return [Pace(0.0, age, math.inf, "no latency bound is given, so epochs run back to back")]
-        if not self._epochs or not self._rates:
-            return [Pace(0.0, age, math.inf, "the cost of an epoch and the rate of rows are not known yet")]
-        return [self._paced(own.bound, last, age)]
+    def propose(self, now: float) -> list[Proposal[Pace]]:
+        """The wait from the commit of the last epoch on; nothing before the first."""
+        if math.isnan(self._started):
+            return [Proposal((), reason="there was no epoch yet")]
+        pace = self._pace(max(now - self._started, 0.0), now)
+        return [Proposal((pace,), reason=pace.reason, urgent=True)]
 
     def to_json(self) -> dict[str, Any]:
         """The epochs and rates that are remembered."""
         return {
             "epochs": [list(each) for each in self._epochs],
             "rates": list(self._rates),
-            "last": None if self._last is None else asdict(self._last),
+            "busy": [list(each) for each in self._busy],
+            "started": None if math.isnan(self._started) else self._started,
+            "left": self._left,
         }
 
     def resume(self, value: Mapping[str, Any]) -> None:
         """Continue from what `to_json` gave."""
         self._epochs = deque(((rows, seconds) for rows, seconds in value["epochs"]), _KEPT)
         self._rates = deque(value["rates"], _RATES)
-        self._last = None if value["last"] is None else EpochTaken(**value["last"])
+        self._busy = deque(((began, ended) for began, ended in value["busy"]), _MOST_SPANS)
+        self._started = math.nan if value["started"] is None else value["started"]
+        self._left = value["left"]
 
-    def _paced(self, bound: float, last: EpochTaken, age: float) -> Pace:
-        own = self.settings
-        cost = fit_cost(list(self._epochs), own.quantile)
-        rate = max(self._rates)
-        waiting = last.waiting + rate * age
-        goal = own.margin * bound
-        wait = 0.0 if last.waiting else wait_before(cost, rate, age, waiting, goal)
-        wait = min(wait, max(own.most - age, 0.0))
+    def _rare(self, now: float) -> bool:
+        """Whether epochs took little of the last seconds."""
+        since = now - _WINDOW
+        while self._busy and self._busy[0][1] <= since:
+            self._busy.popleft()
+        return sum(ended - max(began, since) for began, ended in self._busy) < _RARE * _WINDOW
+
+    def _pace(self, age: float, now: float) -> Pace:
+        if self.bound is None and self._rare(now):
+            return Pace(0.0, age, math.inf, "epochs took little of the time, so the next begins at once")
+        if not self._epochs or not self._rates:
+            return Pace(0.0, age, math.inf, "the cost of an epoch and the rate of rows are not known yet")
+        bound = DEFAULT_BOUND if self.bound is None else self.bound
+        cost = fit_cost(list(self._epochs), self.quantile)
+        rate, left = max(self._rates), self._left
+        waiting = left + rate * age
+        wait = 0.0 if left else wait_before(cost, rate, age, waiting, self.margin * bound)
+        wait = min(wait, max(self.most - age, 0.0))
         latency = age + wait + cost.seconds(waiting + rate * wait)
         numbers = {"rate": rate, "fixed": cost.fixed, "a_row": cost.a_row, "reserve": cost.reserve}
         words = (
             f"{rate:,.0f} rows/s; an epoch takes {shown_seconds(cost.fixed)} and "
             f"{shown_seconds(1000 * cost.a_row)} for 1,000 rows, up to {shown_seconds(cost.reserve)} more"
         )
-        if last.waiting:
-            words += f"; {last.waiting:,} rows are left from before, so there is no wait"
+        if left:
+            words += f"; {left:,} rows are left from before, so there is no wait"
         elif latency > bound:
             words += (
                 f"; even without a wait the latency is {shown_seconds(latency)}, bound {shown_seconds(bound)}"

@@ -5,7 +5,6 @@ from typing import Any
 
 from penstock.control.scaling.autoscale import Autoscale
 from penstock.control.scaling.incremental import Incremental
-from penstock.control.scaling.learning import Learning
 from penstock.control.scaling.qos import Qos
 from penstock.control.scaling.scaler import Scaler, ScalingLimits
 from penstock.control.scaling.static import Static
@@ -17,7 +16,6 @@ __all__ = ["SCALERS", "scaler"]
 SCALERS: Mapping[str, type[Scaler]] = {
     "static": Static,
     "incremental": Incremental,
-    "learning": Learning,
     "qos": Qos,
     "autoscale": Autoscale,
     "penstock": TargetLatency,
@@ -35,4 +33,6 @@ def scaler(name: str, limits: ScalingLimits | None = None, **settings: Any) -> S
     try:
         return SCALERS[name](limits, **settings)
     except TypeError as wrong:
-        raise BadScaling(f"settings {settings} of the scaling policy {name!r}: {wrong}") from wrong
+        raise BadScaling(
+            f"settings {settings} of the scaling policy {name!r}: {wrong}; give settings that it has"
+        ) from wrong

@@ -7,7 +7,7 @@ is held back is told once, with the cause, and asked for again when it is still 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from penstock.checks import whole_number
@@ -17,7 +17,7 @@ from penstock.control.scaling.load import Load
 from penstock.errors import BadScaling
 from penstock.shown import shown_seconds
 
-__all__ = ["Scaler", "ScalingLimits", "Wish"]
+__all__ = ["SCALING_LIMITS", "Scaler", "ScalingLimits", "Wish"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,10 @@ class ScalingLimits:
     def hours_words(self, now: float) -> str:
         """The excluded hours that `now` is in, in words."""
         return Limits(excluded_hours=self.excluded_hours).hours_words(now)
+
+
+SCALING_LIMITS = tuple(each.name for each in fields(ScalingLimits) if each.name not in {"least", "most"})
+"""The names of the limits beside the numbers of units."""
 
 
 class Scaler(ABC):

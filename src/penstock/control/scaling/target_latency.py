@@ -1,8 +1,9 @@
 """Penstock's own policy: as few units as keep the latency that forecasts and backlog lead to below the bound.
 
 It differs from AutoScale+ in four ways. It plans for a latency and not for a load: the queue of every pool is
-followed as a fluid over the next ticks, with the units that there are until new ones are ready. It counts
-what is forecast from outside with the upper end of an interval, and passes on what each pool will give out.
+followed over the next ticks, as a fluid or epoch by epoch, with the units that there are until new ones are
+ready. It counts what is forecast from outside with the upper end of an interval, and passes on what each pool
+will give out; an edge that lets more tuples through counts at once.
 It weighs a move: units go when what they cost, over the time that they were not needed, exceeds the price of
 letting them go and starting them again. And it asks first what is wrong: skew is for rebalancing, units that
 wait for something else are not joined by more, and rows that a pause held up get time to be caught up.
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from penstock.control.scaling.fluid import Course, Ramp, course
+from penstock.control.bound import DEFAULT_BOUND
+from penstock.control.scaling.fluid import Course, Ramp, course, epochs
 from penstock.control.scaling.load import Load, PoolLoad
 from penstock.control.scaling.scaler import Scaler, ScalingLimits, Wish
 from penstock.errors import BadScaling
@@ -27,6 +29,9 @@ __all__ = ["TargetLatency", "TargetSettings"]
 
 _METHOD = Combined((Naive(), Naive(window=4), Holt(), Regression(window=8)))
 _LEAST_STEPS, _MOST_STEPS = 3, 24
+_AHEAD = 2.0  # bounds that are looked ahead when units are there
+_RISING, _RISE = 3, 0.2  # rates that rose so many times by this part in all rise on
+_FEW = 3  # ticks before which a forecast says nothing
 _SKEWED = 1.6  # most over mean use of units from which they are called skewed,
 _BUSY = 0.9  # if the busiest is as busy as this
 _BLOCKED = 0.5  # units with a backlog that are less busy than this wait for something else
@@ -47,14 +52,14 @@ class TargetSettings:
     `jump` times as far from its mean as it was seen.
     """
 
-    bound: float = 5.0
+    bound: float = DEFAULT_BOUND
     goal: float = 0.6
-    tight: float = 0.8
+    tight: float = 0.7
     usable: float = 0.9
     level: float = 0.8
     startup: float = 10.0
     pause: float = 1.0
-    catch_up: float = 2.0
+    catch_up: float = 0.5
     patience: float = 1.0
     jump: float = 1.5
 
@@ -75,6 +80,8 @@ class _Outlook:
 
     queue: float
     arriving: list[float]
+    fixed: float
+    usable: float
     startup: float
     pause: float
     excused: float
@@ -92,6 +99,8 @@ class TargetLatency(Scaler):
         self._rates: Forecaster | None = None
         self._tick = 0
         self._cpu: dict[str, float] = {}
+        self._passed: dict[str, list[float]] = {}
+        self._got: dict[str, float] = {}
         self._received: dict[str, deque[float]] = {}
         self._paused: dict[str, int] = {}
         self._resumed: dict[str, float] = {}
@@ -116,6 +125,15 @@ class TargetLatency(Scaler):
             if math.isfinite(each.cpu):
                 before = self._cpu.get(each.name, each.cpu)
                 self._cpu[each.name] = before + 0.5 * (each.cpu - before)
+            # Windows close now and then: more counts at once, less by and by.
+            now = [edge.selectivity for edge in each.parents]
+            then = self._passed.get(each.name, now)
+            if len(then) != len(now):
+                then = now
+            self._passed[each.name] = [max(two, (one + two) / 2) for one, two in zip(then, now, strict=True)]
+        for pool in seen.pools:
+            if any(pool.use):
+                self._got[pool.name] = (self._got.get(pool.name, pool.got) + pool.got) / 2
         self._resumed = {name: until for name, until in self._resumed.items() if until > seen.at}
         for name in [name for name, count in self._paused.items() if count < 0]:
             del self._paused[name]
@@ -139,6 +157,8 @@ class TargetLatency(Scaler):
             "rates": data,
             "tick": self._tick,
             "cpu": dict(self._cpu),
+            "passed": dict(self._passed),
+            "got": dict(self._got),
             "received": {name: list(each) for name, each in self._received.items()},
             "paused": dict(self._paused),
             "resumed": dict(self._resumed),
@@ -153,6 +173,9 @@ class TargetLatency(Scaler):
         data = value["rates"]
         self._rates = None if data is None else _METHOD.resume(base64.b64decode(data))
         self._tick, self._cpu = value["tick"], dict(value["cpu"])
+        self._passed, self._got = dict(value["passed"]), dict(value["got"])
+        self._units, self._whole = dict(value["units"]), dict(value["whole"])
+        self._jumped = list(value["jumped"])
         self._received = {name: deque(each, _LEVEL) for name, each in value["received"].items()}
         self._paused, self._resumed = dict(value["paused"]), dict(value["resumed"])
         self._needs = {name: deque((at, need) for at, need in each) for name, each in value["needs"].items()}
@@ -191,10 +214,27 @@ class TargetLatency(Scaler):
             for value, mean, high in zip(values, means.tolist(), upper[:, 0].tolist(), strict=True)
         ]
 
+    def _risen(self, name: str) -> float:
+        """By how much a rate has risen in each of the last ticks, 0 if it did not rise in all of them.
+
+        Forecasts that were right on a level load believe in a rise only when it is nearly over, which is too
+        late where units take longer to start than work may wait.
+        """
+        recent = list(self._received.get(name, ()))[-_RISING:]
+        if len(recent) < _RISING or any(two <= one for one, two in pairwise(recent)):
+            return 0.0
+        rise = recent[-1] - recent[0]
+        return rise / (_RISING - 1) if rise >= _RISE * recent[0] else 0.0
+
+    def _slow(self, pool: PoolLoad) -> bool:
+        """Whether units take longer to start than work may wait until they are there."""
+        own = self.settings
+        return _known(pool.startup, own.startup) + _known(pool.pause, own.pause) >= own.tight * own.bound
+
     def _steps(self, seen: Load) -> int:
         own = self.settings
         startups = [_known(each.startup, own.startup) + _known(each.pause, own.pause) for each in seen.pools]
-        ahead = max(startups) + self._catch_up
+        ahead = max(startups) + _AHEAD * own.bound
         return min(max(math.ceil(ahead / seen.seconds) + 1, _LEAST_STEPS), _MOST_STEPS)
 
     def _from_outside(self, seen: Load) -> list[list[float] | None]:
@@ -205,6 +245,7 @@ class TargetLatency(Scaler):
             steps, 2 * self.settings.level - 1 if self.settings.level > 0.5 else 0.01
         )
         means = self._rates.predict(steps)
+        few = self._tick < _FEW
         found: list[list[float] | None] = []
         number = 0
         for each in seen.operators:
@@ -213,10 +254,14 @@ class TargetLatency(Scaler):
                 continue
             now = each.received / seen.seconds
             ahead = [
-                now if math.isnan(mean) else min(high, 2 * max(mean, now))
+                now if math.isnan(mean) or few else min(high, 2 * max(mean, now))
                 for mean, high in zip(means[number], upper[number], strict=True)
             ]
-            ahead = [max(rate, self._jumped[number]) for rate in ahead]
+            risen = self._risen(each.name) if self._slow(seen.pool(each.pool)) else 0.0
+            ahead = [
+                max(rate, self._jumped[number], min(now + risen * (step + 1), 2 * now))
+                for step, rate in enumerate(ahead)
+            ]
             found.append([rate * seen.seconds for rate in ahead])
             number += 1
         return found
@@ -231,13 +276,18 @@ class TargetLatency(Scaler):
         costs: dict[int, float] = {}
         for place in reversed(seen.within(pool)):
             behind = sum(
-                edge.selectivity * costs[other]
+                passed * costs[other]
                 for other in costs
-                for edge in seen.operators[other].parents
+                for edge, passed in zip(seen.operators[other].parents, self._of(seen, other), strict=True)
                 if edge.parent == place
             )
             costs[place] = self._cpu.get(seen.operators[place].name, 0.0) + behind
         return costs
+
+    def _of(self, seen: Load, place: int) -> list[float]:
+        """The selectivity of each edge to an operator."""
+        each = seen.operators[place]
+        return self._passed.get(each.name, [edge.selectivity for edge in each.parents])
 
     def _outlook(self, seen: Load, pool: PoolLoad, given: list[list[float] | None]) -> _Outlook:
         own = self.settings
@@ -252,30 +302,39 @@ class TargetLatency(Scaler):
                 arriving = [work + tuples * cost for work, tuples in zip(arriving, path, strict=True)]
             excused = max(excused, self._resumed.get(each.name, seen.at) - seen.at)
         startup, pause = _known(pool.startup, own.startup), _known(pool.pause, own.pause)
-        if startup + pause >= own.tight * own.bound:
+        if self._slow(pool):
             excused = max(excused, startup + pause + self._catch_up)
-        return _Outlook(queue, arriving, startup, pause, excused)
+        usable = own.usable * self._got.get(pool.name, 1.0)
+        return _Outlook(queue, arriving, seen.fixed, usable, startup, pause, excused)
 
     def _plan(self, pool: PoolLoad, outlook: _Outlook, units: int, step: float) -> Course:
-        ramp = Ramp(pool.units, units, *self._change(pool, outlook, units), self.settings.usable)
-        return course(outlook.queue, outlook.arriving, step, ramp)
+        return course(outlook.queue, outlook.arriving, step, self._ramp(pool, outlook, units))
 
-    def _change(self, pool: PoolLoad, outlook: _Outlook, units: int) -> tuple[float, float]:
+    def _ramp(self, pool: PoolLoad, outlook: _Outlook, units: int) -> Ramp:
         """When so many units would be ready, and how long the pool then stands still."""
         ready = outlook.startup if units > pool.units else 0.0
-        return ready, outlook.pause if units != pool.units else 0.0
+        return Ramp(pool.units, units, ready, outlook.pause if units != pool.units else 0.0, outlook.usable)
+
+    def _waits(self, pool: PoolLoad, outlook: _Outlook, units: int, step: float) -> list[tuple[float, float]]:
+        """How long work waits at some of the next instants."""
+        ramp = self._ramp(pool, outlook, units)
+        if outlook.fixed:
+            return epochs(outlook.queue, outlook.arriving, step, ramp, outlook.fixed)
+        plan = course(outlook.queue, outlook.arriving, step, ramp)
+        return [
+            (number * step, wait)
+            for number, wait in enumerate((ramp.drained(0.0, outlook.queue), *plan.waits))
+        ]
 
     def _keeps(self, pool: PoolLoad, outlook: _Outlook, units: int, step: float) -> bool:
         """Whether work waits no longer than it may: the tight part before units are ready, the goal then."""
-        own = self.settings
-        queue_first = Ramp(pool.units, units, *self._change(pool, outlook, units), own.usable)
-        waits = (queue_first.drained(0.0, outlook.queue), *self._plan(pool, outlook, units, step).waits)
-        last = (len(waits) - 1) * step
+        own, waits = self.settings, self._waits(pool, outlook, units, step)
+        last = waits[-1][0]
         early = outlook.startup + outlook.pause + self._catch_up
         return all(
-            wait <= own.bound * (own.tight if number * step < min(early, last) else own.goal)
-            for number, wait in enumerate(waits)
-            if number * step >= min(outlook.excused, last)
+            wait <= own.bound * (own.tight if at < min(early, last) else own.goal)
+            for at, wait in waits
+            if at >= min(outlook.excused, last)
         )
 
     def _needed(self, pool: PoolLoad, outlook: _Outlook) -> tuple[int, Course]:
@@ -303,7 +362,7 @@ class TargetLatency(Scaler):
         for place, each in enumerate(seen.operators):
             if each.pool == pool.name or not each.parents:
                 continue
-            for edge in each.parents:
+            for edge, passed in zip(each.parents, self._of(seen, place), strict=True):
                 if seen.operators[edge.parent].pool != pool.name:
                     continue
                 cost = costs[edge.parent]
@@ -313,14 +372,14 @@ class TargetLatency(Scaler):
                     for step, (served, work) in enumerate(zip(plan.served, outlook.arriving, strict=True))
                 ]
                 before = given[place] or [0.0] * len(parts)
-                given[place] = [one + edge.selectivity * two for one, two in zip(before, parts, strict=True)]
+                given[place] = [one + passed * two for one, two in zip(before, parts, strict=True)]
 
     def _merged(self, seen: Load, place: int, given: list[list[float] | None]) -> list[float]:
         found = [0.0] * self._steps(seen)
-        for edge in seen.operators[place].parents:
+        for edge, passed in zip(seen.operators[place].parents, self._of(seen, place), strict=True):
             path = given[edge.parent]
             if path is not None:
-                found = [one + edge.selectivity * two for one, two in zip(found, path, strict=True)]
+                found = [one + passed * two for one, two in zip(found, path, strict=True)]
         return found
 
     def _wish(self, seen: Load, pool: PoolLoad, outlook: _Outlook, units: int) -> Wish | None:
@@ -376,7 +435,7 @@ class TargetLatency(Scaler):
         """Why more units would not help; empty if they would."""
         if not pool.use or not self._whole.get(pool.name, False):
             return ""
-        busiest, mean = max(pool.use), pool.mean_use
+        busiest, mean = max(pool.busy), pool.mean_busy
         if len(pool.use) > 1 and busiest >= _BUSY and busiest >= _SKEWED * mean:
             return (
                 f"skew: the busiest unit is busy for {busiest:.0%} of the time and all for {mean:.0%} "

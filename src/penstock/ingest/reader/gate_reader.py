@@ -276,7 +276,11 @@ class Gathering:
         columns = [
             each.chunk(0) if each.num_chunks == 1 else pa.concat_arrays(each.chunks) for each in table.columns
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        if len(schema) == len(self.schema):
+            return batch
+        # What is not copied keeps a whole message alive, with all the columns that nobody asked for.
+        return pa.ipc.read_record_batch(batch.serialize(), schema)
 
 
 def resumed(
@@ -285,9 +289,9 @@ def resumed(
     """The batches of the ranges in order; asks again for the rest, for up to `patience` seconds."""
     given = 0
     heard = time.monotonic()
-    while True:
+    while rest := remaining(wanted, given):
         try:
-            for batch in fetch(remaining(wanted, given)):
+            for batch in fetch(rest):
                 given += batch.num_rows
                 yield batch
                 heard = time.monotonic()
@@ -298,8 +302,6 @@ def resumed(
                     "on the same folder, then the run, which continues where it was"
                 ) from error
             time.sleep(_PAUSE_S)
-        else:
-            return
 
 
 def remaining(wanted: Sequence[Wanted], given: int) -> list[Wanted]:

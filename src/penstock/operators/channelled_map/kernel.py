@@ -2,7 +2,8 @@
 
 Sampled rows are sorted by value, the function is called for each value by itself, and the rows go back into
 their order. So costs are measured, not attributed, and results are those of any other call, since a function
-makes of each row what it makes of it alone. As many rows are sampled as may cost 5 % of a channel's time.
+makes of each row what it makes of it alone. While nobody knows which columns make the value, it is called for
+each sampled row. As many rows are sampled as may cost 5 % of a channel's time.
 """
 
 from collections.abc import Iterator
@@ -13,16 +14,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.columns import HASH, TIME
+from penstock.columns import TIME
 from penstock.distribution import Anywhere
 from penstock.errors import MachineFault
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.channelled_map.node import ChannelledMap
 from penstock.operators.cost_meter import CostMeter
-from penstock.operators.exchange import Digest, Exchange, SqlColumn
+from penstock.operators.exchange import Exchange, SqlColumn
 from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Seen, StagePosition
 from penstock.operators.poison import Refuse
+from penstock.routing.spark_hash import spark_hash
 from penstock.state.segments import Segment
 from penstock.state.table import Table
 
@@ -39,6 +41,16 @@ _FEWEST: Final = 8
 _TICK: Final = 1e-6
 _BITS: Final = (1 << 63) - 1
 _PLACE: Final = "_ps_place"
+_PLAIN: Final = (
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_string,
+    pa.types.is_large_string,
+)
+_MOST_CANDIDATES: Final = 16
 
 
 @dataclass(frozen=True)
@@ -63,12 +75,16 @@ class MapKernel(Kernel):
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """All columns, the event time, and the hash of the value if costs depend on one."""
+        """All columns and the event time."""
         columns = (*self.columns, SqlColumn(TIME, TIME, pa.int64()))
         by, groupings = self.operator.by, self.operator.groupings
-        if not by:
-            return (Exchange(columns, Anywhere(groupings)),)
-        return (Exchange(columns, Anywhere(groupings, HASH), digests=(Digest(HASH, by),)),)
+        return (Exchange(columns, Anywhere(groupings, by, () if by else self._candidates)),)
+
+    @property
+    def _candidates(self) -> tuple[str, ...]:
+        """The columns that costs may go by: those with plain values, which are compared at little cost."""
+        names = [each.name for each in self.columns if any(plain(each.type) for plain in _PLAIN)]
+        return tuple(names[:_MOST_CANDIDATES])
 
     def bound(self, position: StagePosition, port: int) -> int | None:
         """The frontier, where what follows relies on it."""
@@ -91,22 +107,23 @@ class MapKernel(Kernel):
         (rows,) = channel.new
         if rows is not None:
             table = rows.select(self.exchanges[0].schema.names).cast(self.exchanges[0].schema)
-            made = [each.cast(self.schema) for each in self._made(table, channel.meter, channel.refuse)]
+            made = [each.cast(self.schema) for each in self._made(table, channel)]
             channel.emit(pa.concat_tables(made))
         return ()
 
-    def _made(self, table: Any, meter: CostMeter | None, refuse: Refuse | None) -> Iterator[Any]:
+    def _made(self, table: Any, channel: Channel) -> Iterator[Any]:
         """What the function makes, piece by piece, in the order of the rows."""
-        if meter is None or not self.operator.by:
-            yield from self._plain(table, refuse)
+        meter, by, candidates = channel.meter, channel.view, self._candidates
+        if meter is None or not (by or candidates):
+            yield from self._plain(table, channel.refuse)
             return
         # Rows come in the order of the source, which may go by value. Equal rows give equal samples.
-        chance = np.random.default_rng(table[HASH][0].as_py() & _BITS)
+        chance = np.random.default_rng([table[TIME][0].as_py() & _BITS, table.num_rows])
         start = int(chance.integers(0, max(table.num_rows - _PIECE, 0) + 1))
-        yield from self._plain(table.slice(0, start), refuse)
-        sample = _Sample(self.operator, meter, refuse, chance)
+        yield from self._plain(table.slice(0, start), channel.refuse)
+        sample = _Sample(self.operator, by, candidates, meter, channel.refuse, chance)
         yield sample.made(table.slice(start, _PIECE), table.num_rows)
-        yield from self._plain(table.slice(start + _PIECE), refuse)
+        yield from self._plain(table.slice(start + _PIECE), channel.refuse)
 
     def _plain(self, table: Any, refuse: Refuse | None) -> Iterator[Any]:
         for start in range(0, table.num_rows, _PIECE):
@@ -115,9 +132,11 @@ class MapKernel(Kernel):
 
 @dataclass(frozen=True)
 class _Sample:
-    """Calls the function for one value at a time, with as many rows as may be afforded."""
+    """Calls the function for one value or row at a time, with as many rows as may be afforded."""
 
     operator: ChannelledMap
+    by: tuple[str, ...]
+    candidates: tuple[str, ...]
     meter: CostMeter
     refuse: Refuse | None
     chance: np.random.Generator
@@ -135,7 +154,8 @@ class _Sample:
         # A call for each row at worst; the function takes what it takes in any case.
         most = _MOST * each * rows / max(fixed[0], _TICK)
         last = pilot + max(_FEWEST, int(min(most, _PIECE)))
-        found += self._by_value(_taken(placed, drawn[pilot:last]), fixed)
+        measured = self._by_value if self.by else self._by_row
+        found += measured(_taken(placed, drawn[pilot:last]), fixed)
         if last < len(drawn):
             found.append(self._call(_taken(placed, drawn[last:])))
         return pa.concat_tables(found).sort_by(_PLACE).drop_columns([_PLACE])
@@ -144,13 +164,21 @@ class _Sample:
         """What the function makes of rows, one value after another, with a note on what each costs."""
         if not rows.num_rows:
             return
-        values = rows[HASH].to_numpy()
+        values = spark_hash([rows[name] for name in self.by], rows.num_rows).view(np.int64)
         order = np.argsort(values, kind="stable")
         ordered, values = rows.take(pa.array(order)).combine_chunks(), values[order]
         first = np.flatnonzero(np.diff(values, prepend=values[0] ^ 1))
         for start, end in zip(first.tolist(), [*first[1:].tolist(), len(values)], strict=True):
             made, wall, cpu = self.meter.timed(partial(self._call, ordered.slice(start, end - start)))
             self.meter.note(int(values[start]), end - start, wall - fixed[0], cpu - fixed[1])
+            yield made
+
+    def _by_row(self, rows: Any, fixed: tuple[float, float]) -> Iterator[Any]:
+        """What the function makes of rows, one after another, with a note on what each costs."""
+        hashes = [spark_hash([rows[name]], rows.num_rows).tolist() for name in self.candidates]
+        for place, values in enumerate(zip(*hashes, strict=True)):
+            made, wall, cpu = self.meter.timed(partial(self._call, rows.slice(place, 1)))
+            self.meter.note_row(list(values), wall - fixed[0], cpu - fixed[1])
             yield made
 
     def _fixed(self, placed: Any) -> tuple[float, float]:

@@ -20,8 +20,8 @@ __all__ = ["ChannelledMap"]
 class ChannelledMap(Operator):
     """A function over rows in channels of its own; any row may go to any of them.
 
-    ``by`` names the columns on which the cost of a row depends. With ``own`` rows always go to channels of
-    the stage; without it, only in epochs in which that is expected to pay.
+    ``by`` names the columns on which the cost of a row depends; without any, they are found out. With ``own``
+    rows always go to channels of the stage; without it, only in epochs in which that is expected to pay.
     """
 
     stateful: ClassVar[bool] = True
@@ -32,7 +32,7 @@ class ChannelledMap(Operator):
     own: bool = False
 
     def __str__(self) -> str:
-        given = [f"by {', '.join(self.by)}"] if self.by else []
+        given = [f"by {', '.join(self.by) or '*'}"] if self.by or not self.own else []
         given += ["in channels"] if self.own else []
         return f"{str(self.step).removesuffix(')')}; {'; '.join(given)})"
 
@@ -64,9 +64,9 @@ class ChannelledMap(Operator):
     @property
     def groupings(self) -> tuple[Grouping, ...]:
         """How rows may find a channel, at first as the first of these says."""
-        if not self.by:
-            return ("round robin",)
-        return ("by cost",) if self.own else ("in place", "round robin", "by cost")
+        if not self.own:
+            return ("in place", "round robin", "by cost")
+        return ("by cost",) if self.by else ("round robin", "by cost")
 
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "MapKernel":
         """The function, and what it costs."""
@@ -77,9 +77,9 @@ class ChannelledMap(Operator):
     def words(self) -> list[str]:
         """What is measured and when rows are exchanged."""
         found = ["state: none; a tuple passes at once and keeps its event time"]
-        if self.by:
-            found.append(f"cost: of samples, by {', '.join(self.by)}, wall and processor time, over epochs")
-        if len(self.groupings) > 1:
+        by = ", ".join(self.by) or "the columns that are found to explain it"
+        found.append(f"cost: of samples, by {by}, wall and processor time, over epochs")
+        if not self.own:
             found.append("exchange: only while its gain exceeds its price; else it runs where the tuples are")
         return found
 
@@ -90,6 +90,6 @@ class ChannelledMap(Operator):
 
     def route_words(self) -> str:
         """Round robin, or by cost."""
-        if not self.by:
-            return "round robin: no state, so any channel will do"
+        if self.own and not self.by:
+            return "round robin: no state, so any channel will do; by cost once that is known and pays"
         return "by cost, the dearest tuples first in each task, round robin before costs are known"

@@ -12,6 +12,8 @@ from penstock.operators.steps import Map
 
 __all__ = ["MapVerbs"]
 
+_ANY = "*"
+
 
 class MapVerbs(Derivable[R, D]):
     """The verb of a relation that calls a function with its rows."""
@@ -31,8 +33,9 @@ class MapVerbs(Derivable[R, D]):
 
         A map runs on the way, where its rows happen to be. With ``channels=True`` it is a stage of its own:
         its rows are dealt out to channels, which are measured and can be rescaled. ``by`` names the columns
-        on which the cost of a row depends. Costs are measured, and rows are placed by them so that all
-        channels take equally long: with ``channels=True`` always, else only while that pays.
+        on which the cost of a row depends; ``by="*"`` lets the run find them out from samples, and so does
+        ``channels=True`` alone. Costs are measured, and rows are placed by them so that all channels take
+        equally long: with ``by`` and ``channels=True`` always, else only while that pays.
 
         >>> from penstock.query import stream
         >>> scans = stream("scans", "time timestamp, code string, image binary", time="time")
@@ -52,14 +55,15 @@ class MapVerbs(Derivable[R, D]):
             if name.lower() in {self.time.lower(), *(each.lower() for each in kept)}:
                 raise BadName(f"{name!r} passes a map unchanged; leave it out of the map's schema")
         step = Map(function, self.schema, made, kept)
-        values = self._values(by)
-        return self.derive(ChannelledMap(step, values, channels) if values or channels else step)
+        values = () if by == _ANY else self._values(by)
+        staged = values or channels or by == _ANY
+        return self.derive(ChannelledMap(step, values, channels) if staged else step)
 
     def _values(self, by: str | Sequence[str]) -> tuple[str, ...]:
         """The columns on which costs depend, as the relation spells them."""
         names = (by,) if isinstance(by, str) else by
         if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
-            raise BadName(f"map(by={short(by)}); give the name of a column, or several names in a list")
+            raise BadName(f"map(by={short(by)}); give the name of a column, several names in a list, or '*'")
         found = tuple(self.schema.column(name).name for name in names)
         for name in found:
             type_ = self.schema.column(name).type or ""

@@ -143,7 +143,7 @@ class CountKernel(EventOrderKernel):
     def _merged_panes(self, block: PaneBlock, held: HeldKeys) -> Partials:
         """One partial for each key and pane, ascending; what is kept is on the left of what is new."""
         rows = block.rows
-        fresh = np.arange(len(block)) < len(block) - held.rows.num_rows
+        fresh = np.arange(len(block)) >= held.rows.num_rows
         order = np.lexsort((np.arange(len(block)), fresh, rows.pane, rows.key))
         rows = rows.at(order)
         starts = np.ones(len(block), np.bool_)

@@ -220,7 +220,6 @@ def _ordered(left: SideRows, right: SideRows, numbered: Pair[NumberedRows]) -> P
 def _ties(left: SideRows, right: SideRows, rows: Pair[Rows]) -> list[Any]:
     columns = []
     for one, other in zip(left.side.ties, right.side.ties, strict=True):
-        first = left.rows[one].take(pa.array(rows.left))
-        second = right.rows[other].take(pa.array(rows.right)).cast(first.type)
-        columns.append(pa.chunked_array(first.chunks + second.chunks, first.type))
+        (first,), (second,) = left.rows.taken([one], rows.left), right.rows.taken([other], rows.right)
+        columns.append(pa.chunked_array([first, second.cast(first.type)], first.type))
     return columns

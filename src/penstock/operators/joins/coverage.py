@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.operators.joins.inputs import SideRows
+from penstock.operators.joins.judging import Duties
 from penstock.operators.joins.result import JoinResult
 from penstock.operators.joins.spans import Mask, Numbers, Rows, runs
 from penstock.operators.joins.spec import END, ByWindow, Frontiers, JoinSpec, Pair
@@ -86,22 +87,25 @@ class Coverage:
             yield row, self.windows.start(window)
 
 
-def deliver_windows(
+def deliver_windows(  # noqa: PLR0913, PLR0917 -- what an epoch found, and where it goes
     join: JoinSpec,
     sides: Pair[Coverage],
     pairs: Iterator[tuple[Rows, Rows]],
     result: JoinResult,
     deliver: Callable[[Any], None],
+    duties: Duties | None = None,
 ) -> None:
     """Deliver each pair in each open window that holds both, and rows in windows that close without a match.
 
     A semi join delivers a row in each window in which it has a match, at the first one.
     """
     semi, (notes_left, notes_right) = join.how == "semi", join.notes_matches
+    told = None if duties is None else ~duties.silent(0, np.arange(len(sides.left.time)))
     for one, other in pairs:
         if join.pairs:
-            for which, start in _common(sides, one, other):
-                deliver(result.matched(one[which], other[which], start))
+            own = slice(None) if told is None else told[one]
+            for which, start in _common(sides, one[own], other[own]):
+                deliver(result.matched(one[own][which], other[own][which], start))
         if semi:
             for row, start in _newly_matched(sides.left, one, sides.right.time[other]):
                 deliver(result.left_alone(row, start))
@@ -111,16 +115,24 @@ def deliver_windows(
             sides.right.match(other, sides.left.time[one])
     outer_left, outer_right = join.keeps_unmatched
     if outer_left:
-        _deliver_alone(sides.left, result.left_alone, deliver)
+        _deliver_alone(sides.left, result.left_alone, deliver, duties, port=0)
     if outer_right:
-        _deliver_alone(sides.right, result.right_alone, deliver)
+        _deliver_alone(sides.right, result.right_alone, deliver, duties, port=1)
 
 
 def _deliver_alone(
-    side: Coverage, table: Callable[[Rows, Rows], Any], deliver: Callable[[Any], None]
+    side: Coverage,
+    table: Callable[[Rows, Rows], Any],
+    deliver: Callable[[Any], None],
+    duties: Duties | None,
+    *,
+    port: int,
 ) -> None:
     for row, start in side.closed_without_match():
-        deliver(table(row, start))
+        if duties is None:
+            deliver(table(row, start))
+        elif (own := duties.judged(port, row)).any():
+            deliver(table(row[own], start[own]))
 
 
 def _common(sides: Pair[Coverage], left: Rows, right: Rows) -> Iterator[tuple[Rows, Rows]]:

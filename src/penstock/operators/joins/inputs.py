@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from penstock.errors import BadJoin
 from penstock.expressions.duck import evaluate
-from penstock.operators.joins.keys import key_columns, may_have_key, number_by_new
+from penstock.operators.joins.keys import comparable, may_have_key, number_by_new
 from penstock.operators.joins.spans import Mask, Numbers, Rows
 from penstock.operators.joins.spec import REACH, Alone, Pair, Side
+from penstock.state.chosen_rows import ChosenRows
 
 __all__ = ["NumberedRows", "SideRows", "number_rows", "with_wanted_keys"]
 
@@ -33,7 +34,7 @@ class SideRows:
 
     side: Side
     types: tuple[Any, ...]
-    rows: Any
+    rows: ChosenRows
     kept: int
     new_time: Rows
     alone: Alone | None = None
@@ -56,7 +57,9 @@ class SideRows:
         time = _joined(_micros(column))
         if len(time) and not -REACH < time.min() <= time.max() < REACH:
             raise BadJoin(f"{side.time!r} has values beyond 2**61; give times in microseconds")
-        return cls(side, types, pa.concat_tables([kept, new]), kept.num_rows, time, alone)
+        if not isinstance(kept, ChosenRows):
+            kept = ChosenRows.of([(kept, None)], kept.schema)
+        return cls(side, types, kept.and_those(new), kept.num_rows, time, alone)
 
     def __len__(self) -> int:
         return self.kept + len(self.new_time)
@@ -78,12 +81,11 @@ class SideRows:
 
     def keys(self, rows: Rows | range) -> list[Any]:
         """The key columns of some rows, in the types in which they are compared."""
-        chosen = self.rows.select(self.side.keys)
         if isinstance(rows, range):
-            chosen = chosen.slice(rows.start, rows.stop - rows.start)
+            columns = [self.rows[name].slice(rows.start, len(rows)) for name in self.side.keys]
         else:
-            chosen = chosen.take(pa.array(rows))
-        return key_columns(chosen, self.side.keys, self.types)
+            columns = [_chunked(each) for each in self.rows.taken(self.side.keys, rows)]
+        return comparable(columns, self.types)
 
     @cached_property
     def new_keys(self) -> list[Any]:
@@ -107,7 +109,7 @@ class SideRows:
         able = [pc.is_valid(column).to_numpy() for column in self.new_keys if column.null_count]
         if self.alone is not None:
             true = " AND ".join(f"coalesce({each}, false)" for each in self.alone.parts)
-            new = self.rows.select(self.alone.columns).slice(self.kept)
+            new = self.rows.table(self.alone.columns).slice(self.kept)
             found = evaluate(f"SELECT {true} AS able FROM input", new)
             able.append(found["able"].to_numpy())
         return np.logical_and.reduce(able) if able else None
@@ -129,6 +131,10 @@ class SideRows:
 
     def _kept_times(self) -> Iterator[Rows]:
         return _micros(self.rows[self.side.time].slice(0, self.kept))
+
+
+def _chunked(column: Any) -> Any:
+    return pa.chunked_array([column]) if isinstance(column, pa.Array) else column
 
 
 def _micros(column: Any) -> Iterator[Rows]:

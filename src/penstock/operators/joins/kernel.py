@@ -1,9 +1,9 @@
 """The channels of a join: they match new rows against kept rows and keep rows while they can match.
 
 Rows of equal keys meet in one channel, rows of a hot key on a grid of channels, rows of a Cartesian product
-on a grid of all channels: each pair meets in exactly one channel. A product with the last rows needs the
-order of all rows, so each channel has all of them, and forms the pairs whose later row is of its share
-([002] §IV.D).
+on a grid of all channels: each pair meets in exactly one channel, or is delivered by one (`judging.py`). A
+product with the last rows needs the order of all rows, so each channel has all of them, and forms the pairs
+whose later row is of its share ([002] §IV.D).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.distribution import Broadcast, Distribution, OnGrid, OnGrids
+from penstock.distribution import Broadcast, Distribution, JudgedGrids, OnGrid, OnGrids
 from penstock.errors import WrongType
 from penstock.expressions.schema import quoted
 from penstock.expressions.types import arrow_type
 from penstock.operators.exchange import KEY, TIME, Digest, Exchange, Form, SqlColumn
 from penstock.operators.joins.condition.meaning import channel_condition
+from penstock.operators.joins.judging import Duties
 from penstock.operators.joins.node import WINDOW_END, Join, JoinKey, common_type
 from penstock.operators.joins.result import result_schema
 from penstock.operators.joins.spec import (
@@ -38,7 +39,8 @@ from penstock.operators.joins.spec import (
 from penstock.operators.joins.step import HeldSide, step
 from penstock.operators.kernel import Advance, Channel, Describe, Kernel, Seen, StagePosition
 from penstock.operators.names import check_key
-from penstock.routing import copied_sides
+from penstock.routing import copied_on_grids, copied_sides
+from penstock.state.chosen_rows import ChosenRows
 from penstock.state.segments import Segment
 from penstock.state.time_table import TimeTable
 
@@ -75,10 +77,13 @@ class JoinKernel(Kernel):
     @property
     def distribution(self) -> Distribution:
         """Pairs meet by their key, on a grid without one; or in each channel, where these divide the work."""
-        copied = copied_sides(self.join.how, last=isinstance(self.join.bound, Last))
         if self.divided:
             return Broadcast()
-        return OnGrids(self._routed, copied) if self._routed else OnGrid(copied)
+        how, last = self.join.how, isinstance(self.join.bound, Last)
+        if not self._routed:
+            return OnGrid(copied_sides(how, last=last))
+        by_pairs = self.join.condition is not None or isinstance(self.join.bound, ByWindow)
+        return OnGrids(self._routed, copied_on_grids(how, last=last, by_pairs=by_pairs))
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -199,6 +204,7 @@ class JoinKernel(Kernel):
             after,
             lambda table: channel.emit(self._result(table)),
             Share(TIE, channel.number, channel.channels) if self.divided else None,
+            self._duties(channel, Pair(left.rows.and_those(new[0]), right.rows.and_those(new[1]))),
         )
         kept: list[Segment] = []
         for table, rows, side in zip(opened, new, (stepped.left, stepped.right), strict=True):
@@ -210,6 +216,11 @@ class JoinKernel(Kernel):
                 side.new_matched[stays],
             )
         return tuple(kept)
+
+    def _duties(self, channel: Channel, sides: Pair[ChosenRows]) -> Duties | None:
+        """What the channel does with rows on judged grids; None if it has none."""
+        duties = channel.view.duties(channel.number) if isinstance(channel.view, JudgedGrids) else {}
+        return Duties(duties, self._routed, sides) if duties else None
 
     def partly_late(self, before: StagePosition, new: tuple[Any | None, ...], form: Form) -> int:
         """Rows of which some windows were closed and others were not; each copy on a grid counts."""

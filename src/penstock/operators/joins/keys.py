@@ -1,5 +1,6 @@
 """Keys of rows: numbers that are equal for equal keys, and a cheap test for which rows need one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 from penstock.operators.joins.spans import Numbers, Rows
 from penstock.state.keys import normal
 
-__all__ = ["key_columns", "may_have_key", "number_by_new"]
+__all__ = ["comparable", "may_have_key", "number_by_new"]
 
 # Places of the bitmap of close integers for each new value, and how many are always allowed.
 _DENSE_ROOM, _LEAST_DENSE_ROOM = 16, 1 << 16
@@ -21,13 +22,12 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 14
 
 
-def key_columns(table: Any, keys: tuple[str, ...], types: tuple[Any, ...]) -> list[Any]:
-    """The key columns of a table in the types in which they are compared."""
-    return [_comparable(table[key], type_) for key, type_ in zip(keys, types, strict=True)]
-
-
-def _comparable(column: Any, type_: Any) -> Any:
-    return normal(column if column.type == type_ else column.cast(type_))
+def comparable(columns: Sequence[Any], types: tuple[Any, ...]) -> list[Any]:
+    """Key columns in the types in which they are compared."""
+    return [
+        normal(column if column.type == type_ else column.cast(type_))
+        for column, type_ in zip(columns, types, strict=True)
+    ]
 
 
 def number_by_new(new: list[list[Any]], kept: list[list[Any]]) -> tuple[list[Numbers], list[Numbers]]:

@@ -343,10 +343,10 @@ class Join(Operator):
         names = ", ".join(
             key.left if key.left == key.right else f"{key.left} or {key.right}" for key in self.keys
         )
-        if self.last is None and self.how != "full":
-            return (
-                f"xxhash64({names}) by ring and table, hot keys on grids of channels of their own; {NATIVE}"
-            )
+        if self.last is None:
+            judged = ", where one channel judges each tuple" if self.how == "full" else ""
+            grids = f"hot keys on grids of channels of their own{judged}"
+            return f"xxhash64({names}) by ring and table, {grids}; {NATIVE}"
         return f"xxhash64({names}) by ring and table, {NATIVE}"
 
     def words(self) -> list[str]:

@@ -81,12 +81,11 @@ class JoinResult:
     def _keys(self, side: SideRows, rows: Rows) -> list[Any]:
         if not self.join.key_names:
             return []
-        index, pairs = pa.array(rows), zip(side.side.keys, self.join.key_types, strict=True)
-        return [side.rows[stored].take(index).cast(type_) for stored, type_ in pairs]
+        found = side.rows.taken(side.side.keys, rows)
+        return [each.cast(type_) for each, type_ in zip(found, self.join.key_types, strict=True)]
 
     def _given(self, side: SideRows, rows: Rows) -> list[Any]:
-        index = pa.array(rows)
-        return [side.rows[stored].take(index) for stored, _ in side.side.columns]
+        return side.rows.taken([stored for stored, _ in side.side.columns], rows)
 
     def _table(self, time: Rows, keys: list[Any], left: list[Any], right: list[Any]) -> Any:
         stamps = pa.array(time).cast(self.schema.field(0).type)

@@ -174,13 +174,34 @@ def near(probe: TimedRows, build: TimedRows, reach: Reach) -> Spans | None:
     if not len(build.rows) or not len(probe.rows):
         return None
     at, low, high = _codes(probe, build, first, last)
-    order, probing = np.argsort(at), np.argsort(low)
+    order, probing = _order(at), _order(low)
     at = at[order]
     # Ascending probes walk through memory in one direction.
     begin = np.searchsorted(at, low[probing], side="left")
-    end = np.searchsorted(at, high[probing], side="right")
-    hits = np.flatnonzero(end > begin)
-    return Spans(probe.rows[probing[hits]], build.rows[order], begin[hits], end[hits])
+    inside = np.minimum(begin, len(at) - 1)
+    hits = np.flatnonzero((begin <= inside) & (at[inside] <= high[probing]))
+    end = np.searchsorted(at, high[probing[hits]], side="right")
+    return Spans(probe.rows[probing[hits]], build.rows[order], begin[hits], end)
+
+
+def _order(codes: Rows) -> Rows:
+    """The order of numbers from 0 to 2**62, equal ones as they come.
+
+    Their high bits above their places are sorted as one number, which takes half of the time of an argsort.
+    What only the low bits tell apart is nearly in order then.
+    """
+    places = len(codes).bit_length()
+    low = max(0, int(codes.max()).bit_length() + places - 63) if len(codes) else 0
+    packed = codes >> low
+    packed <<= places
+    packed |= np.arange(len(codes))
+    packed.sort()
+    packed &= (1 << places) - 1
+    if low:
+        found = codes[packed]
+        if (found[1:] < found[:-1]).any():
+            return packed[np.argsort(found, kind="stable")]
+    return packed
 
 
 def _codes(probe: TimedRows, build: TimedRows, first: Rows, last: Rows) -> tuple[Rows, Rows, Rows]:

@@ -9,6 +9,7 @@ and §III.D.2). By windows the same holds for each window (`coverage.py`).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from penstock.operators.joins.candidates import Candidates, by_count, by_time, b
 from penstock.operators.joins.condition import Matcher
 from penstock.operators.joins.coverage import Coverage, deliver_windows
 from penstock.operators.joins.inputs import SideRows
+from penstock.operators.joins.judging import Duties
 from penstock.operators.joins.result import JoinResult
 from penstock.operators.joins.spans import BLOCK, Marks, Mask, Rows
 from penstock.operators.joins.spec import Alone, ByWindow, Frontiers, JoinSpec, Last, Pair, Share, Within
@@ -72,12 +74,14 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
     after: Frontiers,
     deliver: Callable[[Any], None],
     share: Share | None = None,
+    duties: Duties | None = None,
 ) -> Pair[SideAfter]:
     """Deliver the results of an epoch in tables of bounded size, and say which rows stay.
 
     `kept` are the rows that stayed after the last epoch. `new` are Arrow tables without late rows: no row is
     below the frontier of its side in `before`. Results come in no particular order. With a `share`, all rows
     are kept, but the last rows are found for some rows only; the other channels find those of the others.
+    With `duties`, some rows are judged and some pairs delivered elsewhere.
 
     >>> import pyarrow as pa
     >>> from dataclasses import replace
@@ -112,7 +116,8 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
             Coverage.of(join.bound, left, before, after, matched.left),
             Coverage.of(join.bound, right, before, after, matched.right),
         )
-        deliver_windows(join, sides, _pairs(join, left, right, candidates), result, deliver)
+        pairs = _pairs(join, left, right, candidates)
+        deliver_windows(join, sides, pairs, result, deliver, duties)
         matched, stay = Pair(sides.left.marks, sides.right.marks), candidates.stay
         if not join.pairs:
             stay = Pair(stay.left & sides.left.lacking, stay.right)
@@ -124,7 +129,11 @@ def step(  # noqa: PLR0913, PLR0917 -- the state, the input and the frontiers of
         else:
             candidates = by_count(join.bound, left, right, before, after, share)
         stay = candidates.stay
-        _deliver_rows(join, matched, stay, _pairs(join, left, right, candidates), result, deliver)
+        if duties is not None:
+            examined = None if join.condition is None else partial(_pairs, join, left, right)
+            duties.look(candidates, matched, examined)
+            candidates = duties.delivering(candidates)
+        _deliver_rows(join, matched, stay, _pairs(join, left, right, candidates), result, deliver, duties)
         if not join.pairs:
             stay = Pair(stay.left & ~matched.left, stay.right)
     return Pair(_side_after(left, stay.left, matched.left), _side_after(right, stay.right, matched.right))
@@ -137,6 +146,7 @@ def _deliver_rows(  # noqa: PLR0913, PLR0917 -- what an epoch found, and where i
     pairs: Iterator[tuple[Rows, Rows]],
     result: JoinResult,
     deliver: Callable[[Any], None],
+    duties: Duties | None,
 ) -> None:
     """Deliver pairs, or rows at their first match, then rows that leave without one; mark what matches."""
     notes_left, notes_right = join.notes_matches
@@ -153,9 +163,13 @@ def _deliver_rows(  # noqa: PLR0913, PLR0917 -- what an epoch found, and where i
             deliver(result.matched(one, other))
     outer_left, outer_right = join.keeps_unmatched
     if outer_left:
-        _deliver_alone(~stay.left & ~matched.left, result.left_alone, deliver)
+        rows = np.flatnonzero(~stay.left & ~matched.left)
+        rows = rows if duties is None else rows[duties.judged(0, rows)]
+        _deliver_alone(rows, result.left_alone, deliver)
     if outer_right:
-        _deliver_alone(~stay.right & ~matched.right, result.right_alone, deliver)
+        rows = np.flatnonzero(~stay.right & ~matched.right)
+        rows = rows if duties is None else rows[duties.judged(1, rows)]
+        _deliver_alone(rows, result.right_alone, deliver)
 
 
 def _unchanged(kept: HeldSide) -> SideAfter:
@@ -181,7 +195,9 @@ def _pairs(
 ) -> Iterator[tuple[Rows, Rows]]:
     """Blocks of (left rows, right rows) that match."""
     if join.condition is not None:
-        with Matcher(join.condition, left.rows, right.rows) as matcher:
+        condition = join.condition
+        left_rows, right_rows = left.rows.table(condition.left), right.rows.table(condition.right)
+        with Matcher(condition, left_rows, right_rows) as matcher:
             if candidates.left_probes is not None:
                 yield from matcher.pairs(candidates.left_probes, left_probes=True)
             if candidates.right_probes is not None:
@@ -194,8 +210,7 @@ def _pairs(
             yield build, probe
 
 
-def _deliver_alone(alone: Marks, table: Callable[[Rows], Any], deliver: Callable[[Any], None]) -> None:
-    rows = np.flatnonzero(alone)
+def _deliver_alone(rows: Rows, table: Callable[[Rows], Any], deliver: Callable[[Any], None]) -> None:
     for start in range(0, len(rows), BLOCK):
         deliver(table(rows[start : start + BLOCK]))
 

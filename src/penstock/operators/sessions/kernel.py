@@ -190,7 +190,7 @@ class Settled:
     ) -> "Settled":
         """Merge all partials; `before` is the frontier before the epoch, sessions end up to `until`."""
         groups, rows = kernel.groups, block.rows
-        fresh = np.arange(len(block)) < len(block) - held.rows.num_rows
+        fresh = np.arange(len(block)) >= held.rows.num_rows
         first = groups.lane(rows.lanes, groups.first)
         # What is kept goes before what is new of the same time, so that it stays on the left of a merge.
         order = np.lexsort((fresh, first, rows.key))

@@ -101,8 +101,8 @@ class TotalsKernel(PaneKernel):
             held = held.append_column(name, keys[name].take(known))
         held = held.append_column(PANE, pa.array(np.zeros(held.num_rows, np.int64)))
         held = held.select(self._held.names).cast(self._held)
-        block = PaneBlock(self._held_keys, self.partial_columns, [*tables, held], raw)
-        stored = block.marked(False, [*(False for _ in tables), True])
+        block = PaneBlock(self._held_keys, self.partial_columns, [held, *tables], raw)
+        stored = block.marked(False, [True, *(False for _ in tables)])
         before = block.rows.at(np.flatnonzero(stored))
         found = revised(_ONE, range(1), before, block.rows, block.merges)
         assert found is not None

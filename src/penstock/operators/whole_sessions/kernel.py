@@ -140,7 +140,7 @@ class _Gathered:
             # Only rows between the first and the last of those that go are looked at.
             near = (times >= settled.first[closed].min()) & (times < settled.ends[closed].max())
             at = np.flatnonzero(near)
-            chosen = old.take(pa.array(at))
+            chosen = old.take(at)
             number = _numbers(settled.held, chosen, kernel.rows.key_names)
             ours = np.flatnonzero(number >= 0)
             session = settled.session_of(number[ours], times[at[ours]])

@@ -181,7 +181,7 @@ class WholeWindowKernel(Kernel):
         dense = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order))))
         shown = self.rows.shown(rows)
         order = in_event_order(Ordered(order, dense, first), times, shown).order
-        calls = calls_for(shape, times[order], groups, opened, opens, channel.windows, channel.number)
+        calls = calls_for(shape, times[order], groups, opened, opens, channel.view, channel.number)
         batch = shown.take(pa.array(order)).combine_chunks()
         caller = Caller(self.rows, self.schema, str(self.operator), batch, keys, channel.refuse)
         if channel.meter is None:

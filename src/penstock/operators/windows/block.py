@@ -20,7 +20,8 @@ class PaneBlock:
     """Rows of several tables of partials as one block that can be grouped, closed and stored.
 
     Built from tables of segments, from what Spark combined, or from raw rows; after that, all are alike.
-    `keys` of all rows are numbered together, in one pass of hashing per column.
+    `keys` of all rows are numbered together, in one pass of hashing per column. What is formed here comes
+    last: of one pane, a merge gets states in the order of the epochs.
     """
 
     def __init__(
@@ -28,27 +29,27 @@ class PaneBlock:
     ) -> None:
         """Take up tables of partials, and raw rows from which partials are formed."""
         self._names, self._partials = list(keys), partials
-        every = [table.select(self._names) for table in ([raw] if raw is not None else []) + tables]
+        every = [table.select(self._names) for table in [*tables, *([] if raw is None else [raw])]]
         rows = sum(table.num_rows for table in every)
         together = pa.concat_tables(every) if every else None
         numbers, self.keys = number_keys([] if together is None else together.columns, rows)
-        formed = raw.num_rows if raw is not None else 0
+        held = sum(table.num_rows for table in tables)
         panes = [table[PANE].to_numpy() for table in tables]
         columns = [_concat(tables, partial.columns, partial.kind.types) for partial in partials]
         if raw is not None:
             inputs = {name: raw[name].combine_chunks() for name in raw.column_names}
             batch = pa.RecordBatch.from_arrays(list(inputs.values()), names=list(inputs))
-            pane, key, made = form(partials, batch, numbers[:formed], raw[PANE].to_numpy())
-            panes, numbers = [pane, *panes], np.concatenate([key, numbers[formed:]])
+            pane, key, made = form(partials, batch, numbers[held:], raw[PANE].to_numpy())
+            panes, numbers = [*panes, pane], np.concatenate([numbers[:held], key])
             columns = [
                 [pa.concat_arrays([one, other]) for one, other in zip(*pair, strict=True)]
-                for pair in zip(made, columns, strict=True)
+                for pair in zip(columns, made, strict=True)
             ]
         self._loaded = [partial.kind.load(column) for partial, column in zip(partials, columns, strict=True)]
         self.merges = tuple(each.merge for each in self._loaded)
         pane = np.concatenate(panes) if panes else np.empty(0, np.int64)
-        self.fresh = len(pane) - sum(table.num_rows for table in tables)
-        self._counts = [self.fresh, *(table.num_rows for table in tables)]
+        self.held = held
+        self._counts = [*(table.num_rows for table in tables), len(pane) - held]
         self.rows = Partials(pane, numbers, tuple(each.lanes for each in self._loaded))
 
     def __len__(self) -> int:
@@ -56,7 +57,7 @@ class PaneBlock:
 
     def marked(self, fresh: Any, tables: Sequence[Any]) -> NDArray[Any]:
         """A value for every row: that of rows formed here, or that of its table."""
-        return np.repeat(np.array([fresh, *tables]), self._counts)
+        return np.repeat(np.array([*tables, fresh]), self._counts)
 
     def combined(self, length: int, *, ordered: bool = False) -> Any:
         """A segment table with one row per node of `length` panes and key, ascending by pane.

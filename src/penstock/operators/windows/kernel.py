@@ -276,8 +276,8 @@ class WindowKernel(PaneKernel):
                 for each in zip(self.windows, closing, strict=True)
             ]
             held = state.held([piece for each in pieces for piece in each])
-            block = self._block([*tables, *(table for _, table in held)], raw)
-            lengths = [*(0 for _ in tables), *(length for length, _ in held)]
+            block = self._block([*(table for _, table in held), *tables], raw)
+            lengths = [*(length for length, _ in held), *(0 for _ in tables)]
             for windows, numbers, own in zip(self.windows, closing, pieces, strict=True):
                 # Nodes that one shape reads would count a second time for another.
                 apart = len(self.windows) > 1 and max(lengths, default=0) > 1
@@ -308,7 +308,7 @@ class WindowKernel(PaneKernel):
 
     def _formed(self, block: PaneBlock, kept: int | None) -> Any:
         """The partials that were formed in this channel, of panes that an open window still needs."""
-        chosen = block.rows.at(slice(0, block.fresh))
+        chosen = block.rows.at(slice(block.held, None))
         if kept is not None:
             chosen = chosen.at(np.flatnonzero(chosen.pane >= kept))
         return block.table(chosen)
@@ -333,12 +333,12 @@ def _own(numbers: range, channel: Channel, windows: PaneWindows, held_to: int | 
 
     Those behind the last pane are empty and left out: the frontier may be any time ahead of all rows.
     """
-    if channel.windows is None or not numbers:
+    if channel.view is None or not numbers:
         return [numbers]
     if held_to is None:
         return []
     every = np.arange(numbers.start, min(numbers.stop, windows.last_with(held_to) + 1))
-    own = every[channel.windows.of(every) == channel.number]
+    own = every[channel.view.of(every) == channel.number]
     pieces = np.split(own, np.flatnonzero(np.diff(own) > 1) + 1) if len(own) else []
     return [range(int(each[0]), int(each[-1]) + 1) for each in pieces]
 

@@ -48,8 +48,8 @@ class RevisingKernel(WindowKernel):
         fresh = None
         held = state.held([piece for each in pieces for piece in each])
         if held or raw is not None or tables:
-            block = self._block([*tables, *(table for _, table in held)], raw)
-            lengths = block.marked(0, [*(0 for _ in tables), *(length for length, _ in held)])
+            block = self._block([*(table for _, table in held), *tables], raw)
+            lengths = block.marked(0, [*(length for length, _ in held), *(0 for _ in tables)])
             for (windows, numbers, whole), own in zip(work, pieces, strict=True):
                 for each in self._changes(block, lengths, windows, numbers, own, whole=whole):
                     channel.emit(each)

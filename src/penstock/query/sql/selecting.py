@@ -43,7 +43,7 @@ def plain_select(scope: Scope, items: list[Tree]) -> Relation:
     if not named:
         return scope.relation.select(*scope.relation.pinned)
     given = [name for name in scope.relation.schema.names if name not in scope.relation.pinned]
-    if len(scope.tables) > 1 and [name if _is(tree, name) else None for name, tree in named] == given:
+    if [name if _is(tree, name) else None for name, tree in named] == given:
         return scope.relation
     return scope.relation.select(**{name: render(tree) for name, tree in named})
 
@@ -83,7 +83,7 @@ def described(item: Tree, taken: Iterable[str] = ()) -> str:
 
 
 def starred(item: Tree, names: Names, joins: Sequence[JoinClause]) -> Iterable[Tree]:
-    """The columns that ``t.*`` selects, and ``*`` of several tables; any other item as it is.
+    """The columns that ``t.*`` selects, and ``*`` of tables that are joined; any other item as it is.
 
     Of two columns that an inner join says are equal and that have one name, ``*`` shows the first. Another
     column whose name is taken gets that of its table behind it.
@@ -95,7 +95,7 @@ def starred(item: Tree, names: Names, joins: Sequence[JoinClause]) -> Iterable[T
         if not tables:
             known = ", ".join(each.name for each in names.tables)
             raise BadName(f"no table {table!r} for {render(item)}; the tables are {known}")
-    elif not _is_all(item) or len(names.tables) == 1:
+    elif not _is_all(item) or not joins:
         return [item]
     else:
         tables = list(names.tables)
@@ -245,7 +245,7 @@ class _WindowReader:
             tree = self._key(node, items)
             if any(_same(each, tree) for each in keys.values()):
                 continue
-            if isinstance(node, exp.Literal) and _is_plain_column(tree) and tree.name.lower() in self.bounds:
+            if isinstance(node, exp.Literal) and self._is_bound(self._written(node)):
                 continue
             if any(is_aggregate(each, self.definitions) for each in tree.walk()):
                 raise BadExpression(f"GROUP BY {render(node)}: a key cannot be an aggregate")
@@ -258,12 +258,20 @@ class _WindowReader:
             keys[name] = tree
         return keys
 
+    def _written(self, number: exp.Literal) -> Tree:
+        """The item of the select list that a number in GROUP BY counts."""
+        place = int(number.name) if number.name.isdigit() else 0
+        if not 1 <= place <= len(self.written):
+            raise BadExpression(f"GROUP BY {number.name}: the select list has {len(self.written)} items")
+        return self.written[place - 1]
+
+    def _is_bound(self, item: Tree) -> bool:
+        """Whether an item is a bound of the windows by its own name, not that of a column it has become."""
+        return _is_plain_column(item) and item.name.lower() in self.bounds
+
     def _key(self, node: Tree, items: list[_Item]) -> Tree:
         if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(node.name) if node.name.isdigit() else 0
-            if not 1 <= place <= len(self.written):
-                raise BadExpression(f"GROUP BY {node.name}: the select list has {len(self.written)} items")
-            return self.over(self.written[place - 1])
+            return self.over(self._written(node))
         # As in Spark, a column of the tables takes precedence over an alias of the same name.
         if _is_plain_column(node) and found_in(node) is None:
             for name, tree in items:

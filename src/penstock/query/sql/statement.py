@@ -87,11 +87,12 @@ class Statement:
         if len(sources) > 1:
             _check_tables(sources)
         names, joins = self._joins(tree, clauses, sources)
-        tree.set("expressions", [each for item in tree.expressions for each in starred(item, names, joins)])
         queries = [
             inner._query(each, clauses.query_bounds.get(place), names, len(sources) + place)  # noqa: SLF001 -- another of this class
             for place, each in enumerate(_taken_queries(tree))
         ]
+        items = [each for item in tree.expressions for each in starred(item, names, [*joins, *queries])]
+        tree.set("expressions", items)
         self._name_bounds(tree, clauses, sources)
         after = _after(tree, sources)
         self._resolve(tree, names)
@@ -304,7 +305,8 @@ class Statement:
             return None
         reading = self.read(select)
         (source,) = reading.scope.tables
-        return FromTable(table.alias, reading.scope.relation, source.function, tuple(reading.after))
+        relation = plain_select(reading.scope, select.expressions)
+        return FromTable(table.alias, relation, source.function, tuple(reading.after))
 
     def _query(self, query: Tree, bound: BoundClause | None, names: Names, number: int) -> JoinClause:
         """A sub-query in WHERE as the join that says which rows have a row of it, or have none."""

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.connect.results import Output
-from penstock.distribution.distribution import KeyCounts, count_keys
+from penstock.distribution.distribution import KeyCounts, RowCosts, count_keys
 from penstock.operators.cost_meter import CostMeter
 from penstock.operators.exchange import HASH, Exchange, Form
 from penstock.operators.kernel import Channel, Kernel, StagePosition
 from penstock.operators.poison import Refuse
 from penstock.routing.spark_hash import spark_hash
+from penstock.runtime.cores import NOWHERE, Node, here
 from penstock.runtime.occupied import Occupied
 from penstock.runtime.progress import ChannelWork
 from penstock.runtime.refusals import Refusals
@@ -40,11 +41,12 @@ class Receipt:
     """What a channel of a stage did in an epoch: its output and state, its input, and its time.
 
     `received` rows came in; they represent `tuples`, and were `combined` if any of them was a partial.
-    `seconds` is how long the kernel was busy, and `cpu_seconds` the processor time of all threads, that of
-    reading the rows included. `keys` counts the keys of the input; `formed` is what other channels formed for
-    this one. `refused` are the files of rows that functions of the user could not take. `costs` is what rows
-    cost by their value, as text. `late` are hash of key and bucket of the tuples that its kernel found to be
-    too late. Of the tuples, `partly_late` came too late for some of their windows.
+    `seconds` is how long the kernel was busy, without waits for a processor, and `cpu_seconds` the processor
+    time of all threads, that of reading the rows included. `keys` counts the keys of the input; `formed` is
+    what other channels formed for this one. `refused` are the files of rows that functions of the user could
+    not take. `costs` is what rows cost by their value, and `row_costs` what single ones cost, as text. `late`
+    are hash of key and bucket of the tuples that its kernel found to be too late. Of the tuples,
+    `partly_late` came too late for some of their windows. `node` ran it.
     """
 
     channel: int
@@ -59,13 +61,20 @@ class Receipt:
     formed: tuple[Formed, ...] = ()
     refused: tuple[Output, ...] = ()
     costs: str = ""
+    row_costs: str = ""
     late: tuple[tuple[int, int], ...] = ()
     partly_late: int = 0
+    node: Node = NOWHERE
 
     @property
     def learnt(self) -> ValueCosts | None:
         """What rows cost by their value, None if nothing was measured."""
         return ValueCosts.from_bytes(base64.b85decode(self.costs)) if self.costs else None
+
+    @property
+    def rows_learnt(self) -> RowCosts | None:
+        """What single rows cost, None if none was measured."""
+        return RowCosts.from_bytes(base64.b85decode(self.row_costs)) if self.row_costs else None
 
     @property
     def busy(self) -> float:
@@ -115,8 +124,8 @@ class ChannelTask:
 
     `refusals` is where rows go for which a function raises; without it the task fails. If it is `thorough`,
     the channels sketch the keys of all their rows; if it is `measured`, they measure what rows or windows
-    cost. `view` is what they have to know of the stage's layout. If it is `hosted` in the channels of another
-    stage, that one counts the keys.
+    cost. `view` is what they have to know of the stage's layout. Keys are `counted` if somebody makes use of
+    that; if it is `hosted` in the channels of another stage, that one counts them.
     """
 
     stage: int
@@ -128,6 +137,7 @@ class ChannelTask:
     ended: bool = False
     hosted: bool = False
     refusals: Refusals | None = None
+    counted: bool = True
     thorough: bool = False
     measured: bool = False
     view: Any = None
@@ -149,9 +159,10 @@ class ChannelTask:
         `read` is the processor time that it took to read the rows. A worker process runs one task at a time,
         so the time of the process, with all threads of DuckDB and Arrow, is that of the task.
         """
-        began, cpu_began = time.perf_counter(), time.process_time()
+        cpu_began = time.process_time()
         late: list[Any] = []
         with Occupied() as occupied:
+            began = occupied()
             meter = CostMeter(occupied, time.process_time) if self.measured else None
             segments = kernel.step(
                 Channel(
@@ -167,10 +178,11 @@ class ChannelTask:
                     channels=len(self.state),
                     meter=meter,
                     late=late.append,
-                    windows=self.view,
+                    view=self.view,
                 )
             )
-        costs = None if meter is None else meter.costs()
+            seconds = occupied() - began
+        costs, rows = (None, None) if meter is None else (meter.costs(), meter.row_costs())
         weights = _weights(kernel, new[0], form)
         return Receipt(
             channel=number,
@@ -179,13 +191,15 @@ class ChannelTask:
             received=sum(table.num_rows for table in new if table is not None),
             tuples=self._tuples(kernel, number, new, weights),
             combined=form == "combined",
-            seconds=time.perf_counter() - began,
+            seconds=seconds,
             cpu_seconds=read + time.process_time() - cpu_began,
-            keys=KeyCounts() if self.hosted else self._counted(kernel, new, weights),
+            keys=self._counted(kernel, new, weights) if self.counted and not self.hosted else KeyCounts(),
             formed=formed,
             costs="" if costs is None else base64.b85encode(costs.to_bytes()).decode(),
+            row_costs="" if rows is None else base64.b85encode(rows.to_bytes()).decode(),
             late=_pairs(late, kernel.exchanges[0]),
             partly_late=kernel.partly_late(self.before, new, form),
+            node=here(),
         )
 
     def _held(self, kernel: Kernel, number: int) -> tuple[Segment, ...]:

@@ -15,7 +15,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-__all__ = ["MOST_BYTES", "Inbox", "Payload", "TaskId", "new_task"]
+from penstock.columns import TIME
+
+__all__ = ["MOST_BYTES", "Inbox", "Payload", "TaskId", "new_task", "once"]
 
 MOST_BYTES: Final = 16 * 2**20
 """The most bytes of rows in one payload, about."""
@@ -23,7 +25,10 @@ MOST_BYTES: Final = 16 * 2**20
 _HELD: Final = 64 * 2**20
 """The bytes that an inbox holds in memory; what comes after them is on the local disk."""
 
-_HEADER: Final = struct.Struct("<HIHB?HI8s")
+_SAME: Final = b"_ps_same"
+_HEADER: Final = struct.Struct("<HIHB?HII8s")
+_FRONT: Final = 64
+"""The room for the header: Arrow reads numbers in place, so they lie at multiples of it."""
 
 
 @dataclass(frozen=True)
@@ -59,37 +64,90 @@ class Payload:
     hop: int
     task: TaskId
     number: int
-    data: Any = field(repr=False)
+    framed: Any = field(repr=False)
 
     @classmethod
     def of(cls, rows: Any, **fields: Any) -> "Payload":
-        """Rows as a payload."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        return cls(**fields, data=sink.getvalue())
-
-    def to_bytes(self) -> bytes:
-        """Header and rows."""
-        task = self.task
+        """Rows as a payload, written once into memory of the right size, behind their header."""
+        sizing = pa.MockOutputStream()
+        _write(sizing, rows)
+        framed = pa.allocate_buffer(_FRONT + sizing.size())
+        found = cls(**fields, framed=memoryview(framed))
+        task = found.task
         head = _HEADER.pack(
-            self.stage, self.channel, self.port, self.hop, self.formed, task.level, task.number,
-            task.attempt.encode(),
+            found.stage, found.channel, found.port, found.hop, found.formed, task.level, task.number,
+            found.number, task.attempt.encode(),
         )  # fmt: skip
-        return b"".join([head, struct.pack("<I", self.number), memoryview(self.data)])
+        with pa.FixedSizeBufferWriter(framed) as sink:
+            sink.write(head.ljust(_FRONT, b"\0"))
+            _write(sink, rows)
+        return found
+
+    def to_bytes(self) -> Any:
+        """Header and rows, in place."""
+        return self.framed
 
     @classmethod
     def from_bytes(cls, data: Any) -> "Payload":
         """The payload in a buffer; its rows stay there."""
         view = memoryview(data)
-        stage, channel, port, hop, formed, level, task, attempt = _HEADER.unpack_from(view)
-        (number,) = struct.unpack_from("<I", view, _HEADER.size)
+        stage, channel, port, hop, formed, level, task, number, attempt = _HEADER.unpack_from(view)
         sender = TaskId(level, task, attempt.decode())
-        return cls(stage, channel, port, formed, hop, sender, number, view[_HEADER.size + 4 :])
+        return cls(stage, channel, port, formed, hop, sender, number, view)
+
+    @property
+    def data(self) -> Any:
+        """The rows as they were sent."""
+        return self.framed[_FRONT:]
 
     def rows(self) -> Any:
         """The rows, in place."""
-        return pa.ipc.open_stream(pa.py_buffer(self.data)).read_all()
+        return _whole(pa.ipc.open_stream(pa.py_buffer(self.data)).read_all())
+
+
+def _write(sink: Any, rows: Any) -> None:
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+
+
+def once(table: Any) -> Any:
+    """Without columns that are the event time under another name: they lie in the same memory.
+
+    A stream's own column of time is such a one, as long as nothing was computed with it. The schema tells the
+    reader what was left out.
+    """
+    if TIME not in table.column_names:
+        return table
+    same = [name for name in table.column_names if name != TIME and _shared(table[name], table[TIME])]
+    if not same:
+        return table
+    left_out = {_SAME: table.schema.serialize().to_pybytes()}
+    return table.drop_columns(same).replace_schema_metadata(left_out)
+
+
+def _shared(column: Any, times: Any) -> bool:
+    """Whether a column of times is the event time, chunk by chunk."""
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "us":
+        return False
+    if column.null_count or column.num_chunks != times.num_chunks:
+        return False
+    return all(map(_in_one_place, column.chunks, times.chunks))
+
+
+def _in_one_place(one: Any, other: Any) -> bool:
+    places = [(each.buffers()[1].address, each.offset, len(each)) for each in (one, other) if len(each)]
+    return len({*places}) == 1 and len(places) != 1
+
+
+def _whole(rows: Any) -> Any:
+    """The rows with what `once` left out."""
+    left_out = (rows.schema.metadata or {}).get(_SAME)
+    if left_out is None:
+        return rows
+    schema = pa.ipc.read_schema(pa.py_buffer(left_out))
+    sent = {*rows.column_names}
+    columns = [rows[each.name] if each.name in sent else rows[TIME].cast(each.type) for each in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 class Inbox:
@@ -112,8 +170,7 @@ class Inbox:
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- it lives as long as the inbox
         data = payload.to_bytes()
-        # Arrow reads numbers in place, so they have to lie where they lay before.
-        begin = -(-self._file.tell() // 64) * 64 + 64 - (_HEADER.size + 4)
+        begin = -(-self._file.tell() // _FRONT) * _FRONT
         self._file.seek(begin)
         self._file.write(data)
         self._spilled.append((begin, len(data)))

@@ -19,7 +19,7 @@ from penstock.functions import DEFAULT, SqlSetting, Uncertified, duck_name, pass
 from penstock.operators.exchange import TIME, Exchange
 from penstock.operators.kernel import Kernel
 from penstock.routing.spark_hash import spark_hash
-from penstock.runtime.dataflow.payloads import MOST_BYTES, Payload, TaskId
+from penstock.runtime.dataflow.payloads import MOST_BYTES, Payload, TaskId, once
 from penstock.runtime.dataflow.receipts import SentSeen
 
 __all__ = ["OpenPort", "PortMap", "port_map"]
@@ -174,7 +174,7 @@ class OpenPort:
 
     def _sent(self, table: Any, *, formed: bool) -> Iterator[Payload]:
         self.seen += SentSeen(rows=table.num_rows)
-        for channel, rows in by_channel(table, self.placer):
+        for channel, rows in by_channel(table, self.placer, once(table)):
             for piece in _pieces(rows):
                 self._number += 1
                 yield Payload.of(

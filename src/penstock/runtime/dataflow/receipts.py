@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.connect.results import Output
+from penstock.runtime.cores import NOWHERE, Node
 from penstock.runtime.dataflow.channels import Formed, Receipt
 from penstock.runtime.dataflow.payloads import TaskId
 
-__all__ = ["SentSeen", "StreamSeen", "TaskFile", "TaskReceipt", "summed"]
+__all__ = ["SentSeen", "StreamSeen", "TaskFile", "TaskReceipt", "Took", "summed"]
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,31 @@ class TaskFile:
 
 
 @dataclass(frozen=True)
+class Took:
+    """What an attempt took: seconds, those without waits for a processor, processor time of all threads.
+
+    `node` tells executors apart: all processes of an executor have the same.
+    """
+
+    node: Node = NOWHERE
+    seconds: float = 0.0
+    occupied: float = 0.0
+    cpu: float = 0.0
+
+    @property
+    def work(self) -> float:
+        """The seconds that it keeps a core from others, which is one that it waits for a network, too."""
+        return max(self.occupied, self.cpu)
+
+
+@dataclass(frozen=True)
 class TaskReceipt:
     """What one attempt of a task did.
 
     `channels` has what kernels did, by stage; `formed` how many rows of a stage a channel made partials of
     for others, and its processor time. `consumed` names the attempts of the tasks whose rows it took.
-    `relayed` counts payloads that it passed on to a later level.
+    `relayed` counts payloads that it passed on to a later level. `passed` are the tuples that a stream or
+    stage gave to a stage.
     """
 
     task: TaskId
@@ -88,6 +108,8 @@ class TaskReceipt:
     formed: Mapping[int, Formed] = field(default_factory=dict)
     consumed: Mapping[tuple[int, int], str] = field(default_factory=dict)
     relayed: int = 0
+    passed: Mapping[tuple[str | int, int], int] = field(default_factory=dict)
+    took: Took = field(default_factory=Took)
 
 
 def _over(choose: Any, *values: int | None) -> int | None:

@@ -149,6 +149,7 @@ class _Sending:
     files: list[TaskFile] = field(default_factory=list)
     receipts: dict[int, tuple[Receipt, ...]] = field(default_factory=dict)
     sent: list[Mapping[int, SentSeen]] = field(default_factory=list)
+    passed: dict[tuple[Origin, int], int] = field(default_factory=dict)
 
     def ways(self, origin: Origin, ways: Sequence[Way], refuse: Any) -> OpenWays:
         """The ways from an origin, open."""
@@ -177,12 +178,20 @@ class _Sending:
             filed = each if each.origin is not None else replace(each, origin=origin)
             self.files.append(filed)
         yield from ways.payloads()
-        self.sent.append(ways.sent())
+        sent = ways.sent()
+        self.sent.append(sent)
+        for stage, seen in sent.items():
+            self.passed[origin, stage] = self.passed.get((origin, stage), 0) + seen.tuples
 
     def receipt(self, **more: Any) -> TaskReceipt:
         """What the task did."""
         return TaskReceipt(
-            self.task, sent=summed(self.sent), files=tuple(self.files), channels=self.receipts, **more
+            self.task,
+            sent=summed(self.sent),
+            files=tuple(self.files),
+            channels=self.receipts,
+            passed=self.passed,
+            **more,
         )
 
     def refuse(self, origin: Origin) -> Any:

@@ -27,14 +27,14 @@ from penstock.runtime.dataflow.tasks import (
 )
 from penstock.runtime.dataflow.ways import ToFile, Way
 from penstock.runtime.graph import Graph, SparkWay
-from penstock.runtime.spark.frames import exchanged, stepped
+from penstock.runtime.spark.frames import exchanged, reads_nothing, stepped, unknown_frame
 from penstock.runtime.spark.jobs import Job
 from penstock.state.storage import Location
 
-__all__ = ["Channels", "Entries", "Judging", "Reads", "shared_out"]
+__all__ = ["LEAST_BYTES", "Channels", "Entries", "Judging", "Reads", "shared_out"]
 
 LEAST_BYTES = 1 << 20
-"""So much is worth a task of its own, about."""
+"""So much is worth a task of its own, about, as long as nobody has measured what it costs."""
 
 Task = tuple[tuple[str, Split], ...]
 
@@ -47,11 +47,13 @@ class Reads:
     frames: Mapping[str, Sequence[DataFrame]] = field(default_factory=dict)
 
 
-def shared_out(splits: Mapping[str, Sequence[Split]], tasks: int) -> tuple[Task, ...]:
-    """Splits shared out to at most so many tasks, in their order and about equally."""
+def shared_out(
+    splits: Mapping[str, Sequence[Split]], tasks: int, grain: int = LEAST_BYTES
+) -> tuple[Task, ...]:
+    """Splits shared out to at most so many tasks of `grain` bytes, in their order and about equally."""
     every = [(stream, split) for stream, own in splits.items() for split in own]
     total = sum(split.size for _, split in every)
-    count = max(1, min(tasks, -(-total // LEAST_BYTES), len(every)))
+    count = max(1, min(tasks, -(-total // grain), len(every)))
     found: list[list[tuple[str, Split]]] = [[] for _ in range(count)]
     passed = 0
     for stream, split in every:
@@ -111,18 +113,35 @@ class Entries:
                 job.frame(frame, _Framed(self.work, stream))
 
     def _observers(self) -> dict[str, int]:
-        """Streams that feed nothing but ways through Spark, and the way that observes them."""
+        """Streams that feed nothing but ways through Spark, and the way that observes them.
+
+        Where Spark knows that no row passes a condition, it does not even read the rows. They are read all
+        the same then, since time passes with them and some may be rejects.
+        """
         found: dict[str, int] = {}
         for way in self.graph.spark_ways:
-            if isinstance(way.origin, str) and not self.graph.compiled.ways[way.origin]:
-                found.setdefault(way.origin, way.number)
+            alone = isinstance(way.origin, str) and not self.graph.compiled.ways[way.origin]
+            if alone and way.origin not in found and not self._never(way):
+                found[str(way.origin)] = way.number
         return found
+
+    def _never(self, way: SparkWay) -> bool:
+        """Whether Spark knows that no row passes a way."""
+        known = self.graph.never
+        if way.number not in known:
+            probe = unknown_frame(self.session, way.before.schema)
+            known[way.number] = reads_nothing(self._made(probe, way))
+        return known[way.number]
+
+    @staticmethod
+    def _made(frame: DataFrame, way: SparkWay) -> DataFrame:
+        """A frame after all that Spark does on a way."""
+        made = stepped(frame, way.steps)
+        return made if way.exchange is None else exchanged(made, way.exchange)
 
     def _through_spark(self, job: Job, way: SparkWay, files: Sequence[str]) -> None:
         for frame in self._rows(job, way, files):
-            made = stepped(frame, way.steps)
-            made = made if way.exchange is None else exchanged(made, way.exchange)
-            job.frame(made, _After(self.work, way.number))
+            job.frame(self._made(frame, way), _After(self.work, way.number))
 
     def _rows(self, job: Job, way: SparkWay, files: Sequence[str]) -> Iterator[DataFrame]:
         """The rows before the steps of Spark."""

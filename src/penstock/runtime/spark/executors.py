@@ -3,10 +3,15 @@
 Standalone clusters, YARN and Kubernetes answer to the same two calls of Spark's context. They are made
 between two epochs, so that no task is on an executor that goes; state lies in the checkpoint, so nothing
 moves with it. In local mode the slots are those that the session was made with.
+
+A new executor starts a JVM, and with its first task a process that loads Python and Penstock: together as
+long as several epochs. So it gets a task of its own as soon as it is there, and epochs wait less for that.
 """
 
+import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +26,9 @@ _DYNAMIC = "spark.dynamicAllocation.enabled"
 _STARTUPS = 8  # whose median counts
 _PATIENCE = 120.0  # seconds after which executors that have not come are no longer waited for
 _CORES = "spark.executor.cores"
+_LOOK_S = 0.1
+
+_log = logging.getLogger("penstock.run")
 
 
 @dataclass
@@ -68,9 +76,12 @@ class Executors:
                 leaving.add(each)
             self._scala.killExecutors(java.PythonUtils.toSeq(leaving))
         self._scala.requestTotalExecutors(total, 0, java.PythonUtils.toScalaMap(java.java.util.HashMap()))
+        self._wanted = total
         if total > len(ids):
             self._asked = self.clock()
-        self._wanted = total
+            threading.Thread(
+                target=self._warm, args=(self._asked, total, len(ids)), name="penstock-executors", daemon=True
+            ).start()
 
     def observed(self) -> Nodes:
         """What there is to know after an epoch; task seconds are those since the last call."""
@@ -80,7 +91,6 @@ class Executors:
         if self._wanted is None:
             self._wanted = len(active)
         if self._asked is not None and len(active) >= self._wanted:
-            self._startups = [*self._startups, self.clock() - self._asked][-_STARTUPS:]
             self._asked = None
         if self._asked is not None and self.clock() - self._asked > _PATIENCE:
             # The cluster has no more: what there is is what is wanted.
@@ -94,6 +104,22 @@ class Executors:
             gone=sum(seconds - before.get(name, 0.0) for name, alive, _, seconds in found if not alive),
             startup=startups[len(startups) // 2] if startups else None,
         )
+
+    def _warm(self, asked: float, total: int, there: int) -> None:
+        """Let executors that have come load Python; how long it took from when they were asked for is learnt.
+
+        Tasks of an epoch that wait come first, and load it as well; executors that are busy get none.
+        """
+        try:
+            while self._wanted == total and there < total and self.clock() - asked < _PATIENCE:
+                time.sleep(_LOOK_S)
+                count = self.count()
+                if count > there:
+                    there = count
+                    self.context.parallelize(range(total), total).foreachPartition(_nothing)
+                    self._startups = [*self._startups, self.clock() - asked][-_STARTUPS:]
+        except Exception:  # noqa: BLE001 -- the session may end at any time; nothing here may end a run
+            _log.debug("executors that have come were not warmed up", exc_info=True)
 
     @property
     def _scala(self) -> Any:
@@ -122,3 +148,9 @@ class Executors:
 
 def _age(name: str) -> tuple[int, str]:
     return (int(name), "") if name.isdigit() else (0, name)
+
+
+def _nothing(rows: Iterable[Any]) -> None:
+    """A task that does nothing."""
+    for _ in rows:
+        pass

@@ -23,7 +23,7 @@ from penstock.operators.kernel import Describe
 from penstock.runtime.spark.failures import one_line
 from penstock.runtime.spark.worker_heap import freeze_worker
 
-__all__ = ["describe", "empty_frame", "exchanged", "stepped", "typed"]
+__all__ = ["describe", "empty_frame", "exchanged", "reads_nothing", "stepped", "typed", "unknown_frame"]
 
 _VIEW = "_ps_rows"
 _ONE_VIEW = Lock()
@@ -34,6 +34,18 @@ def empty_frame(session: SparkSession, schema: Any) -> DataFrame:
     """A frame of these columns without rows."""
     nullable = pa.schema([each.with_nullable(True) for each in schema])
     return session.createDataFrame([], from_arrow_schema(nullable))
+
+
+def unknown_frame(session: SparkSession, schema: Any) -> DataFrame:
+    """A frame of these columns of whose rows Spark knows nothing."""
+    return session.createDataFrame(session.sparkContext.emptyRDD(), from_arrow_schema(schema))
+
+
+def reads_nothing(frame: DataFrame) -> bool:
+    """Whether Spark has found out that a frame is empty, and so reads none of the rows behind it."""
+    leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()  # noqa: SLF001 -- plans have no public door
+    names = [leaves.apply(place).getClass().getSimpleName() for place in range(leaves.size())]
+    return not any(name == "LogicalRDD" for name in names)
 
 
 def typed(session: SparkSession, schema: Any, steps: tuple[Step, ...]) -> DataFrame:

@@ -9,8 +9,9 @@ task added when it succeeds, and again if it has to run a second time, so a rece
 
 import hashlib
 import pickle
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,9 +22,11 @@ from pyspark.core.rdd import RDD
 from pyspark.serializers import NoOpSerializer, pack_long
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.runtime.cores import here
 from penstock.runtime.dataflow.payloads import Payload, TaskId, new_task
-from penstock.runtime.dataflow.receipts import TaskReceipt
+from penstock.runtime.dataflow.receipts import TaskReceipt, Took
 from penstock.runtime.dataflow.tasks import Compiled, EpochWork, Tell
+from penstock.runtime.occupied import Occupied
 from penstock.runtime.spark.worker_heap import freeze_worker
 
 __all__ = ["Exchanged", "Job", "Shipped", "SparkJobs", "TaskFunction"]
@@ -103,17 +106,26 @@ class _Task:
         assert context is not None
         return new_task(self.level, self.first + context.partitionId())
 
-    def __call__(self, index: int, arrived: Iterable[Any]) -> Iterator[bytes]:
-        freeze_worker()
-        task = self.identity()
-        for payload in self.function(self.shipped.open(), index, arrived, task, self._tell):
+    def __call__(self, index: int, arrived: Iterable[Any]) -> Iterator[Any]:
+        for payload in self.run(index, arrived):
             yield pack_long(  # type: ignore[no-untyped-call]
                 self.work.partition(payload, self.level)
             )
             yield payload.to_bytes()
 
-    def _tell(self, receipt: TaskReceipt) -> None:
-        self.told.add([pickle.dumps(receipt)])
+    def run(self, index: int, arrived: Iterable[Any]) -> Iterator[Any]:
+        """What the function gives; the receipt says what the task took."""
+        freeze_worker()
+        with Occupied() as occupied:
+            began = time.perf_counter(), occupied(), time.process_time()
+
+            def tell(receipt: TaskReceipt) -> None:
+                now = time.perf_counter(), occupied(), time.process_time()
+                seconds, busy, cpu = (end - begin for begin, end in zip(began, now, strict=True))
+                took = Took(here(), seconds, busy, cpu)
+                self.told.add([pickle.dumps(replace(receipt, took=took))])
+
+            yield from self.function(self.shipped.open(), index, arrived, self.identity(), tell)
 
 
 @dataclass(frozen=True)
@@ -124,7 +136,7 @@ class _FrameTask:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for each in self.task(0, batches):
-            yield pa.RecordBatch.from_arrays([pa.array([each], pa.binary())], ["value"])
+            yield pa.RecordBatch.from_arrays([pa.array([bytes(each)], pa.binary())], ["value"])
 
 
 @dataclass(frozen=True)
@@ -222,10 +234,7 @@ class _RowsTask:
     task: _Task
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        freeze_worker()
-        yield from self.task.function(
-            self.task.shipped.open(), 0, batches, self.task.identity(), self.task._tell
-        )
+        yield from self.task.run(0, batches)
 
 
 class SparkJobs:
