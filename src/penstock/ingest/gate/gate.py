@@ -117,11 +117,15 @@ class Gate:
         are cut: their clients send again what was not answered.
         """
         self.shell.control(Drain(drain_to))
+        self.end_calls(patience)
+        self.shell.close()
+        _LOGGER.info("gate %s stopped", self.address)
+
+    def end_calls(self, patience: float) -> None:
+        """Take no more calls; what is open has `patience` seconds to get its answers."""
         ending = threads.service("penstock-shutdown", self._server.shutdown, _LOGGER)
         ending.start()
         ending.join(patience)
-        self.shell.close()
-        _LOGGER.info("gate %s stopped", self.address)
 
 
 class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is untyped

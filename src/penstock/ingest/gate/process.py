@@ -68,6 +68,8 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     failure = gate.shell.failure
     if failure is None:
         gate.stop(patience=5.0 if controller else 0.5, drain_to=controller)
+    else:
+        gate.end_calls(patience=2.0)
     # Flight waits for pushes that are still open; what they sent is durable or was not answered.
     logging.shutdown()
     sys.stdout.flush()
