@@ -46,11 +46,11 @@ class RawPush:
         message = {"stream": stream, "sequence": sequence, **more}
         self.writer.write_with_metadata(batch, json.dumps(message).encode())
 
-    def answer(self, timeout=20):
+    def answer(self, timeout=120):
         """The next answer that is not an acknowledgement."""
         return self.heard.get(timeout=timeout)
 
-    def wait_for(self, stream, upto, timeout=20):
+    def wait_for(self, stream, upto, timeout=120):
         """Wait until all rows below a number are acknowledged."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.acknowledged.get(stream, -1) >= upto, timeout)
@@ -58,7 +58,7 @@ class RawPush:
     def finish(self):
         """Say that no more comes, and hear the rest."""
         self.writer.done_writing()
-        self._thread.join(20)
+        self._thread.join(120)
 
     def close(self):
         try:

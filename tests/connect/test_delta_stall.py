@@ -44,7 +44,7 @@ def test_a_frozen_driver_adds_nothing_after_a_takeover(tmp_path, point, later):
         before, version = rows(table), deltalake.DeltaTable(str(table)).version()
         assert before == sorted([*range(3), *(list(range(5)) * later)])
         os.kill(first.pid, signal.SIGCONT)
-        code = first.wait(timeout=60)
+        code = first.wait(timeout=120)
     finally:
         first.kill()
         first.wait()

@@ -446,7 +446,7 @@ def pushed(gate, stream, rows, promise=None):
 
 
 def waited(reader, after):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while (ahead := reader.ahead(after)) is None:
         assert time.monotonic() < end
         time.sleep(0.01)

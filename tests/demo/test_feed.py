@@ -12,7 +12,7 @@ def city():
     return City(seed=7, vehicles=200)
 
 
-def wait_until(condition, seconds=10.0):
+def wait_until(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

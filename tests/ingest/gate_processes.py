@@ -57,6 +57,6 @@ class Served:
     def kill(self, number=signal.SIGKILL):
         if self._process is not None:
             self._process.send_signal(number)
-            self._process.wait(30)
+            self._process.wait(120)
             self._process.stdout.close()
             self._process = None

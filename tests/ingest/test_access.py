@@ -30,7 +30,7 @@ def test_tls_is_spoken_with_those_who_trust_the_gate(tmp_path, certified):
     with Gate("127.0.0.1:0", tmp_path / "gate", security=Security(certificate, key)) as gate:
         with Client(gate.address, "r/a", SCHEMA, tls=TLS(roots)) as client:
             client.push(numbers(0, 3))
-            client.flush(10)
+            client.flush(120)
             assert client.acknowledged == 3
         for tls in (None, TLS()):
             with pytest.raises(GateAway):
@@ -43,7 +43,7 @@ def test_mutual_tls_asks_for_a_certificate(tmp_path, certified):
     with Gate("127.0.0.1:0", tmp_path / "gate", security=security) as gate:
         with Client(gate.address, "r/a", SCHEMA, tls=TLS(roots, *own)) as client:
             client.push(numbers(0, 3))
-            client.flush(10)
+            client.flush(120)
         with pytest.raises(GateAway):
             Client(gate.address, "r/a", SCHEMA, tls=TLS(roots))
 
@@ -51,7 +51,7 @@ def test_mutual_tls_asks_for_a_certificate(tmp_path, certified):
 def push_and_flush(client):
     """Either of the two raises what the stream failed with, by when the gate has answered."""
     client.push(numbers(0, 3))
-    client.flush(10)
+    client.flush(120)
 
 
 def test_a_token_opens_its_streams_only(tmp_path, tokens, monkeypatch):
@@ -64,7 +64,7 @@ def test_a_token_opens_its_streams_only(tmp_path, tokens, monkeypatch):
         with Connection(gate.address) as connection:
             with Client(connection, "r/a", SCHEMA) as client:
                 client.push(numbers(0, 3))
-                client.flush(10)
+                client.flush(120)
             other = Client(connection, "q/a", SCHEMA, sequence=0)
             with pytest.raises(Refused, match="may not push to stream 'q/a'"):
                 push_and_flush(other)

@@ -14,7 +14,7 @@ def test_many_streams_in_one_loop(gate):
         async with AsyncClient(connection, stream, SCHEMA, batch_rows=10, buffer_rows=30) as client:
             for first in range(0, 100, 5):
                 await client.push(numbers(first, 5))
-            await client.flush(20)
+            await client.flush(120)
             return client.acknowledged
 
     async def main():
@@ -29,7 +29,7 @@ def test_a_full_buffer_waits_without_blocking_the_loop(gate):
     async def main():
         async with AsyncClient(gate.address, "r/a", SCHEMA, batch_rows=5, buffer_rows=10) as client:
             await client.push(numbers(0, 1))
-            await client.flush(10)
+            await client.flush(120)
             await asyncio.to_thread(act, gate.address, "suspend", streams=["r/a"])
             await client.push(numbers(1, 8))
             with pytest.raises(BufferFull, match="no room for 3 rows"):
@@ -52,10 +52,10 @@ def test_redirections_are_followed_and_told(two_gates):
     async def main():
         async with AsyncClient(one, "r/a", SCHEMA) as client:
             await client.push(numbers(0, 5))
-            await client.flush(10)
+            await client.flush(120)
             await asyncio.to_thread(act, one, "redirect", streams=["r/a"], to=other)
             await client.push(numbers(5, 5))
-            await client.flush(10)
+            await client.flush(120)
             return [(each.source, each.target) for each in client.redirections]
 
     assert asyncio.run(main()) == [(one, other)]

@@ -30,7 +30,7 @@ def test_rows_of_every_form_are_held_in_the_order_of_their_push(gate):
         client.push(numbers(0, 3))
         client.push(pa.table({"n": [3, 4]}))
         client.push(pa.record_batch({"n": pa.array([5], pa.int32())}))
-        client.flush(10)
+        client.flush(120)
         assert (client.sequence, client.acknowledged, client.buffered_rows, client.buffered_bytes) == (
             6,
             6,
@@ -62,7 +62,7 @@ def test_a_push_larger_than_the_buffer_goes_in_parts(gate):
 def test_a_full_buffer_refuses_the_whole_push_and_takes_it_later(gate):
     with Client(gate.address, "r/a", SCHEMA, batch_rows=5, buffer_rows=10) as client:
         client.push(numbers(0, 1))
-        client.flush(10)
+        client.flush(120)
         act(gate.address, "suspend", streams=["r/a"])
         client.push(numbers(1, 8))
         with pytest.raises(BufferFull, match=r"no room for 3 rows within 0.1 s; 8 rows"):
@@ -71,8 +71,8 @@ def test_a_full_buffer_refuses_the_whole_push_and_takes_it_later(gate):
         with pytest.raises(NotAcknowledged, match=r"8 rows not acknowledged within 0.1 s"):
             client.flush(0.1)
         act(gate.address, "resume", streams=["r/a"])
-        client.push(numbers(9, 3), timeout=10)
-        client.flush(10)
+        client.push(numbers(9, 3), timeout=120)
+        client.flush(120)
     assert whole([gate.address], "r")["r/a"] == list(range(12))
 
 
@@ -96,13 +96,13 @@ def test_rows_with_numbers_of_the_user_are_known_again(gate):
 def test_two_clients_of_one_stream_are_told(gate):
     first = Client(gate.address, "r/a", SCHEMA)
     first.push(numbers(0, 10))
-    first.flush(10)
+    first.flush(120)
     with Client(gate.address, "r/a", SCHEMA) as second:
         first.push(numbers(100, 5))
         second.push(numbers(10, 5))
-        second.flush(10)
+        second.flush(120)
         with pytest.raises(TakenOver, match="another client has taken over stream 'r/a'"):
-            first.flush(10)
+            first.flush(120)
     with pytest.raises(TakenOver):
         first.close()
     assert whole([gate.address], "r")["r/a"] == list(range(15))
@@ -122,7 +122,7 @@ def test_another_schema_in_the_same_inlet_is_refused(gate):
     other = Client(gate.address, "r/b", "n bigint, m string")
     other.push([{"n": 1, "m": "x"}])
     with pytest.raises(Refused, match=r"its inlet 'r' has \(n int64\)"):
-        other.flush(10)
+        other.flush(120)
     with pytest.raises(Refused):
         other.push([{"n": 2, "m": "y"}])
     with pytest.raises(Refused):
@@ -148,7 +148,7 @@ def test_metadata_is_checked_here_and_kept_there(gate):
         Client(gate.address, "r/a", SCHEMA, {"expect_rate": 5})
     with Client(gate.address, "r/a", SCHEMA, {"expected_rate": 5}) as client:
         client.push(numbers(0, 1))
-        client.flush(10)
+        client.flush(120)
         assert act(gate.address, "status")["streams"]["r/a"]["metadata"] == {"expected_rate": 5}
 
 
@@ -156,7 +156,7 @@ def test_a_promise_without_rows_reaches_the_gate(gate):
     with Client(gate.address, "r/a", SCHEMA) as client:
         client.push(numbers(0, 1))
         client.promise(1_000_000)
-        client.flush(10)
+        client.flush(120)
         client.promise(2_000_000)
     assert act(gate.address, "status")["streams"]["r/a"]["frontier"] == 2_000_000
 
@@ -182,7 +182,7 @@ def test_a_client_that_knows_its_number_waits_for_a_gate_to_come(tmp_path):
     with pytest.raises(NotAcknowledged, match=f"no answer from {address}"):
         client.flush(0.3)
     with Gate(address, tmp_path / "later"):
-        client.close(10)
+        client.close(120)
         assert whole([address], "r")["r/a"] == list(range(5))
 
 
@@ -206,7 +206,7 @@ def test_the_streams_of_a_connection_share_one_call(gate):
             for client in clients:
                 client.push(numbers(5 * step, 5))
         for client in clients:
-            client.flush(20)
+            client.flush(120)
         assert len(connection._calls) == 1
         for client in clients:
             client.close()
@@ -226,7 +226,7 @@ def test_an_address_that_is_none_ends_the_stream_and_not_the_connection(gate):
     with Connection(gate.address) as connection:
         lost = Client(connection, "r/a", SCHEMA)
         lost.push(numbers(0, 1))
-        lost.flush(10)
+        lost.flush(120)
         lost.push(numbers(1, 1))
         act(gate.address, "redirect", streams=["r/a"], to="nowhere:at-all")
         while lost._flow.error is None:
@@ -235,7 +235,7 @@ def test_an_address_that_is_none_ends_the_stream_and_not_the_connection(gate):
             lost.push(numbers(2, 1))
         with Client(connection, "r/b", SCHEMA) as other:
             other.push(numbers(0, 1))
-            other.flush(10)
+            other.flush(120)
 
 
 def test_rows_that_nobody_waited_for_are_told_at_the_end(gate):
@@ -245,5 +245,5 @@ def test_rows_that_nobody_waited_for_are_told_at_the_end(gate):
         "client.push([{'n': 1}, {'n': 2}])\n"
     )
     command = [sys.executable, "-c", program]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert "2 rows were pushed and not acknowledged when the program ended" in ended.stderr

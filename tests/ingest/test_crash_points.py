@@ -55,7 +55,7 @@ class Mortal(Served):
 
     def until_done(self, monkeypatch, work):
         """Do something that fails while the server is away, until it succeeds."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while True:
             self.again(monkeypatch)
             try:

@@ -294,7 +294,7 @@ def test_many_pushes_at_once_keep_each_stream_whole(gate):
     for each in threads:
         each.start()
     for each in threads:
-        each.join(60)
+        each.join(120)
     assert ranges(gate.address) == {f"reports/{n}-{s}": [(0, 400)] for n in range(6) for s in range(8)}
     assert numbers(gate.address, "reports/3-3", 0, 400) == list(range(400))
 
@@ -310,7 +310,7 @@ def test_two_pushes_of_one_stream_store_it_once(gate):
     for each in threads:
         each.start()
     for each in threads:
-        each.join(60)
+        each.join(120)
     assert ranges(gate.address) == {"reports/1": [(0, 602)]}
     assert numbers(gate.address, "reports/1", 0, 602) == list(range(602))
 

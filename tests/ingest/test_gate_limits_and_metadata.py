@@ -16,7 +16,7 @@ def test_a_gate_with_a_rate_makes_clients_wait_and_takes_every_row_in_the_end(tm
         Client(gate.address, "r/a", "n bigint", batch_rows=50) as client,
     ):
         client.push(numbers(0, 300))
-        client.flush(60)
+        client.flush(120)
         assert whole([gate.address], "r") == {"r/a": list(range(300))}
         assert gate.state.counts["waits"] > 0
 
@@ -25,7 +25,7 @@ def test_metadata_are_declared_to_a_gate_checked_listed_and_kept(tmp_path):
     with Gate("127.0.0.1:0", tmp_path) as gate:
         with Client(gate.address, "r/a", "n bigint", metadata={"max_rate": 5}) as client:
             client.push(numbers(0, 3))
-            client.flush(60)
+            client.flush(120)
         act(gate.address, "declare", stream="r/a", metadata={"max_rate": 9, "transition": "jump"})
         with pytest.raises(Refused, match="did you mean 'max_rate'"):
             act(gate.address, "declare", stream="r/a", metadata={"maxrate": 9})

@@ -49,7 +49,7 @@ def test_after_sigkill_everything_acknowledged_is_there(tmp_path):
             time.sleep(chance.uniform(0.1, 0.5))
             gate.process.send_signal(signal.SIGKILL)
             for each in threads:
-                each.join(20)
+                each.join(120)
             before |= {stream: push.acknowledged[stream] for stream, push in pushes.items()}
     with Gate("127.0.0.1:0", tmp_path) as gate:
         held = ranges(gate.address)
@@ -67,7 +67,7 @@ def test_sigterm_answers_all_and_ends_well(tmp_path):
             push.send("reports/1", sequence, rows(sequence, 100), connect=sequence == 0)
         push.wait_for("reports/1", 3000)
         gate.process.send_signal(signal.SIGTERM)
-        assert gate.process.wait(20) == 0
+        assert gate.process.wait(120) == 0
         push.close()
     with Gate("127.0.0.1:0", tmp_path) as gate:
         assert ranges(gate.address) == {"reports/1": [(0, 3000)]}

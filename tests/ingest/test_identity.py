@@ -28,7 +28,7 @@ DDL = "n bigint"
 SMALL = Limits(segment_bytes=1)
 
 
-def until(true, seconds=20):
+def until(true, seconds=120):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end
@@ -37,7 +37,7 @@ def until(true, seconds=20):
 
 def raised(inlet, start):
     """The error that looking on from an offset ends in."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     with pytest.raises(RowsGone) as error:
         until(lambda: inlet.latest(start, None) is None)
     assert time.monotonic() < end
@@ -321,7 +321,7 @@ def test_a_second_controller_on_one_folder_is_refused(tmp_path):
             Directory("127.0.0.1:0", tmp_path)
         second = Served("controller", tmp_path)
         second.launch()
-        assert second._process.wait(60) == 2
+        assert second._process.wait(120) == 2
         second._process.stdout.close()
     with Directory("127.0.0.1:0", tmp_path) as again:
         assert again.gates() == []
@@ -377,7 +377,7 @@ def test_a_stream_without_a_row_is_expected_once_its_client_has_connected(tmp_pa
             end = at(inlet, Offsets(), b=10)
             assert end.waiting == ("reports/quiet",)
             quiet.push(pa.record_batch({"n": [0]}, schema=SCHEMA))
-            quiet.flush(10)
+            quiet.flush(120)
             assert at(inlet, end, b=10, quiet=1).waiting == ()
 
 

@@ -76,7 +76,7 @@ def taken(inlet, start, end, tasks=3):
 
 def at(inlet, start, **expected):
     """The offset once it has come so far."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     wanted = {f"reports/{name}": each for name, each in expected.items()}
     while (end := inlet.latest(start, None)).asdict() != wanted:
         assert time.monotonic() < until, end.asdict()

@@ -49,7 +49,7 @@ def course(tmp_path_factory):
             until(lambda: {client.gate for client in clients} == set(gates), meanwhile=push)
             pushed = {client.stream: client.sequence for client in clients}
             for client in clients:
-                client.close(60)
+                client.close(120)
         listed = RUNNER.invoke(app, ["streams", directory.address, "--json"])
         table = RUNNER.invoke(app, ["streams", directory.address])
         declared = ["streams", directory.address, "--declare", "r/later"]
@@ -155,4 +155,4 @@ def test_gates_are_started_for_streams_and_stopped_when_their_rows_are_read(tmp_
             assert sorted(held(list(listed()), "r")[moved]) == list(range(5, 10))
             assert not (tmp_path / "gates" / left.split(":")[1]).exists()
             for client in clients:
-                client.close(60)
+                client.close(120)

@@ -42,7 +42,7 @@ class Written:
 
     def settled(self, count):
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.durable) + len(self.failed) >= count, 20)
+            assert self._changed.wait_for(lambda: len(self.durable) + len(self.failed) >= count, 120)
 
     def held(self):
         return {name: held.positions.ranges() for name, held in self.log.held.streams.items()}
@@ -264,7 +264,7 @@ def left_behind(written):
 
     Rows are reported durable before it is noted that they were acknowledged: wait for that, too.
     """
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while written.log._acknowledged.end < written.log._commit._writer.size:
         assert time.monotonic() < until, "the end of the last group was not noted"
         time.sleep(0.001)

@@ -81,7 +81,7 @@ def test_a_disk_that_stays_broken_ends_the_log_with_a_reason(tmp_path, monkeypat
     for number in range(5):
         written.append("reports/9", number, 1)
         written.settled(2 + number)
-    written.log._commit._thread.join(20)
+    written.log._commit._thread.join(120)
     assert len(written.failed) == 5
     (error,) = written.died
     assert "5 groups in a row could not be written" in str(error)
@@ -96,7 +96,7 @@ def test_an_unexpected_error_answers_what_waits(tmp_path):
     written.log._commit._before = surprise
     written.append("reports/9", 0, 10)
     written.settled(2)
-    written.log._commit._thread.join(20)
+    written.log._commit._thread.join(120)
     assert [each.stream for each in written.failed] == ["reports/9"]
     assert str(written.died[0]) == "surprise"
 
@@ -108,8 +108,8 @@ def test_a_gate_goes_on_after_an_error_of_its_disk(tmp_path, monkeypatch):
         client = Client(connection, "reports/1", rows(0, 1).schema)
         for sequence in range(0, 500, 100):
             client.push(rows(sequence, 100))
-            client.flush(20)
-        client.close(20)
+            client.flush(120)
+        client.close(120)
         assert numbers(gate.address, "reports/1", 0, 500) == list(range(500))
         assert ask(gate.address, "statistics")["counts"]["failed writes"] == 1
         assert len(files(tmp_path)) == 2
@@ -125,7 +125,7 @@ def test_a_gate_whose_disk_stays_broken_ends_with_a_status(tmp_path, monkeypatch
             push.send("reports/1", 100, rows(100, 100))
             assert push.answer(60)["reason"] == "LogFull"
         push.send("reports/1", 100, rows(100, 100))  # the gate ends with this one; its answer may be cut off
-        assert gate.process.wait(60) == 1
+        assert gate.process.wait(120) == 1
         assert "5 groups in a row could not be written" in gate.process.stderr.read()
     monkeypatch.delenv("PENSTOCK_FAIL_AT")
     with GateProcess(tmp_path) as gate:
@@ -139,9 +139,9 @@ def test_an_error_while_deleting_does_not_end_the_gate(tmp_path, monkeypatch):
     with GateProcess(tmp_path, *options) as gate, Connection(gate.address) as connection:
         client = Client(connection, "reports/1", rows(0, 1).schema)
         for number in range(8):
-            client.push(rows(number * 20_000, 20_000), timeout=20)
-            client.flush(20)
-        client.close(20)
+            client.push(rows(number * 20_000, 20_000), timeout=120)
+            client.flush(120)
+        client.close(120)
         assert ask(gate.address, "status")["log"]["discarded_segments"] > 0
     assert len(files(tmp_path)) > 3, "none could be deleted"
     monkeypatch.delenv("PENSTOCK_FAIL_AT")

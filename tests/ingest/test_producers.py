@@ -42,7 +42,7 @@ def opened():
     yield client
     for each in clients:
         with suppress(TakenOver):
-            each.close(10)
+            each.close(120)
 
 
 def claimed(gate, stream="r/a"):
@@ -130,7 +130,7 @@ def test_two_clients_at_equal_pace_lose_nothing_in_silence(gate, opened):
         try:
             for step in range(20):
                 client.push([{"n": first + step}])
-                client.flush(10)
+                client.flush(120)
         except TakenOver as error:
             told.append((first, str(error)))
 
@@ -139,7 +139,7 @@ def test_two_clients_at_equal_pace_lose_nothing_in_silence(gate, opened):
         each.start()
     for each in threads:
         each.join()
-    newer.close(10)
+    newer.close(120)
     assert [first for first, _ in told] == [1000]
     assert older.acknowledged == 0
     assert whole([gate.address], "r")["r/a"] == list(range(2000, 2020))
@@ -149,14 +149,14 @@ def test_a_restarted_client_cannot_use_numbers_that_are_on_the_wire(gate, opened
     """Defect 8: what the first client sent and nobody acknowledged never comes up under used numbers."""
     first = opened(gate.address)
     first.push(numbers(0, 5))
-    first.flush(10)
+    first.flush(120)
     gate.shell.control(NextRequest(("r/a",), claim=True))
     first.push(numbers(900, 5))
     with Client(gate.address, "r/a", DDL) as second:
         assert second.sequence == 5
         second.push(numbers(5, 5))
     with pytest.raises(TakenOver):
-        first.flush(10)
+        first.flush(120)
     assert whole([gate.address], "r")["r/a"] == list(range(10))
 
 
@@ -180,15 +180,15 @@ def test_a_controller_fences_a_producer_at_every_gate(tmp_path, two_gates, opene
         directory.register(one.address)
         older = opened(directory.address)
         older.push(numbers(0, 5))
-        older.flush(10)
+        older.flush(120)
         directory.register(other.address)
         directory.redirect(["r/a"], other.address)
         with Client(directory.address, "r/a", DDL) as newer:
             older.push(numbers(900, 5))
             newer.push(numbers(5, 5))
-            newer.flush(10)
+            newer.flush(120)
             with pytest.raises(TakenOver):
-                older.flush(10)
+                older.flush(120)
     assert whole([one.address, other.address], "r")["r/a"] == list(range(10))
 
 

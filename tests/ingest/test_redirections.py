@@ -15,10 +15,10 @@ def test_a_stream_follows_its_gate_and_comes_back(two_gates):
     with Client(one, "r/a", SCHEMA) as client:
         for target, source in [(other, one), (one, other), (other, one)]:
             client.push(numbers(client.sequence, 10))
-            client.flush(10)
+            client.flush(120)
             act(source, "redirect", streams=["r/a"], to=target)
             client.push(numbers(client.sequence, 10))
-            client.flush(10)
+            client.flush(120)
             assert client.gate == target
         moves = client.redirections
     assert [(each.source, each.target) for each in moves] == [(one, other), (other, one), (one, other)]
@@ -45,7 +45,7 @@ def test_redirections_at_random_lose_and_repeat_nothing(two_gates):
                     to=rng.choice([each for each in addresses if each != at]),
                 )
         for client in clients:
-            client.close(20)
+            client.close(120)
         pushed = {client.stream: list(range(client.sequence)) for client in clients}
         moves = [each for client in clients for each in client.redirections]
     assert whole(addresses, "r") == pushed
@@ -58,11 +58,11 @@ def test_a_gate_that_drains_sends_all_its_streams_away(two_gates):
         clients = [Client(connection, f"r/{n}", SCHEMA) for n in range(10)]
         for client in clients:
             client.push(numbers(0, 5))
-            client.flush(10)
+            client.flush(120)
         act(one, "drain", to=other)
         for client in clients:
             client.push(numbers(5, 5))
-            client.close(10)
+            client.close(120)
     assert {len(rows) for rows in held([other], "r").values()} == {5}
     assert set(map(tuple, whole([one, other], "r").values())) == {tuple(range(10))}
 

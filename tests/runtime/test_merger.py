@@ -147,7 +147,7 @@ def test_a_slow_reader_holds_up_the_giver_until_it_takes(monkeypatch):
     thread = threading.Thread(target=give)
     thread.start()
     taken = [held.take().epoch.epoch for _ in range(3)]
-    thread.join(10)
+    thread.join(120)
     assert taken == given == [0, 1, 2]
     assert held.take() is None
 
@@ -173,7 +173,7 @@ def test_a_run_that_waits_long_for_a_reader_says_so(monkeypatch):
     held = buffer(warn=lambda _: said.set())
     thread = threading.Thread(target=lambda: [held.give(EPOCH, pa.table({"n": [1]})) for _ in range(2)])
     thread.start()
-    assert said.wait(10)
+    assert said.wait(120)
     held.close()
-    thread.join(10)
+    thread.join(120)
     assert not thread.is_alive()

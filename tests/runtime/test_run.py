@@ -120,7 +120,7 @@ def test_a_restart_goes_on_from_the_checkpoint(tmp_path):
         pa.parquet.write_table(table, source / f"{number}.parquet")
         sink = ps.memory()
         run = query.start(sink, checkpoint=tmp_path / "state")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while run.counts.rows < (number + 1) * 10 and time.monotonic() < deadline:
             time.sleep(0.05)
         run.stop()
@@ -391,7 +391,7 @@ def test_stop_leaves_a_checkpoint_to_go_on_from(tmp_path, spark):
     stream = ps.stream("t", "timestamp timestamp, value bigint", "timestamp", source=ps.dataframe(frame))
     query = stream.window("1 second").agg(n=ps.count())
     run = query.start(ps.memory(), checkpoint=tmp_path)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not run.counts.rows and time.monotonic() < deadline:
         time.sleep(0.05)
     run.stop()
@@ -414,11 +414,11 @@ print("clean")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     try:
         manifests = Path(tmp_path, "state", "manifests")
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 120
         while not (manifests.exists() and list(manifests.glob("0*.json"))) and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=120)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,10 +1,11 @@
 """`penstock bench peers`: the same queries over the same files in Penstock, Spark, DuckDB and Polars.
 
-Spark is Structured Streaming in the same JVM as Penstock, with the same files an epoch. DuckDB and Polars
-run in batch: what the rows cost without epochs, state and commits. Engines take turns, medians count. The
-first round warms the JVM and the Python workers and does not count; a batch engine has a fresh process for
-each run, and warms it with the first files. What every run delivered is compared with DuckDB's answer over
-the same files; of Spark the windows that the rows alone close, for it leaves others open at the end.
+Spark is Structured Streaming in a session with the same settings as Penstock's, with the same files an epoch.
+DuckDB and Polars run in batch: what the rows cost without epochs, state and commits. Engines take turns,
+medians count. A streaming engine keeps its process and its JVM for all rounds; the first one warms them and
+does not count. A batch engine has a fresh process for each run, and warms it with the first files. What every
+run delivered is compared with DuckDB's answer over the same files; of Spark the windows that the rows alone
+close, for it leaves others open at the end.
 
 Two further sections measure epochs in the middle of a warm run, without its start and its end: small ones,
 and epochs of many sizes.
@@ -22,13 +23,14 @@ from penstock_lab.bench import results
 from penstock_lab.bench.batch_engines import cost_alone, has_polars, run_alone
 from penstock_lab.bench.cost import Cost, cost_of
 from penstock_lab.bench.data import DataSet
+from penstock_lab.bench.engines import Job
 from penstock_lab.bench.epoch_cost import EPOCH_ENGINES, epoch_cost
 from penstock_lab.bench.joins import JoinSize
+from penstock_lab.bench.own_jvms import OwnJvms
 from penstock_lab.bench.peer_cases import CASES, SIXTY_BY_TEN, Case, EpochSize, Files
 from penstock_lab.bench.peer_queries import BATCH, STREAMING, JoinQuery, PeerJob, PeerQuery, WindowQuery
 from penstock_lab.bench.peer_report import Run, agreement, case_row, epoch_goals, epoch_row, goals
 from penstock_lab.bench.results import Delivered
-from penstock_lab.bench.session import measuring_session
 from penstock_lab.bench.timing import Measured, Rounds
 from penstock_lab.errors import BadBench
 from penstock_lab.reports import Check, Report, Value, report_here, say
@@ -105,9 +107,9 @@ def peers(  # noqa: PLR0913 -- each is one option of the command
     _known("--only", only, PARTS)
     chosen = _engines(engines)
     size = replace(size, reports=replace(size.reports, seed=seed))
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch, OwnJvms(quick=quick) as jvms:
         data = data_dir or Path(scratch, "data")
-        bench = Bench(measuring_session(quick=quick), size, chosen, Path(scratch), data)
+        bench = Bench(jvms, size, chosen, Path(scratch), data)
         parts = [
             compare(bench, case, number)
             for number in range(len(size.epoch_rows))
@@ -142,9 +144,9 @@ def _engines(given: Sequence[str] | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Bench:
-    """What all parts share: the session, the size, the engines, a folder for outputs and one for data."""
+    """What all parts share: JVMs, the size, the engines, a folder for outputs and one for data."""
 
-    spark: SparkSession
+    jvms: OwnJvms
     size: PeerSize
     engines: tuple[str, ...]
     scratch: Path
@@ -172,7 +174,7 @@ class Bench:
         with tempfile.TemporaryDirectory(dir=self.scratch) as place:
             job = PeerJob(files.folders, Path(place, "run"), files.each_epoch(epoch_rows))
             if engine in STREAMING:
-                cost = cost_of(self.spark, partial(query.run, engine, self.spark, job))
+                cost = self.jvms.cost(engine, partial(_whole_run, query, engine, job))
             else:
                 few = files.first(_WARM_UP_PART).folders
                 cost = cost_alone(
@@ -185,8 +187,7 @@ class Bench:
         query = WindowQuery(SIXTY_BY_TEN)
         with tempfile.TemporaryDirectory(dir=self.scratch) as place:
             job = query.job(PeerJob(files.folders, Path(place), files.each_epoch(size.rows)))
-            with EPOCH_ENGINES[engine](self.spark, job, size.rows) as running:
-                cost = epoch_cost(running, size.warm, size.counted)
+            cost = self.jvms.cost(engine, partial(_warm_epochs, engine, job, size))
             return self._seen(engine, query, files, cost, job.output)
 
     def _seen(self, engine: str, query: PeerQuery, files: Files, cost: Cost, output: Path) -> Run:
@@ -195,6 +196,15 @@ class Bench:
         got = query.delivered(output, files.settled_us if settled else None)
         expected = self.answer(query, files, settled=settled)
         return Run(files, cost, results.count(output), got, expected)
+
+
+def _whole_run(query: PeerQuery, engine: str, job: PeerJob, spark: SparkSession) -> Cost:
+    return cost_of(spark, partial(query.run, engine, spark, job))
+
+
+def _warm_epochs(engine: str, job: Job, size: EpochSize, spark: SparkSession) -> Cost:
+    with EPOCH_ENGINES[engine](spark, job, size.rows) as running:
+        return epoch_cost(running, size.warm, size.counted)
 
 
 def compare(bench: Bench, case: Case, number: int) -> Measured:
