@@ -16,8 +16,8 @@ from penstock.routing.batch_size import (
     exact_updates,
     printed_updates,
 )
-from penstock.routing.batch_windows import batch_shape
 from penstock.routing.window_ids import count_marks
+from penstock_lab.algorithms.batch_windows import batch_shape
 
 MODEL = BatchModel(WindowShape(100, 1), TupleCosts(2e-6, 1e-6, 20e-6), rate=8_000, channels=4)
 

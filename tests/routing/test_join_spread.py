@@ -15,7 +15,7 @@ from penstock.routing import (
     shaped_grid,
     spread_hot_keys,
 )
-from penstock.sketches import HeavyHitters
+from penstock.sketches import LossyCounting
 from penstock_lab.workloads import skewed_join_work
 
 RNG = np.random.default_rng(8)
@@ -132,7 +132,7 @@ def test_the_busiest_of_eight_channels_is_close_to_the_mean(copied, seed):
 
 
 def test_rates_of_both_sides_come_together():
-    left, right = HeavyHitters(0.1), HeavyHitters(0.1)
+    left, right = LossyCounting(0.1), LossyCounting(0.1)
     left.update(np.array([1, 1, 1, 2], np.uint64))
     right.update(np.array([3, 1], np.uint64))
     keys, ours, theirs = joint_rates(left.items(), right.items())

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import BadRouting
 from penstock.routing import WindowShape
-from penstock.routing.batch_windows import batch_of, batch_shape, pane_shape
 from penstock.routing.window_ids import count_marks, time_marks, window_range
+from penstock_lab.algorithms.batch_windows import batch_of, batch_shape, pane_shape
 
 shapes = st.tuples(st.integers(1, 12), st.integers(0, 12), st.integers(-20, 20)).map(
     lambda each: WindowShape(each[0] + each[1], each[0], each[2])

@@ -22,12 +22,13 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from penstock.control.admission import AdmissionSetup, lower_bound
+from penstock.control.admission import AdmissionSetup
 from penstock.ingest import Client, Connection
 from penstock.ingest.reader import GateWatch, Gathering, InletReader, Offsets
 from penstock.ingest.security.access import Access
 from penstock.ingest.wire import Endpoint
 from penstock.ingest.wire.protocol import GateListRequest
+from penstock_lab.algorithms.bin_bounds import lower_bound
 from penstock_lab.reports import Check, Report, Value, report_here, say
 from penstock_lab.simulate.gates import GateCosts, simulate_gates
 from penstock_lab.workloads.rates import SECONDS, Rates, rates_of

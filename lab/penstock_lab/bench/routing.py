@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from penstock.routing import Hashes, HashPair, Ring
-from penstock.sketches import CountMin, HeavyHitters, LossyCounting, splitmix64
+from penstock.sketches import CountMin, LossyCounting, splitmix64
 from penstock_lab.bench.construction import construction
 from penstock_lab.bench.data import zipf
 from penstock_lab.bench.timing import Measured, best_seconds
@@ -73,7 +73,6 @@ def counting(stream: Hashes, repeats: int) -> Measured:
     rows = [
         lossy,
         _row("count-min, 0.05 and 0.05", len(stream), lambda: CountMin(0.05, 0.05).update(stream), repeats),
-        _row("heavy hitters, 0.001", len(stream), lambda: HeavyHitters(0.001).update(stream), repeats),
     ]
     return Measured(tuple(rows), (_check("lossy counting, items a second", lossy, COUNTING_FLOOR),))
 

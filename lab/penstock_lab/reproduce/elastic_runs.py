@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.control.scaling import Scaler, ScalingLimits, scaler
-from penstock.routing import ShuffleSettings
 from penstock_lab.algorithms import Learning
+from penstock_lab.algorithms.shuffle_messages import ShuffleSettings
 from penstock_lab.simulate.elastic import Arrivals, ElasticCosts, ElasticCourse, simulate_elastic
 from penstock_lab.simulate.groupings import DealtInTurn, Grouping, MergedCosts, PerUnitSketches
 from penstock_lab.simulate.topologies import TOPOLOGIES, VALUES

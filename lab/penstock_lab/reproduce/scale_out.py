@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.routing import BatchModel, TupleCosts, WindowShape, batch_shape, copies, count_marks, deliveries
+from penstock.routing import BatchModel, TupleCosts, WindowShape, copies, count_marks, deliveries
 from penstock.routing.batch_size import printed_updates
-from penstock.routing.batch_windows import batch_of
 from penstock.routing.window_split import partition_channel
+from penstock_lab.algorithms.batch_windows import batch_of, batch_shape
 from penstock_lab.algorithms.window_ring import WindowRing
 from penstock_lab.reports import Check
 from penstock_lab.reproduce.rows import Row, row

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.routing import Channels, Costs, Hashes, SchedulerState, ShuffleSettings
+from penstock.routing import Channels, Costs, Hashes
 from penstock.routing.greedy import greedy_unlike
-from penstock.routing.shuffle_scheduler import Placement, SchedulerPhase
 from penstock.sketches import splitmix64
+from penstock_lab.algorithms.shuffle_messages import ShuffleSettings
+from penstock_lab.algorithms.shuffle_scheduler import Placement, SchedulerPhase, SchedulerState
 from penstock_lab.simulate.elastic import queue_up
 from penstock_lab.simulate.groupings import PerUnitSketches
 from penstock_lab.workloads import zipf_shares

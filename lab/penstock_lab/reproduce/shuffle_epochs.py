@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from penstock.routing import Costs, RoundRobin, ShuffleSettings, greedy, longest_first
+from penstock.routing import Costs, RoundRobin, greedy, longest_first
 from penstock.routing.greedy import greedy_unlike
 from penstock.routing.longest_first import longest_first_unlike
+from penstock_lab.algorithms.shuffle_messages import ShuffleSettings
 from penstock_lab.reports import Check
 from penstock_lab.reproduce.rows import Row, row
 from penstock_lab.reproduce.shuffle_cluster import (

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from penstock.routing import Channels, Costs, RoundRobin, ShuffleSettings, greedy
+from penstock.routing import Channels, Costs, RoundRobin, greedy
+from penstock_lab.algorithms.shuffle_messages import ShuffleSettings
 from penstock_lab.reports import Check, say
 from penstock_lab.reproduce.experiment import Experiment, Outcome
 from penstock_lab.reproduce.rows import Row, row

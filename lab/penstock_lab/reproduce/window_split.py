@@ -16,16 +16,15 @@ from penstock.routing import (
     BatchModel,
     WindowChannels,
     WindowShape,
-    batch_shape,
     busy_limit,
     choose_batch,
     copies,
     count_marks,
-    pane_shape,
     time_marks,
 )
 from penstock.routing.batch_size import printed_updates
 from penstock.routing.window_ids import Instants
+from penstock_lab.algorithms.batch_windows import batch_shape, pane_shape
 from penstock_lab.algorithms.window_ring import WindowRing
 from penstock_lab.reports import Check, say
 from penstock_lab.reproduce.experiment import Experiment, Outcome

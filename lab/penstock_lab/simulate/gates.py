@@ -26,8 +26,8 @@ from penstock.control.admission import (
     Redirect,
     Seen,
     StartGate,
-    lower_bound,
 )
+from penstock_lab.algorithms.bin_bounds import lower_bound
 from penstock_lab.errors import BadSimulation
 
 __all__ = ["GateCosts", "GateCourse", "simulate_gates"]

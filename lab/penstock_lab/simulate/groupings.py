@@ -9,18 +9,11 @@ from typing import Protocol
 
 import numpy as np
 
-from penstock.routing import (
-    Channels,
-    Costs,
-    Hashes,
-    OperatorState,
-    RoundRobin,
-    SchedulerState,
-    ShuffleSettings,
-)
+from penstock.routing import Channels, Costs, Hashes, RoundRobin
 from penstock.routing.greedy import greedy, greedy_unlike
-from penstock.routing.shuffle_messages import SyncReply, SyncRequest
-from penstock.routing.shuffle_scheduler import Placement
+from penstock_lab.algorithms.shuffle_messages import ShuffleSettings, SyncReply, SyncRequest
+from penstock_lab.algorithms.shuffle_operator import OperatorState
+from penstock_lab.algorithms.shuffle_scheduler import Placement, SchedulerState
 
 __all__ = ["DealtInTurn", "Grouping", "MergedCosts", "PerUnitSketches"]
 

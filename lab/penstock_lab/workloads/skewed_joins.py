@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.routing import Copied, Copies, JoinSpread, Ring, joint_rates, spread_hot_keys
-from penstock.sketches import HeavyHitters
+from penstock.sketches import LossyCounting
 from penstock_lab.workloads.zipf import draw, zipf_shares
 
 __all__ = ["comparisons", "skewed_join_work"]
@@ -34,7 +34,7 @@ def skewed_join_work(  # noqa: PLR0913 -- a setting
     shares, ring = zipf_shares(keys, exponent), Ring(channels, seed=seed)
     counted = []
     for _ in range(2):
-        sketch = HeavyHitters(epsilon)
+        sketch = LossyCounting(epsilon)
         sketch.update(hashes[draw(rng, shares, tuples)])
         counted.append(sketch.items())
     left, right = draw(rng, shares, tuples), draw(rng, shares, tuples)

@@ -5,7 +5,6 @@ from penstock.routing.arrays import Exported, RouteArrays
 from penstock.routing.balance import Balance, balance, loads
 from penstock.routing.balanced import balanced
 from penstock.routing.batch_size import BatchModel, TupleCosts, busy_limit, channel_copies, choose_batch
-from penstock.routing.batch_windows import batch_shape, pane_shape
 from penstock.routing.cost_placing import GROUPINGS, Grouping, place_by_cost
 from penstock.routing.evened import evened
 from penstock.routing.frequencies import Frequencies
@@ -39,9 +38,6 @@ from penstock.routing.ring import Ring
 from penstock.routing.round_robin import RoundRobin
 from penstock.routing.router import Channels, Costs, Hashes, Moves, Router, moves, relative_migration
 from penstock.routing.scan import scan
-from penstock.routing.shuffle_messages import ShuffleSettings
-from penstock.routing.shuffle_operator import OperatorState
-from penstock.routing.shuffle_scheduler import SchedulerState
 from penstock.routing.spread import Spread
 from penstock.routing.spread_hot_keys import joint_rates, spread_hot_keys
 from penstock.routing.stepwise import cost_shares, step_toward
@@ -82,7 +78,6 @@ __all__ = [
     "JoinSpread",
     "KOrderedMerge",
     "Moves",
-    "OperatorState",
     "PaneGrid",
     "PaneHistory",
     "PaneWindows",
@@ -95,8 +90,6 @@ __all__ = [
     "RouteArrays",
     "Router",
     "Schedule",
-    "SchedulerState",
-    "ShuffleSettings",
     "SlidingPanes",
     "Spread",
     "SubKeys",
@@ -106,7 +99,6 @@ __all__ = [
     "allot",
     "balance",
     "balanced",
-    "batch_shape",
     "busy_limit",
     "cell_parts",
     "channel_copies",
@@ -132,7 +124,6 @@ __all__ = [
     "longest_first",
     "moves",
     "next_router",
-    "pane_shape",
     "place_by_cost",
     "plan_panes",
     "readjust",

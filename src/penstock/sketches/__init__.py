@@ -2,7 +2,6 @@
 
 from penstock.sketches.count_min import CountMin
 from penstock.sketches.counted import Counted
-from penstock.sketches.heavy_hitters import HeavyHitters
 from penstock.sketches.lossy_counting import LossyCounting
 from penstock.sketches.mean_cost import MeanCost
 from penstock.sketches.runs import Runs
@@ -13,7 +12,6 @@ from penstock.sketches.value_costs import ValueCosts
 __all__ = [
     "CountMin",
     "Counted",
-    "HeavyHitters",
     "LossyCounting",
     "MeanCost",
     "Runs",

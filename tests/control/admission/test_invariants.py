@@ -9,11 +9,9 @@ from control.admission.clusters import CAPACITY, clusters
 from penstock.control.admission import STRATEGIES, ForecastIntervals, Packing, Rules, assign
 from penstock.control.admission.algorithm import overloaded
 from penstock.control.admission.cluster import loads
-from penstock.control.admission.first_fit import first_fit
-from penstock.control.admission.strategies import replace_pack
 
 KEPT = [each for each in STRATEGIES.values() if not each.afresh]
-ALL = [*STRATEGIES.values(), *(replace_pack(each, first_fit) for each in KEPT)]
+ALL = list(STRATEGIES.values())
 PLANNERS = [*(Packing(each) for each in ALL), ForecastIntervals()]
 BOUND, EPS = 5.0, 1e-6
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.routing import ShuffleSettings
-from penstock.routing.shuffle_scheduler import SchedulerPhase
+from penstock_lab.algorithms.shuffle_messages import ShuffleSettings
+from penstock_lab.algorithms.shuffle_scheduler import SchedulerPhase
 from penstock_lab.reproduce.shuffle_cluster import Cluster, completion_times, zipf_tuples
 from penstock_lab.reproduce.shuffle_epochs import epoch_checks, epoch_rows, measure_epochs
 from penstock_lab.reproduce.shuffle_grouping import SHUFFLE_GROUPING

@@ -2,12 +2,10 @@
 
 from penstock.control.admission.algorithm import Rules, Strategy, assign
 from penstock.control.admission.best_fit import best_fit
-from penstock.control.admission.bounds import fewest_bins, lower_bound
 from penstock.control.admission.capacity import Price, PriceFit, fit_price
 from penstock.control.admission.cluster import NOWHERE, Cluster, Outlook, Placement
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.expectations import Expecting, Horizon
-from penstock.control.admission.first_fit import first_fit
 from penstock.control.admission.forecast_intervals import ForecastIntervals
 from penstock.control.admission.limits import Limits
 from penstock.control.admission.packing import Packing
@@ -64,10 +62,7 @@ __all__ = [
     "assign",
     "best_fit",
     "decision_json",
-    "fewest_bins",
-    "first_fit",
     "fit_price",
-    "lower_bound",
     "replayed_admission",
     "scale_in",
     "strategy",

@@ -12,15 +12,14 @@ The rise that DRF orders by is the trend alone under Holt's forecast, and 0 if t
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
-from penstock.control.admission.algorithm import Pack, Strategy
+from penstock.control.admission.algorithm import Strategy
 from penstock.control.admission.cluster import Floats, Outlook
 from penstock.errors import BadAdmission
 
-__all__ = ["ARD", "ARI", "DRF", "DRF_M", "PAR", "STRATEGIES", "replace_pack", "strategy"]
+__all__ = ["ARD", "ARI", "DRF", "DRF_M", "PAR", "STRATEGIES", "strategy"]
 
 
 def _last(outlook: Outlook) -> Floats:
@@ -65,8 +64,3 @@ def strategy(name: str) -> Strategy:
     if name not in STRATEGIES:
         raise BadAdmission(f"no strategy {name!r}; give one of {', '.join(STRATEGIES)}")
     return STRATEGIES[name]
-
-
-def replace_pack(given: Strategy, pack: Pack) -> Strategy:
-    """The strategy with another way to pack, such as first fit."""
-    return replace(given, pack=pack)

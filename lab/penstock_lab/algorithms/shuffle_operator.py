@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.errors import BadRouting
 from penstock.routing.router import Costs, Hashes
-from penstock.routing.shuffle_messages import Matrices, ShuffleSettings, SyncReply, SyncRequest
+from penstock_lab.algorithms.shuffle_messages import Matrices, ShuffleSettings, SyncReply, SyncRequest
 
 __all__ = ["OperatorPhase", "OperatorState"]
 

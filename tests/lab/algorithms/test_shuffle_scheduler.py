@@ -3,8 +3,8 @@ import pytest
 
 from penstock.errors import BadRouting
 from penstock.routing.longest_first import longest_first_unlike
-from penstock.routing.shuffle_messages import Matrices, ShuffleSettings, SyncReply, SyncRequest
-from penstock.routing.shuffle_scheduler import SchedulerPhase, SchedulerState
+from penstock_lab.algorithms.shuffle_messages import Matrices, ShuffleSettings, SyncReply, SyncRequest
+from penstock_lab.algorithms.shuffle_scheduler import SchedulerPhase, SchedulerState
 
 CHEAP, DEAR = np.uint64(3), np.uint64(2**63 + 11)
 

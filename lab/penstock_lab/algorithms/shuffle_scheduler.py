@@ -17,7 +17,7 @@ from penstock.errors import BadRouting
 from penstock.routing.greedy import Schedule, greedy_unlike
 from penstock.routing.round_robin import RoundRobin
 from penstock.routing.router import Channels, Costs, Hashes
-from penstock.routing.shuffle_messages import Matrices, SyncReply, SyncRequest
+from penstock_lab.algorithms.shuffle_messages import Matrices, SyncReply, SyncRequest
 
 __all__ = ["Assignment", "Placement", "SchedulerPhase", "SchedulerState"]
 

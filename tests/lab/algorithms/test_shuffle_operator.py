@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import BadRouting
-from penstock.routing.shuffle_messages import Matrices, ShuffleSettings, SyncReply, SyncRequest
-from penstock.routing.shuffle_operator import OperatorPhase, OperatorState
+from penstock_lab.algorithms.shuffle_messages import Matrices, ShuffleSettings, SyncReply, SyncRequest
+from penstock_lab.algorithms.shuffle_operator import OperatorPhase, OperatorState
 
 SETTINGS = ShuffleSettings(window=4)
 ITEMS = np.array([1, 2, 3, 4], np.uint64)
