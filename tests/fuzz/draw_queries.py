@@ -308,6 +308,8 @@ class Drawer:
         sets = None
         if (
             len(keys) >= 1
+            # grouping(k) of a key that stands twice means both.
+            and len({each.spark for each in keys.values()}) == len(keys)
             and aggregates
             and self.chance(0.15)
             and (window is None or window.kind != "session")

@@ -514,7 +514,8 @@ class BlockWriter:
             ]
             marks = [(name, each.spark) for name, each in self.block.select]
             using = any(each.using for each in self.block.joins)
-            plain = all(shown(each.relation) for each in self.block.items)
+            # The rows of a table function show window_time as well.
+            plain = all(shown(each.relation) and each.window is None for each in self.block.items)
             if plain and not using and marks == every and self.speller.chance(0.7):
                 parts = [f"{self.identifier(known)}.*" for _, known in self.scope.names()]
                 items = ["*"] if self.speller.chance(0.7) else parts
