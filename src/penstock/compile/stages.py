@@ -245,7 +245,7 @@ def _merged(subqueries: Subqueries) -> Subqueries:
     roots: list[int] = []
     notes = list(subqueries.notes)
     for stage in subqueries.stages:
-        host = _host_of(stage, parted, roots, subqueries.setting)
+        host = _host_of(stage, stages, parted, roots, subqueries.setting)
         stages.append(replace(stage, host=host))
         if host is None:
             parted.append(_own_columns(stage))
@@ -280,12 +280,19 @@ def _own_columns(stage: Stage) -> Parted:
     return tuple(frozenset({name}) for name in stage.operator.key_names if name in columns)
 
 
-def _host_of(stage: Stage, parted: list[Parted], roots: list[int], setting: SqlSetting) -> int | None:
-    """The last of the stages that feed it, if it can run in their channels."""
+def _host_of(
+    stage: Stage, known: Sequence[Stage], parted: list[Parted], roots: list[int], setting: SqlSetting
+) -> int | None:
+    """The last of the stages that feed it, if it can run in their channels.
+
+    When all has ended it has to know how late their results may be.
+    """
     if any(len(port) > 1 for port in stage.ports):
         return None
     origins = [feed.origin for (feed,) in stage.ports if isinstance(feed.origin, int) and not feed.outside]
     if len(origins) < len(stage.ports) or len({roots[each] for each in origins}) > 1:
+        return None
+    if any(known[each].operator.ahead() is None for each in origins):
         return None
     whole = bool(parted[origins[0]]) and all(_carried(stage, parted))
     return max(origins) if whole and _takes_in_place(stage, setting) else None

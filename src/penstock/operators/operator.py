@@ -210,6 +210,10 @@ class Operator(ABC):
         """Whether it can run in the channels of the stage before it, on the tuples that are there."""
         return False
 
+    def ahead(self) -> int | None:
+        """How much later than its latest tuple a result may be when all has ended; None if nobody knows."""
+        return 0
+
     def taken_in_place(self) -> tuple[str, ...]:
         """The SQL over tuples that a channel evaluates, where the operator shares those of another stage."""
         return ()

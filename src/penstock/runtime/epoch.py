@@ -92,6 +92,7 @@ class Epoch:
     sent: dict[int, SentSeen] = field(default_factory=dict)
     frontiers: dict[str, Frontier] = field(default_factory=dict)
     moved: dict[int, StageRecord] = field(default_factory=dict)
+    drained: dict[int, int] = field(default_factory=dict)
     advances: dict[int, Advance] = field(default_factory=dict)
     records: dict[int, StageRecord] = field(default_factory=dict)
     moves: list[Moved] = field(default_factory=list)
@@ -353,8 +354,10 @@ class Epoch:
         sent = self.sent.get(number, SentSeen())
         seen = Seen() if member.hosted else Seen(rows=bool(sent.rows), bucket=sent.last)
         seen = replace(seen, state=any(self._before(number).channels))
+        if self.epoch_id.drain:
+            self.drained[number] = self._drained(member, sent.latest)
         self.advances[number] = member.kernel.advance(
-            before, _onward(before.frontiers, frontiers), seen, self._drained
+            before, _onward(before.frontiers, frontiers), seen, self.drained.get(number)
         )
 
     def _task(self, runner: StageRunner, advance: Advance) -> ChannelTask:
@@ -433,12 +436,20 @@ class Epoch:
             return self.moved[number]
         return self.before.stages[number] if self.before.stages else StageRecord()
 
-    @property
-    def _drained(self) -> int | None:
-        """The frontier when all streams have ended: just after the latest tuple."""
-        if not self.epoch_id.drain:
-            return None
-        return 1 + max(each.newest for each in self.before.frontiers.values() if each.newest is not None)
+    def _drained(self, member: StageRunner, latest: int | None) -> int:
+        """The frontier of a stage when all streams have ended: just after the latest tuple that it gets.
+
+        Results may be later than the tuples of all streams, such as the end of a session. Those that come
+        from a stage in the same channels are not known here, but how far ahead they may be is.
+        """
+        if member.hosted:
+            return max(
+                self.drained[each.number] + (each.stage.operator.ahead() or 0)
+                for each in self.works.graph.stages
+                if any(each.number == feed.origin for (feed,) in member.ports)
+            )
+        newest = [each.newest for each in self.before.frontiers.values() if each.newest is not None]
+        return 1 + max(newest if latest is None else [*newest, latest])
 
     # Streams.
 

@@ -86,6 +86,10 @@ class Process(Operator):
         """The keys of group_by."""
         return tuple((name, each.sql) for name, each in self.keys)
 
+    def ahead(self) -> int | None:
+        """A result has the time of its timer; the function may set that to any time."""
+        return self.timeout
+
     def compile(self, time_type: str, ports: Sequence[Describe]) -> "ProcessKernel":
         """Rows that wait, states and timers of keys."""
         from penstock.operators.process.kernel import compile_process  # noqa: PLC0415 -- it needs this class

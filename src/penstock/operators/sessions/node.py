@@ -41,6 +41,10 @@ class Sessions(GroupOperator):
         """Keys, gap, aggregates, and the rule for late tuples."""
         return ["sessions", self.gap, self.late, self.meaning_of_keys(), self.meaning_of_aggregates()]
 
+    def ahead(self) -> int:
+        """A session ends one gap after its last tuple."""
+        return self.gap
+
     def why_single(self) -> str | None:
         """Without a key there is one session at a time."""
         return None if self.keys else "without a key there is one group, and its sessions are few"

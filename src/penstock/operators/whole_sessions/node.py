@@ -60,6 +60,10 @@ class WholeSessions(Operator):
         """The keys of group_by."""
         return tuple((name, each.sql) for name, each in self.keys)
 
+    def ahead(self) -> int:
+        """A session ends one gap after its last tuple."""
+        return self.gap
+
     def why_single(self) -> str | None:
         """Without a key there is one session at a time."""
         return None if self.keys else "without a key there is one session at a time"

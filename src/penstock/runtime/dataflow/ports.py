@@ -137,6 +137,8 @@ class OpenPort:
 
     def take(self, table: Any) -> Iterator[Payload]:
         """Take rows of the port; payloads leave when there are many rows."""
+        if TIME in table.column_names:
+            self.seen += SentSeen(latest=pc.max(table[TIME]).as_py())
         yield from self._take(self.way.rows(table))
 
     def _take(self, rows: Any) -> Iterator[Payload]:

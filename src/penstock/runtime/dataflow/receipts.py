@@ -47,12 +47,13 @@ class StreamSeen:
 
 @dataclass(frozen=True)
 class SentSeen:
-    """What was sent to a stage: rows, the tuples behind them, and the first and last bucket among them."""
+    """What was sent to a stage: rows, the tuples behind them, the first and last bucket, the latest time."""
 
     rows: int = 0
     tuples: int = 0
     first: int | None = None
     last: int | None = None
+    latest: int | None = None
 
     def __add__(self, other: "SentSeen") -> "SentSeen":
         return SentSeen(
@@ -60,6 +61,7 @@ class SentSeen:
             self.tuples + other.tuples,
             _over(min, self.first, other.first),
             _over(max, self.last, other.last),
+            _over(max, self.latest, other.latest),
         )
 
 
