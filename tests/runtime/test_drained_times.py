@@ -1,4 +1,4 @@
-"""When all streams have ended, results that are later than every tuple still reach the windows behind them."""
+"""When all has ended, results that are later than every tuple still reach the windows behind them."""
 
 import datetime as dt
 
