@@ -118,4 +118,46 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "and for or",
         "wanted == 'double' or (wanted == 'bigint' and types.is_integer(given.type))",
     ): "a literal is cast like a column, or by Spark, to the same value",
+    (
+        "distribution/cost_columns.py",
+        "CostColumns.sampled",
+        "last condition dropped",
+        "self.found or not self.candidates",
+    ): "channels measure no row where there is no candidate",
+    (
+        "distribution/key_steering.py",
+        "KeySteering._stepped",
+        "and for or",
+        "layout.target == before.router and spread == placed",
+    ): "state stays where it is: a request is not followed, and any layout gives the same rows",
+    (
+        "distribution/two_choices.py",
+        "LessLoaded.place",
+        "off by one",
+        "1 in first, second = ring.route(hashes), ring.route(splitmix64(hashes, seed=1))",
+    ): "another second channel of a key: its partials may be formed in any",
+    (
+        "query/sql/ranking.py",
+        "first_rows",
+        "last condition dropped",
+        "window is None or len(keys) == len(parts)",
+    ): "only a refusal is lost, and programs that are refused are not drawn",
+    (
+        "expressions/pairs.py",
+        "PairCondition.of_side",
+        "first condition dropped",
+        "columns and all((each.parts[0].name == side for each in columns))",
+    ): "a part without columns is the same for all pairs: a row that it stops has no partner anyway",
+    (
+        "compile/rewrite.py",
+        "_Sinking._below",
+        "branch removed",
+        "if isinstance(relation, Derived) and self.readers[relation] == 1:",
+    ): "no condition moves, and all stay where they are written: only work is lost",
+    (
+        "compile/channels.py",
+        "is_single",
+        "first condition dropped",
+        "stage.host is None and stage.operator.why_single() is not None",
+    ): "a stage in the channels of another has keys, and with keys none is single",
 }

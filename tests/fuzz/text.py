@@ -545,9 +545,7 @@ class BlockWriter:
                 bounds[each] = self.column(function.id, each, [*self.outer, self.scope])
             calls = [self.column(function.id, each, [*self.outer, self.scope]) for each in BOUNDS]
         elif window is not None and self.by_call(window):
-            call, name = self.window_call(window, group.by)
-            bounds = {"window_start": f"{name}.start", "window_end": f"{name}.end"}
-            calls = [call]
+            bounds, calls = self.called(*self.window_call(window, group.by))
         elif window is not None:
             clause, bounds = f" [{self.range_text(window)}]", {each: each for each in BOUNDS}
         named = dict(bounds)
@@ -608,6 +606,14 @@ class BlockWriter:
         if window.kind == "session" or self.block.group.by is not None or self.speller.verbatim:
             return True
         return self.speller.chance(0.4)
+
+    def called(self, call: str, name: str) -> tuple[dict[str, str], list[str]]:
+        """How bounds are named after a call, and what of the window stands in GROUP BY."""
+        plain = all(isinstance(each.relation, Table) for each in self.block.items)
+        if plain and not self.speller.verbatim and self.speller.chance(0.3):
+            # Only the product knows bounds of a call by these names, of tables that have no such columns.
+            return {each: each for each in BOUNDS}, [call, *self.rng.choice([BOUNDS, BOUNDS[:1]])]
+        return {"window_start": f"{name}.start", "window_end": f"{name}.end"}, [call]
 
     def window_call(self, window: Window, by: str | None) -> tuple[str, str]:
         paired = any(each.how not in {"semi", "anti"} for each in self.block.joins)
