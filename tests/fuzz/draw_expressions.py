@@ -26,6 +26,7 @@ LITERALS = {
     "timestamp": [
         ("timestamp'1970-01-01 00:00:00'", "TIMESTAMPTZ '1970-01-01 00:00:00'"),
         ("timestamp'2024-02-29 12:34:56.789012'", "TIMESTAMPTZ '2024-02-29 12:34:56.789012'"),
+        ("timestamp'2024-02-29 23:59:05'", "TIMESTAMPTZ '2024-02-29 23:59:05'"),
     ],
 }
 ORDERED = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
@@ -39,6 +40,7 @@ CONSTANTS = (
     ("CAST(7 AS double)", "7::DOUBLE", "double"),
     ("CAST(0.125 AS double)", "0.125::DOUBLE", "double"),
     ("CAST(3 AS string)", "'3'", "string"),
+    ("'a\\0b'", "('a' || chr(0) || 'b')", "string"),
     ("date'2024-02-29'", "DATE '2024-02-29'", "date"),
 )
 

@@ -177,6 +177,7 @@ class Drawer:
             found = self.sub(visible)
             subs = [found] if found is not None else []
         group = self.group(visible, made, given, function, top) if grouped else None
+        where += self.on_windows(first, group)
         if timed and group is not None and group.window is None:
             group = None
         if group is not None:
@@ -209,6 +210,15 @@ class Drawer:
             return block
         return next(filter(self.has_rows, others), block)
 
+    def on_windows(self, first: Item, group: Grouping | None) -> tuple[Expr, ...]:
+        """A condition on the windows of a table function, which may read keys beside them."""
+        if first.window is None or group is None or self.chance(0.6):
+            return ()
+        given = [column_of(first, Column(name, "timestamp")) for name in BOUNDS]
+        if group.sets is None:
+            given += [each for _, each in group.keys if MARK.fullmatch(each.spark)]
+        return (condition(self.rng, given, 1),)
+
     def guarded(self, first: Item, joins: list[Join]) -> tuple[Expr, ...]:
         """A condition that raises for rows without a partner; only the product leaves it above the join."""
         if self.verbatim or len(joins) != 1 or joins[0].how not in {"inner", "semi"} or self.chance(0.4):
@@ -239,7 +249,7 @@ class Drawer:
         keys = tuple(
             pair
             for pair in self.drawn_keys([first], item)
-            if not pair[0].spark.endswith(("_start»", "_end»"))
+            if not any(each.spark.endswith(("_start»", "_end»")) for each in pair)
         )
         bound = Bound("window", by=first.id)
         how = rng.choice(["inner", "left", "left", "right", "full", "semi", "anti"])

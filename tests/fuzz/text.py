@@ -66,6 +66,11 @@ def backticks(text: str) -> str:
     return MARK.sub(lambda each: f"`{each[2]}`", text)
 
 
+def escaped(text: str) -> str:
+    """Text as it stands between quotes in Python."""
+    return text.replace("\\", "\\\\")
+
+
 class Speller:
     """Writes relations; every choice comes from the seed of the spelling."""
 
@@ -99,7 +104,7 @@ class Speller:
         text, definitions = self.statement(relation)
         streams = [variable(each) for each in self._streams(relation)]
         named = [f"{name}={source}" for name, source in definitions.items()]
-        return f'ps.sql("""{text}""", {", ".join([*streams, *named])})'
+        return f'ps.sql("""{escaped(text)}""", {", ".join([*streams, *named])})'
 
     def _streams(self, relation: Relation) -> list[Table]:
         """The tables that a statement reads itself, and sometimes one that it does not."""
@@ -730,7 +735,8 @@ def split_text(speller: Speller, block: Block) -> str:
         ]
     )
     columns = {name: backticks(each.spark) for name, each in block.select}
-    return f'ps.sql("""SPLIT {table.name} CASE {cases}""", {variable(table)})["mine"]{chosen(columns)}'
+    text = escaped(f"SPLIT {table.name} CASE {cases}")
+    return f'ps.sql("""{text}""", {variable(table)})["mine"]{chosen(columns)}'
 
 
 class Unspeakable(Exception):  # noqa: N818 -- it is an answer, not a fault
