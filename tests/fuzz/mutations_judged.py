@@ -160,4 +160,22 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "first condition dropped",
         "stage.host is None and stage.operator.why_single() is not None",
     ): "a stage in the channels of another has keys, and with keys none is single",
+    (
+        "runtime/epoch.py",
+        "Epoch._refused",
+        "branch removed",
+        "if self.works.refusals is None:",
+    ): "without a place for them no task sets refused rows aside: the record is empty and says nothing",
+    (
+        "state/views.py",
+        "_remember",
+        "off by one",
+        "1 in while _held > _MOST_BYTES and len(_bits) > 1:",
+    ): "how much is remembered of what can be read again",
+    (
+        "operators/joins/condition/matching.py",
+        "Matcher._decided",
+        "off by one",
+        "0 in doubt = doubt[possible(FormedPairs(left[doubt], right[doubt]), 0)]",
+    ): "the number of a buffer, of which formed pairs have none: each array is a new one",
 }
