@@ -26,6 +26,7 @@ LITERALS = {
     "timestamp": [
         ("timestamp'1970-01-01 00:00:00'", "TIMESTAMPTZ '1970-01-01 00:00:00'"),
         ("timestamp'2024-02-29 12:34:56.789012'", "TIMESTAMPTZ '2024-02-29 12:34:56.789012'"),
+        ("timestamp'2024-02-29 23:59:05'", "TIMESTAMPTZ '2024-02-29 23:59:05'"),
     ],
 }
 ORDERED = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz")
@@ -39,6 +40,7 @@ CONSTANTS = (
     ("CAST(7 AS double)", "7::DOUBLE", "double"),
     ("CAST(0.125 AS double)", "0.125::DOUBLE", "double"),
     ("CAST(3 AS string)", "'3'", "string"),
+    ("'a\\0b'", "('a' || chr(0) || 'b')", "string"),
     ("date'2024-02-29'", "DATE '2024-02-29'", "date"),
 )
 
@@ -132,14 +134,25 @@ def _changed(rng: Random, one: Expr, given: list[Expr]) -> Expr | None:
         ]
     if kind in {"int", "bigint"}:
         choices.append(combined("{0} % 3", kind, one, tags=("%",)))
+        choices.append(combined("{0} & 3", kind, one, tags=("&",)))
+        choices.append(_shifted(rng.choice([1, 5, 33]), one))
     if kind == "double":
-        choices += [combined(("{0} * 2D", "{0} * 2::DOUBLE"), kind, one, tags=("*",))]
+        choices += [
+            combined(("{0} * 2D", "{0} * 2::DOUBLE"), kind, one, tags=("*",)),
+            combined(("pow({0}, 2)", "({0} * {0})"), kind, one, tags=("pow",)),
+            combined("abs({0})", kind, one, tags=("abs",)),
+        ]
     if kind == "string":
         choices += [
             combined(("length({0})", "CAST(length({0}) AS INTEGER)"), "int", one, tags=("length",)),
             combined("{0} || 'x'", "string", one, tags=("||",)),
             combined("substring({0}, 1, 1)", "string", one, tags=("substring",)),
+            combined(("trim({0})", "trim({0}, ' ')"), "string", one, tags=("trim",)),
+            combined("{0} LIKE 'a%'", "boolean", one, tags=("like",)),
         ]
+    if kind == "date":
+        template = ("year({0})", "CAST(year({0}) AS INTEGER)")
+        choices.append(combined(template, "int", one, tags=("year",)))
     if kind == "timestamp":
         template = ("unix_micros({0})", "epoch_us({0})")
         choices.append(combined(template, "bigint", one, tags=("unix_micros",)))
@@ -149,6 +162,12 @@ def _changed(rng: Random, one: Expr, given: list[Expr]) -> Expr | None:
     if kind.startswith("struct<a"):
         choices += [combined("{0}.a", "int", one, tags=("field",)), combined("{0}.b", "string", one)]
     return rng.choice(choices) if choices else None
+
+
+def _shifted(by: int, one: Expr) -> Expr:
+    """A number shifted right; Spark goes by as many bits as it has, and the product leaves more to Spark."""
+    bits = by % (32 if one.type == "int" else 64)
+    return combined((f"shiftright({{0}}, {by})", f"({{0}} >> {bits})"), one.type, one, tags=("shiftright",))
 
 
 def certified(rng: Random, kind: str, given: list[Expr]) -> Expr | None:

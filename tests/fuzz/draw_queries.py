@@ -1,12 +1,14 @@
 """Random programs from one whole number: SELECTs with joins, sub-queries, windows and groups, nested."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
 from fuzz.draw_expressions import PLAIN, aggregate, condition, value
 from fuzz.draw_values import INTEGERS, NAMES, SECOND, draw_tables
 from fuzz.draw_verbs import draw_verb
-from fuzz.oracle import OracleFailed, evaluate
+from fuzz.oracle import Oracle, OracleFailed, evaluate
 from fuzz.program import (
     MARK,
     Block,
@@ -34,6 +36,9 @@ TIME = Column("window_start", "timestamp")
 
 EMPTY = 0.1
 """The share of drawn queries that may be without a row; others are drawn again until there is one."""
+MANY = 40
+"""So many last rows that a product with them divides its work among channels."""
+OPPOSITE = {"exists": "not exists", "not exists": "exists", "in": "not in", "not in": "in"}
 
 
 def draw(seed: int, *, verbatim: bool | None = None) -> Program:
@@ -43,8 +48,9 @@ def draw(seed: int, *, verbatim: bool | None = None) -> Program:
         verbatim = rng.random() < 0.5
     zone = rng.choices(["UTC", "America/New_York", "Asia/Kolkata"], [14, 1, 1])[0]
     while True:
-        query = Drawer(rng, verbatim=verbatim).top()
-        if rng.random() >= EMPTY and not has_rows(query, zone):
+        drawer = Drawer(rng, verbatim=verbatim, zone=zone)
+        query = drawer.top()
+        if rng.random() >= EMPTY and not drawer.has_rows(query):
             continue
         epochs, channels = rng.choice([1, 2, 2, 3, 5]), rng.choice([1, 2, 2, 3, 5])
         for _ in range(5):
@@ -56,18 +62,40 @@ def draw(seed: int, *, verbatim: bool | None = None) -> Program:
             return found
 
 
-def has_rows(query: Relation, zone: str) -> bool:
-    try:
-        return evaluate(query, zone).num_rows > 0
-    except OracleFailed:
-        return False
+def turned(block: Block) -> Iterator[Block]:
+    """The block with one of its conditions turned round, each in turn."""
+    for place, each in enumerate(block.where):
+        for other in opposites(each):
+            yield replace(block, where=put(block.where, place, other))
+    if block.group is not None:
+        for each in block.group.having:
+            for other in opposites(each):
+                yield replace(block, group=replace(block.group, having=(other,)))
+    for place, each in enumerate(block.subs):
+        other = replace(each, kind=OPPOSITE[each.kind])
+        yield replace(block, subs=put(block.subs, place, other))
+    for place, each in enumerate(block.joins):
+        for one in each.conditions:
+            for other in opposites(one):
+                yield replace(block, joins=put(block.joins, place, replace(each, conditions=(other,))))
+
+
+def opposites(condition: Expr) -> Iterator[Expr]:
+    """What is true where a condition is not."""
+    for text in ("NOT ({0})", "({0}) IS NULL"):
+        yield combined(text, "boolean", condition)
+
+
+def put(parts: tuple, place: int, part: object) -> tuple:
+    return (*parts[:place], part, *parts[place + 1 :])
 
 
 class Drawer:
     """Draws relations over the tables of one program."""
 
-    def __init__(self, rng: Random, *, verbatim: bool) -> None:
-        self.rng, self.verbatim = rng, verbatim
+    def __init__(self, rng: Random, *, verbatim: bool, zone: str = "UTC") -> None:
+        self.rng, self.verbatim, self.zone = rng, verbatim, zone
+        self.oracle = Oracle()
         self.tables = draw_tables(rng, rng.choice([1, 1, 2, 2, 3, 4]))
         times = sorted(
             {
@@ -84,6 +112,12 @@ class Drawer:
 
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
+
+    def has_rows(self, query: Relation) -> bool:
+        try:
+            return evaluate(query, self.zone, self.oracle).num_rows > 0
+        except OracleFailed:
+            return False
 
     def top(self) -> Relation:
         kind = self.rng.random()
@@ -115,9 +149,7 @@ class Drawer:
 
     # -- blocks --------------------------------------------------------------------------------------------
 
-    def block(  # noqa: C901 -- a line for each clause
-        self, depth: int, *, top: bool = False, timed: bool = False
-    ) -> Block:
+    def block(self, depth: int, *, top: bool = False, timed: bool = False) -> Block:
         """`timed` ones select their event time; only one at the top may be updating."""
         rng = self.rng
         grouped = self.chance(0.5)
@@ -129,17 +161,9 @@ class Drawer:
         if not self.verbatim and first.time is not None and self.chance(0.15) and not joins:
             function = self.window(kinds=("tumble", "hop", "cumulate"))
             first = Item(first.id, first.relation, function)
-        visible = [first]
-        made: list[Join] = []
         if function is None and not self.verbatim and first.time is not None and self.chance(0.14):
             return self.by_window(first)
-        for _ in range(joins):
-            join = self.join(visible, depth)
-            if join is None:
-                continue
-            made.append(join)
-            if join.how not in {"semi", "anti"}:
-                visible.append(join.item)
+        visible, made = self.joined(first, joins, depth)
         given = [
             column_of(item, each)
             for item in visible
@@ -148,16 +172,20 @@ class Drawer:
         where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2])))
         where += self.guarded(first, made)
         subs = []
-        if self.chance(0.25) and (function is None):
+        aged = any(each.bound.kind == "last" for each in made) and self.chance(0.8)
+        if self.chance(0.25) and function is None and not aged:
             found = self.sub(visible)
             subs = [found] if found is not None else []
         group = self.group(visible, made, given, function, top) if grouped else None
+        where += self.on_windows(first, group)
         if timed and group is not None and group.window is None:
             group = None
         if group is not None:
             select = self.grouped_select(group, timed=timed)
         else:
             select = self.select(visible, made, given, timed, first)
+        found = self.revived(Block(first, tuple(made), where, tuple(subs), group, select))
+        made, subs = found.joins, found.subs
         form = "sql"
         speakable = function is None and (group is None or group.sets is None)
         speakable = speakable and all(each.kind != "not in" for each in subs)
@@ -173,7 +201,23 @@ class Drawer:
             speakable = speakable and made[0].how != "full"
         if not self.verbatim and speakable and self.chance(0.35):
             form = "python"
-        return Block(first, tuple(made), where, tuple(subs), group, select, form)
+        return found if form == "sql" else replace(found, form=form)
+
+    def revived(self, block: Block) -> Block:
+        """A block without a row says the opposite somewhere, if that brings rows."""
+        others = list(turned(block))
+        if not others or self.chance(EMPTY) or self.has_rows(block):
+            return block
+        return next(filter(self.has_rows, others), block)
+
+    def on_windows(self, first: Item, group: Grouping | None) -> tuple[Expr, ...]:
+        """A condition on the windows of a table function, which may read keys beside them."""
+        if first.window is None or group is None or self.chance(0.6):
+            return ()
+        given = [column_of(first, Column(name, "timestamp")) for name in BOUNDS]
+        if group.sets is None:
+            given += [each for _, each in group.keys if MARK.fullmatch(each.spark)]
+        return (condition(self.rng, given, 1),)
 
     def guarded(self, first: Item, joins: list[Join]) -> tuple[Expr, ...]:
         """A condition that raises for rows without a partner; only the product leaves it above the join."""
@@ -205,7 +249,7 @@ class Drawer:
         keys = tuple(
             pair
             for pair in self.drawn_keys([first], item)
-            if not pair[0].spark.endswith(("_start»", "_end»"))
+            if not any(each.spark.endswith(("_start»", "_end»")) for each in pair)
         )
         bound = Bound("window", by=first.id)
         how = rng.choice(["inner", "left", "left", "right", "full", "semi", "anti"])
@@ -390,7 +434,7 @@ class Drawer:
         if not self.verbatim:
             kinds += ["within", "keep"]
             kinds += (
-                [] if sub or len(visible) > 1 or not self.distinct_times(visible[0], item) else ["last"] * 4
+                [] if sub or len(visible) > 1 or not self.distinct_times(visible[0], item) else ["last"] * 6
             )
         if not kinds:
             return None
@@ -446,6 +490,21 @@ class Drawer:
         plain = [each for each in given if each.exact]
         return tuple(condition(self.rng, plain, 1) for _ in range(self.rng.choice([0, 0, 0, 1, 1])))
 
+    def joined(self, first: Item, count: int, depth: int) -> tuple[list[Item], list[Join]]:
+        """So many joins at most, and the items whose columns are in sight after them."""
+        visible, made = [first], []
+        for _ in range(count):
+            if made and made[-1].bound.kind == "last" and self.chance(0.8):
+                # Rows of any age: little is taken after them.
+                break
+            join = self.join(visible, depth)
+            if join is None:
+                continue
+            made.append(join)
+            if join.how not in {"semi", "anti"}:
+                visible.append(join.item)
+        return visible, made
+
     def join(self, visible: list[Item], depth: int) -> Join | None:
         rng = self.rng
         item = self.item(depth - 1, timed=True if self.verbatim else self.chance(0.6))
@@ -453,7 +512,9 @@ class Drawer:
         if bound is None:
             return None
         how = rng.choices(["inner", "left", "right", "full", "semi", "anti"], [6, 3, 2, 2, 1, 1])[0]
-        keys = self.drawn_keys(visible, item)
+        if product := bound.kind == "last" and self.chance(0.4):
+            bound = replace(bound, ahead=rng.choice([2, MANY, MANY]))
+        keys = () if product else self.drawn_keys(visible, item)
         conditions = self.pair_conditions(visible, item)
         if not keys and how not in {"inner", "semi", "anti"}:
             how = "inner"

@@ -84,6 +84,9 @@ VALUES = {
         EPOCH,
         dt.datetime(2024, 2, 29, 12, 34, 56, 789012, UTC),
         dt.datetime(2024, 2, 29, 12, 34, 56, 789013, UTC),
+        # Among the event times, so that they meet.
+        START,
+        START + dt.timedelta(seconds=2),
         dt.datetime(9999, 12, 31, 23, 59, 59, 999999, UTC),
     ],
     "array<int>": [[], [None], [1], [1, 2], [2, 1], [1, None]],
@@ -169,7 +172,7 @@ def draw_tables(rng: Random, count: int) -> list[Table]:
     same_time = rng.choice(TIMES) if rng.random() < 0.5 else None
     grid = rng.choice([SECOND // 4, SECOND, SECOND, 60 * SECOND])
     # Without ties it is certain which the last rows are.
-    distinct = rng.random() < 0.35
+    distinct = rng.random() < 0.45
     found: list[Table] = []
     for name in rng.sample(TABLES, count):
         columns = list(shared)
@@ -187,15 +190,18 @@ def draw_tables(rng: Random, count: int) -> list[Table]:
         unique[time.lower()] = Column(time, "timestamp")
         columns = tuple(unique.values())
         delay = rng.choice([0, 1, 2, 6, 20]) * grid
-        rows = draw_rows(rng, columns, time, delay, grid, pools, distinct=distinct)
         apart = [each.name for each in columns if each.type in KEYS]
         key = rng.choice(apart) if apart and rng.random() < 0.25 else None
+        rows = draw_rows(rng, columns, time, delay, grid, pools, distinct=distinct, key=key)
         found.append(Table(name, columns, time, delay, rows, key))
     return found
 
 
-def draw_rows(rng, columns, time, delay, grid, pools, *, distinct=False) -> tuple[tuple, ...]:
-    """Rows in the order of arrival, at most `delay` out of order; some repeated, a few without a time."""
+def draw_rows(rng, columns, time, delay, grid, pools, *, distinct=False, key=None) -> tuple[tuple, ...]:
+    """Rows in the order of arrival, at most `delay` out of order; some repeated, a few without a time.
+
+    With a `key`, the rows of each of its values are so by themselves, and some come far behind the others.
+    """
     count = rng.choices([0, 1, 3, 6, 10, 16, 25], [1, 2, 4, 4, 6, 6, 6])[0]
     span = rng.choice([6, 20, 20, 40])
     drawn = []
@@ -209,10 +215,24 @@ def draw_rows(rng, columns, time, delay, grid, pools, *, distinct=False) -> tupl
             START + slot * MICRO if each.name == time else rng.choice(pools[each.type]) for each in columns
         )
         drawn.append((slot, row))
-    arriving = sorted(drawn, key=lambda each: each[0] + rng.randint(0, delay))
-    found = [row for _, row in arriving]
+    names = [each.name for each in columns]
+    place = names.index(time)
+    streams = {} if key is None else {_stream(row[names.index(key)]): row for _, row in drawn}
+    # The slowest stream tells how far event time is from its first row on, so all begin at once.
+    found = [(*row[:place], START, *row[place + 1 :]) for row in streams.values()]
+    behind = {each: rng.choice([0, 0, 5, 15]) * grid for each in streams}
+
+    def arrives(each: tuple[int, tuple]) -> int:
+        slot, row = each
+        return slot + rng.randint(0, delay) + (behind[_stream(row[names.index(key)])] if streams else 0)
+
+    found += [row for _, row in sorted(drawn, key=arrives)]
     if found and rng.random() < 0.15:
         at = rng.randrange(len(found))
-        place = [each.name for each in columns].index(time)
         found.insert(at, (*found[at][:place], None, *found[at][place + 1 :]))
     return tuple(found)
+
+
+def _stream(value: object) -> str:
+    """The name of the stream of a key."""
+    return "" if value is None else str(value)

@@ -64,13 +64,16 @@ def connection() -> duckdb.DuckDBPyConnection:
     return _connection(threading.get_ident())
 
 
-def evaluate(relation: Relation, zone: str = "UTC") -> pa.Table:
-    """The rows of a relation in a time zone; a thread keeps the last ones: they are drawn, then judged."""
+def evaluate(relation: Relation, zone: str = "UTC", oracle: "Oracle | None" = None) -> pa.Table:
+    """The rows of a relation in a time zone; a thread keeps the last ones: they are drawn, then judged.
+
+    An `oracle` that is given knows what it has evaluated before, in the same zone.
+    """
     thread = threading.get_ident()
     kept = _last.get(thread)
     if kept is None or kept[0] is not relation or kept[1] != zone:
         connection().execute(f"SET TimeZone = '{zone}'")
-        kept = _last[thread] = relation, zone, Oracle().table(relation).drop_columns(["_t"])
+        kept = _last[thread] = relation, zone, (oracle or Oracle()).table(relation).drop_columns(["_t"])
     return kept[2]
 
 

@@ -66,6 +66,11 @@ def backticks(text: str) -> str:
     return MARK.sub(lambda each: f"`{each[2]}`", text)
 
 
+def escaped(text: str) -> str:
+    """Text as it stands between quotes in Python."""
+    return text.replace("\\", "\\\\")
+
+
 class Speller:
     """Writes relations; every choice comes from the seed of the spelling."""
 
@@ -99,7 +104,7 @@ class Speller:
         text, definitions = self.statement(relation)
         streams = [variable(each) for each in self._streams(relation)]
         named = [f"{name}={source}" for name, source in definitions.items()]
-        return f'ps.sql("""{text}""", {", ".join([*streams, *named])})'
+        return f'ps.sql("""{escaped(text)}""", {", ".join([*streams, *named])})'
 
     def _streams(self, relation: Relation) -> list[Table]:
         """The tables that a statement reads itself, and sometimes one that it does not."""
@@ -546,9 +551,7 @@ class BlockWriter:
                 bounds[each] = self.column(function.id, each, [*self.outer, self.scope])
             calls = [self.column(function.id, each, [*self.outer, self.scope]) for each in BOUNDS]
         elif window is not None and self.by_call(window):
-            call, name = self.window_call(window, group.by)
-            bounds = {"window_start": f"{name}.start", "window_end": f"{name}.end"}
-            calls = [call]
+            bounds, calls = self.called(*self.window_call(window, group.by))
         elif window is not None:
             clause, bounds = f" [{self.range_text(window)}]", {each: each for each in BOUNDS}
         named = dict(bounds)
@@ -609,6 +612,14 @@ class BlockWriter:
         if window.kind == "session" or self.block.group.by is not None or self.speller.verbatim:
             return True
         return self.speller.chance(0.4)
+
+    def called(self, call: str, name: str) -> tuple[dict[str, str], list[str]]:
+        """How bounds are named after a call, and what of the window stands in GROUP BY."""
+        plain = all(isinstance(each.relation, Table) for each in self.block.items)
+        if plain and not self.speller.verbatim and self.speller.chance(0.3):
+            # Only the product knows bounds of a call by these names, of tables that have no such columns.
+            return {each: each for each in BOUNDS}, [call, *self.rng.choice([BOUNDS, BOUNDS[:1]])]
+        return {"window_start": f"{name}.start", "window_end": f"{name}.end"}, [call]
 
     def window_call(self, window: Window, by: str | None) -> tuple[str, str]:
         paired = any(each.how not in {"semi", "anti"} for each in self.block.joins)
@@ -725,7 +736,8 @@ def split_text(speller: Speller, block: Block) -> str:
         ]
     )
     columns = {name: backticks(each.spark) for name, each in block.select}
-    return f'ps.sql("""SPLIT {table.name} CASE {cases}""", {variable(table)})["mine"]{chosen(columns)}'
+    text = escaped(f"SPLIT {table.name} CASE {cases}")
+    return f'ps.sql("""{text}""", {variable(table)})["mine"]{chosen(columns)}'
 
 
 class Unspeakable(Exception):  # noqa: N818 -- it is an answer, not a fault

@@ -52,6 +52,51 @@ def test_table_functions(function, windowed):
     assert found == windowed.agg(c=ps.count())
 
 
+EARLY = "(window_start < TIMESTAMP '2024-01-01' OR t.kind = 'a')"
+
+
+def test_a_condition_on_windows_and_a_key():
+    """The key has another name in the results, and another column has its name."""
+    found = sql(
+        f"SELECT speed AS kind, kind AS k, count(*) AS c FROM {TUMBLE} AS t WHERE {EARLY} "
+        "GROUP BY window_start, window_end, kind, speed"
+    )
+    grouped = REPORTS.group_by(k="kind", kind="speed").window("5 minutes").agg(c=ps.count())
+    early = "(window_start < CAST('2024-01-01' AS TIMESTAMP) OR `k` = 'a')"
+    assert found == grouped.where(early).select(kind="`kind`", k="`k`", c="`c`")
+
+
+def test_a_condition_on_windows_and_a_column():
+    inner = f"SELECT * FROM {TUMBLE} AS t WHERE {EARLY}"
+    for text in (inner, f"SELECT u.* FROM ({inner}) AS u"):
+        (condition,) = [each for each in str(sql(text)).split(".") if each.startswith("where(")]
+        assert "kind" in condition
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT max(speed) AS kind FROM {TUMBLE} AS t WHERE {EARLY} GROUP BY window_start, window_end",
+        f"SELECT speed AS kind FROM {TUMBLE} AS t WHERE {EARLY} GROUP BY window_start, window_end, speed",
+        f"SELECT kind FROM {TUMBLE} AS t WHERE {EARLY} GROUP BY window_start, window_end, ROLLUP(kind)",
+        f"SELECT * {numbered('RANK()', 'window_start')[:-1]} AS t WHERE {EARLY}) WHERE r <= 2",
+    ],
+    ids=["aggregate", "other key", "sets of keys", "numbered"],
+)
+def test_a_condition_on_windows_and_a_column_that_is_gone(text):
+    """Results have no such column, or another one of that name."""
+    with pytest.raises(BadWindow, match="is about windows"):
+        sql(text)
+
+
+def test_a_condition_on_windows_and_an_aggregate():
+    with pytest.raises(BadExpression, match="into HAVING"):
+        sql(
+            f"SELECT count(*) AS c FROM {TUMBLE} WHERE window_start < TIMESTAMP '2024-01-01' OR count(*) > 1 "
+            "GROUP BY window_start, window_end"
+        )
+
+
 def test_parentheses_and_case_make_no_other_key():
     columns = "(lower(kind)) AS k, grouping((LOWER((Kind)))) AS g, count(*) AS c"
     found = sql(f"SELECT {columns} FROM reports GROUP BY ROLLUP((lower((reports.kind))))")
@@ -218,6 +263,13 @@ def test_row_number_over_a_table_function(condition):
     """
     top = BY_VEHICLE.top(3, by=["`speed`"], descending=[True])
     assert sql(text) == top.select("time", "vehicle", "speed", "kind", r="rank")
+
+
+@pytest.mark.parametrize("condition", ["r = 2", "2 = r"])
+def test_one_row_by_its_number(condition):
+    found = sql(f"SELECT * {numbered('ROW_NUMBER()', 'window_start')} WHERE {condition}")
+    top = TUMBLED.top(2, by=["`speed`"], descending=[False])
+    assert found == top.select("time", "vehicle", "speed", "kind", r="rank").where(condition)
 
 
 def test_rows_that_are_equal_share_a_rank():

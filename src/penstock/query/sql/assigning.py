@@ -47,7 +47,7 @@ def assigned(scope: Scope, function: TableFunction, after: tuple[Tree, ...]) -> 
     }
     made = relation.explode(outer=False, **{_BOUND: array}).select(*relation.schema.names, **bounds)
     for each in after:
-        made = made.where(render(each))
+        made = made.where(render(scope.over(each)))
     return replace(scope, relation=made)
 
 

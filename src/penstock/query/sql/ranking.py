@@ -61,6 +61,8 @@ def _limit(condition: Tree, name: str, table: str) -> int | None:
     if isinstance(node, (exp.GT, exp.GTE)):
         turned = exp.LT if isinstance(node, exp.GT) else exp.LTE
         node = turned(this=node.expression.copy(), expression=node.this.copy())
+    if isinstance(node, exp.EQ) and isinstance(node.this, exp.Literal):
+        node = exp.EQ(this=node.expression.copy(), expression=node.this.copy())
     if not isinstance(node, (exp.LT, exp.LTE, exp.EQ)):
         return None
     left, right = node.this, node.expression

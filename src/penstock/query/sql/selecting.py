@@ -10,7 +10,7 @@ from sqlglot import exp
 from penstock.aggregates import ArrowAggregate
 from penstock.aggregates.aggregate import Aggregate
 from penstock.aggregates.sql_calls import UserAggregate, aggregate_of, is_aggregate
-from penstock.errors import BadExpression, BadName
+from penstock.errors import BadExpression, BadName, BadWindow
 from penstock.expressions.parsing import Tree, call_name, dotted, parse_scalar, render
 from penstock.expressions.schema import RESERVED_PREFIX
 from penstock.operators import WINDOW_END, WINDOW_START
@@ -157,7 +157,7 @@ def aggregated(
     columns = {name: results.expression(name, tree) for name, tree in items}
     having = statement.args.get("having")
     conditions = [results.condition(reader.over(having.this, columns), columns)] if having else []
-    conditions += [render(each) for each in after]
+    conditions += [results.before(reader.over(each)) for each in after]
     relation, texts = scope.relation, {name: render(tree) for name, tree in keys.items()}
     if grouping is not None:
         relation = relation.explode(outer=False, **{grouping.column: grouping.array()})
@@ -318,6 +318,22 @@ class _Results:
             return exp.paren(parse_scalar(text))
 
         return render(having.transform(over_aliases))
+
+    def before(self, condition: Tree) -> str:
+        """A condition of WHERE on the bounds of windows, over the results; what else it reads are keys."""
+        read = [each for each in condition.find_all(exp.Column) if each.name.lower() not in self.bounds]
+        where = f"WHERE {render(condition)} is about windows, which are known when rows are grouped"
+        if any(is_aggregate(each, self.definitions) for each in condition.walk()):
+            raise BadExpression(f"{where}; put a condition on aggregates into HAVING")
+        if read and self.grouping is not None:
+            raise BadWindow(
+                f"{where}, and {render(read[0])} is not a key of each set; write conditions on columns and "
+                "on bounds apart"
+            )
+        try:
+            return self.condition(condition, {})
+        except BadExpression as missing:
+            raise BadWindow(f"{where}: {missing}") from missing
 
     def _over_results(self, node: Tree) -> Tree:
         for name, key in self.keys.items():

@@ -94,11 +94,11 @@ class Statement:
         items = [each for item in tree.expressions for each in starred(item, names, [*joins, *queries])]
         tree.set("expressions", items)
         self._name_bounds(tree, clauses, sources)
-        after = _after(tree, sources)
+        after = self._after(tree, names)
         self._resolve(tree, names)
         timed = _windowed_table(tree, names)
         parts = [*tree.expressions, *(tree.args[each] for each in _PARTS if tree.args.get(each))]
-        read = reads([*parts, *(each.on for each in queries if each.on is not None)])
+        read = reads([*parts, *after, *(each.on for each in queries if each.on is not None)])
         scope = joined(Scope.of(sources[0], self.written), [*_by_time(joins, timed), *queries], read)
         if timed is not None:
             scope = _with_time(tree, scope, joins)
@@ -110,6 +110,15 @@ class Statement:
             for each in after:
                 scope = replace(scope, relation=scope.relation.where(render(scope.over(each))))
         return Reading(scope, window, function, after if function else ())
+
+    def _after(self, tree: exp.Select, names: Names) -> tuple[Tree, ...]:
+        """The conditions on the bounds of windows that table functions make, of tables and of WHERE."""
+        given = [one for each in names.tables for one in each.after]
+        for each in names.tables:
+            Names((each,), self.written).resolve(each.after, WINDOW_BOUNDS)
+        own = _taken_after(tree, names.tables)
+        names.resolve(own, {PAIR_TIME, *WINDOW_BOUNDS})
+        return (*given, *own)
 
     def _resolve(self, tree: exp.Select, names: Names) -> None:
         """Find out what every name of the SELECT means.
@@ -239,6 +248,11 @@ class Statement:
         reading.check_sessions([named_bounds(each.copy(), names) for each in parts])
         found = first_rows(reading.scope, select.expressions, number, most, reading.window)
         for each in reading.after:
+            if reads([each]):
+                raise BadWindow(
+                    f"WHERE {render(each)} is about windows, which are known when rows are numbered, and "
+                    "reads columns too; write conditions on columns and on bounds apart"
+                )
             found = found.where(render(each))
         return FromTable(ranked.alias, found)
 
@@ -306,7 +320,9 @@ class Statement:
         reading = self.read(select)
         (source,) = reading.scope.tables
         relation = plain_select(reading.scope, select.expressions)
-        return FromTable(table.alias, relation, source.function, tuple(reading.after))
+        return FromTable(
+            table.alias, relation, source.function, tuple(map(reading.scope.over, reading.after))
+        )
 
     def _query(self, query: Tree, bound: BoundClause | None, names: Names, number: int) -> JoinClause:
         """A sub-query in WHERE as the join that says which rows have a row of it, or have none."""
@@ -425,19 +441,19 @@ def _named(item: Tree, columns: set[str]) -> Tree:
     return item
 
 
-def _after(tree: exp.Select, sources: tuple[FromTable, ...]) -> tuple[Tree, ...]:
+def _taken_after(tree: exp.Select, sources: tuple[FromTable, ...]) -> list[Tree]:
     """The conditions of WHERE on the bounds of windows that a table function makes, taken out of it."""
-    found = [each for source in sources for each in source.after]
     where = tree.args.get("where")
     if where is None or not any(each.function for each in sources):
-        return tuple(found)
+        return []
     known = {name.lower() for source in sources for name in source.relation.schema.names}
     before: list[Tree] = []
+    found: list[Tree] = []
     for each in conjuncts(where.this):
         names = {node.name.lower() for node in each.find_all(exp.Column) if not node.table}
         (found if names & set(WINDOW_BOUNDS) - known else before).append(each)
     tree.set("where", exp.Where(this=exp.and_(*before)) if before else None)
-    return tuple(found)
+    return found
 
 
 def _windowed_table(tree: exp.Select, names: Names) -> FromTable | None:
