@@ -155,7 +155,9 @@ class Kernel(ABC):
     def advance(
         self, before: StagePosition, frontiers: tuple[int | None, ...], seen: Seen, drained: int | None
     ) -> Advance:
-        """How far the stage comes with these frontiers; `drained` is where all streams have ended, if so.
+        """How far the stage comes with these frontiers.
+
+        If all streams have ended, `drained` is just after the latest tuple that the stage can get.
 
         Called on the driver when the map side has seen every row of the epoch, before the channels run.
         """
