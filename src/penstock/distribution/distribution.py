@@ -60,6 +60,9 @@ Placed = tuple[NDArray[np.int64] | None, NDArray[np.int32]]
 Form = Literal["rows", "combined"]
 """How new rows reach a channel: as they are, or combined into partials on the way."""
 
+Counts = Literal["never", "as asked", "always"]
+"""Whether the keys of every epoch are counted; as asked: of those that a policy asks for, and now and then."""
+
 Adapts = Literal["on", "observe", "off"]
 """Layouts follow what is learnt; what they would be is told; neither."""
 
