@@ -215,6 +215,29 @@ def test_a_steady_load_keeps_its_channels(seconds):
     assert simulated.channels == before
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_keys_are_counted_while_another_layout_may_be_better(seed):
+    simulated = stage(seed, 1.0, 50_000, seconds=4.0, counts=True)
+    control = controller(simulated)
+    run(simulated, control, 24)
+    assert simulated.counts is False
+    rulings, busiest = run(simulated, control, 14, exchanges=[2])
+    assert busiest[2] > 1.3, busiest
+    assert busiest[12] < 1.15, busiest
+    assert next(each.decision.value for each in rulings if each.decision.setting == "counting") is True
+    run(simulated, control, 20)
+    assert simulated.counts is False
+
+
+def test_a_policy_that_plans_from_old_keys_waits_for_new_ones():
+    simulated = stage(3, 1.0, 50_000, seconds=4.0, counts=False)
+    rulings, _ = run(simulated, controller(simulated), 6)
+    first, second = rulings[:2]
+    assert (first.decision.setting, first.decision.value) == ("counting", True)
+    assert second.decision.setting == "channels"
+    assert second.epoch > first.epoch
+
+
 def test_why_nothing_changes_is_told_once():
     simulated = stage(1, UNIFORM, 50_000, tracked=128)
     control, told = controller(simulated), []

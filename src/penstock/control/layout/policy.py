@@ -23,7 +23,7 @@ from penstock.control.objective import CPU_PRICE, NUMBERS, Objective
 from penstock.control.observation import FirstGrids, Observation, StageChannels
 from penstock.control.proposal import LONGEST, Effect, Proposal
 from penstock.control.rescale import Rescale
-from penstock.distribution.distribution import Change
+from penstock.distribution.distribution import COUNTING, Change
 from penstock.routing import LLL, Frequencies, Growth, HashPair, Spread, heavy_keys
 from penstock.shown import shown_bytes, shown_seconds
 
@@ -97,6 +97,7 @@ class LayoutPolicy:
         if self.settings.total and len(told) > 1 and any(self._watches[each.stage].due for each in told):
             proposed = [self._allotted(told)]
         proposed += [self._split(stage) or self._laid_out(stage) for stage in told]
+        proposed += [self._counted(stage) for stage in told]
         return [*self._first, *(each for each in proposed if each is not None)]
 
     def to_json(self) -> dict[str, Any]:
@@ -138,7 +139,9 @@ class LayoutPolicy:
         model = self._model(stage, watch)
         goal, gain, promising = self._best_case(stage, watch, numbers, model.ideal)
         watch.count(promising=promising)
-        if why := self._why_no_plan(watch, gain, resting=watch.rests and not watch.fresh):
+        if why := self._why_no_plan(
+            watch, gain, resting=stage.counts is False or (watch.rests and not watch.fresh)
+        ):
             return _nothing(stage, f"{why}; {_busiest(watch)}")
         return self._planned(stage, watch, model, sorted({len(stage.channels), goal}))
 
@@ -264,6 +267,18 @@ class LayoutPolicy:
             numbers=numbers,
         )
         return Proposal((change,), effect, reason)
+
+    def _counted(self, stage: StageChannels) -> Proposal[Change] | None:
+        """Keys are counted while another layout may be better: of control, that costs a short epoch most."""
+        wanted = not self._watches[stage.stage].calm
+        if stage.counts is None or stage.counts == wanted:
+            return None
+        reason = f"stage {stage.stage}: keys are counted in every epoch, since another layout may be better"
+        if not wanted:
+            reason = f"stage {stage.stage}: keys are counted now and then, since {_NO_BETTER}"
+        shown = "keys counted" if wanted else "keys counted now and then"
+        change = Change(stage.stage, COUNTING, wanted, reason, shown=shown)
+        return Proposal((change,), reason=reason, urgent=True)
 
     # Sub-keys move no state and are for map sides that are uneven themselves.
 

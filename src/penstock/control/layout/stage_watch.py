@@ -111,6 +111,11 @@ class StageWatch:
         """Whether this is the first epoch of other keys after a steady time: they are what they will be."""
         return self._fresh and self.epoch >= self._rest_until
 
+    @property
+    def calm(self) -> bool:
+        """Whether no other layout would have been better for a while, whatever the keys are."""
+        return self._calm >= _CALM
+
     def count(self, *, promising: bool) -> None:
         """Count an epoch in which another layout would have been better, or would not."""
         if promising:
@@ -118,7 +123,7 @@ class StageWatch:
             self.lasted += 1
             return
         self._calm += 1
-        if self._calm >= _CALM:
+        if self.calm:
             self.lasted, self._rest = 0, _RESTS[0]
 
     def wait_longer(self) -> None:
