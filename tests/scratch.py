@@ -10,14 +10,16 @@ import tempfile
 from pathlib import Path
 
 _ROOM = 4 << 30
-DISK = tempfile.gettempdir()
-"""Where the files of this machine's programs are."""
 _SHARED = Path("/dev/shm")
-MEMORY = str(_SHARED) if _SHARED.is_dir() and shutil.disk_usage(_SHARED).free > _ROOM else DISK
-"""Room for a few files: a file system in memory, else the disk."""
+MEMORY = (
+    str(_SHARED) if _SHARED.is_dir() and shutil.disk_usage(_SHARED).free > _ROOM else tempfile.gettempdir()
+)
+"""Room for a few files: a file system in memory, else where this machine keeps temporary files."""
+# Processes of the tests inherit both.
+DISK = os.environ.setdefault("PENSTOCK_DISK", tempfile.gettempdir())
+"""Where this machine keeps temporary files."""
 
 
 def in_memory() -> None:
-    """Let this process and its children keep their temporary files in memory, unless TMPDIR says where."""
-    if "TMPDIR" not in os.environ:
-        os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
+    """Let this process and its children keep their temporary files in memory."""
+    os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
