@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import jvms
+import scratch
 
 # Spark makes single examples slow; the seed is printed with a failure, so it can be replayed.
 settings.register_profile(
@@ -24,6 +25,7 @@ os.environ.setdefault("PYTHONHASHSEED", "0")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 jvms.lean()
+scratch.in_memory()
 # Workers import the modules of classes that tests define, and with them what those import.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])

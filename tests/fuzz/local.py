@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -46,6 +45,7 @@ from penstock.runtime.delivering import OpenSink
 from penstock.runtime.graph import build
 from penstock.runtime.records import Manifest
 from penstock.state import Location
+from scratch import MEMORY
 
 __all__ = ["LocalResult", "NeedsSpark", "run_local"]
 
@@ -57,7 +57,6 @@ _ENDS = 0.5
 """The share of epochs after which a run that is resumed ends."""
 _NEVER_MORE = 2**60
 """An event time after every row."""
-_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 @dataclass(frozen=True)
@@ -197,7 +196,7 @@ def _compiled(query: Relation | Query, strategy: str, zone: str) -> _Compiled:
 @cache
 def _folder() -> str:
     """Where the checkpoints of this process are."""
-    found = tempfile.mkdtemp(prefix=f"local-{os.getpid()}-", dir=_MEMORY)
+    found = tempfile.mkdtemp(prefix=f"local-{os.getpid()}-", dir=MEMORY)
     atexit.register(shutil.rmtree, found, ignore_errors=True)
     return found
 

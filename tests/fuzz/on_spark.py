@@ -22,14 +22,13 @@ from penstock.distribution.distribution import Change
 from penstock.distribution.sub_keys import SplitKey, SubKeyPlan
 from penstock.query import Derived, Query, Relation, Stream, derived
 from penstock.routing import PARTITIONINGS
+from scratch import MEMORY
 from sessions import interpret, quick_session
 
 __all__ = ["each_on_spark", "fast_session", "run_on_spark"]
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def fast_session() -> SparkSession:
@@ -65,7 +64,7 @@ def run_on_spark(
     sinks = [ps.memory() for _ in read.query.outputs]
     rng, asks = Random(f"{seed} on spark"), _Asks(seed, restless=rescale)
     stages = sum(isinstance(each, Derived) and each.stateful for each in read.query.relations)
-    folder = tempfile.mkdtemp(prefix="spark-", dir=_MEMORY)
+    folder = tempfile.mkdtemp(prefix="spark-", dir=MEMORY)
     # Two runs that start at once in one session would see each other's views.
     own = interpret((session or fast_session()).newSession())
     own.conf.set("spark.sql.session.timeZone", zone)

@@ -1,6 +1,17 @@
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from penstock.ingest import Gate
+from scratch import DISK
+
+
+@pytest.fixture
+def tmp_path():
+    """A folder on a disk, where what bypasses the cache must be whole blocks; in memory anything may."""
+    with tempfile.TemporaryDirectory(dir=DISK, prefix="gate-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -1,18 +1,23 @@
 """Gates and controllers as processes of their own, to be killed and started again."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 COMMAND = "from penstock.cli import main; main()"
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below those that any connection may get, so that nobody has it while a server starts again."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Served:

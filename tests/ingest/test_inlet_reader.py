@@ -80,6 +80,7 @@ def at(inlet, start, **expected):
     wanted = {f"reports/{name}": each for name, each in expected.items()}
     while (end := inlet.latest(start, None)).asdict() != wanted:
         assert time.monotonic() < until, end.asdict()
+        time.sleep(0.02)
     return end
 
 

@@ -146,7 +146,7 @@ def test_after_all_of_it_the_run_still_runs(live):
     rescaled = live.rescale(0, 3)
     assert repr(rescaled).startswith("Rescaled stage 0 to 3 channels: ")
     wait_for(live, 3)
-    assert rescaled.wait(60)
+    assert rescaled.wait(120)
     assert repr(rescaled).endswith(": done")
     assert "running, epoch " in repr(live)
     assert "channels, balanced" in repr(live.channels[0]).splitlines()[0]

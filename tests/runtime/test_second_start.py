@@ -62,7 +62,7 @@ def test_a_second_start_is_refused_and_the_first_run_goes_on(tmp_path, spark):
     until(lambda: run.counts.rows > seen)
     second = endless(spark).start(ps.memory(), checkpoint=tmp_path, takeover=True)
     with pytest.raises(LostCheckpoint, match="was taken over by"):
-        run.wait(60)
+        run.wait(120)
     second.stop()
     endless(spark).start(ps.memory(), checkpoint=tmp_path).stop()
 

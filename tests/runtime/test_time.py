@@ -126,7 +126,7 @@ def test_silence_closes_the_last_window(tmp_path):
                 raise OSError("no space left")
 
     with pytest.raises(RunError, match="no space left"):
-        query.start(ps.each(deliver), checkpoint=tmp_path / "state").wait(60)
+        query.start(ps.each(deliver), checkpoint=tmp_path / "state").wait(120)
     with query.start(ps.each(deliver), checkpoint=tmp_path / "state") as run:
         while run.running and len(told) < 2:
             run.wait(0.1)

@@ -17,7 +17,7 @@ from sqlglot import exp
 from penstock.errors import BadAggregate, BadExpression, WrongType
 from penstock.expressions import types
 from penstock.expressions.functions import add_aggregates, is_aggregate_name
-from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
+from penstock.expressions.parsing import Tree, call_name, render, shared_scalar
 from penstock.expressions.scalar import Expression, is_void, scalar
 from penstock.expressions.schema import Schema
 
@@ -255,7 +255,7 @@ def with_distinct(text: str) -> str:
             return exp.Anonymous(this=node.this, expressions=[given])
         return node
 
-    return render(parse_scalar(text).transform(distinct))
+    return render(shared_scalar(text).transform(distinct))
 
 
 def check_whole(function: str, option: str, value: object, least: int, greatest: int) -> None:

@@ -21,7 +21,7 @@ from penstock.aggregates.merges import group
 from penstock.aggregates.pools import StateMerger
 from penstock.errors import BadAggregate
 from penstock.expressions.functions import is_aggregate_name
-from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
+from penstock.expressions.parsing import Tree, call_name, render, shared_scalar
 from penstock.expressions.scalar import Expression, SqlColumn
 from penstock.expressions.schema import TIME
 from penstock.expressions.types import arrow_type
@@ -331,7 +331,7 @@ def with_filter(text: str, condition: str) -> str:
     >>> with_filter("coalesce(avg(x), 0)", "y > 1")
     'COALESCE(AVG(x) FILTER(WHERE y > 1), 0)'
     """
-    given = parse_scalar(condition)
+    given = shared_scalar(condition)
 
     def filtered(node: Tree) -> Tree:
         if isinstance(node, exp.Filter):
@@ -341,7 +341,7 @@ def with_filter(text: str, condition: str) -> str:
             return exp.Filter(this=node.copy(), expression=exp.Where(this=given.copy()))
         return node
 
-    return render(parse_scalar(text).transform(filtered))
+    return render(shared_scalar(text).transform(filtered))
 
 
 def arrow_of(value: Expression) -> Any:

@@ -15,7 +15,7 @@ from penstock.errors import BadAggregate, WrongType
 from penstock.expressions import types
 from penstock.expressions.functions import is_aggregate_name
 from penstock.expressions.macros import expand
-from penstock.expressions.parsing import Tree, call_name, parse_scalar, render
+from penstock.expressions.parsing import Tree, call_name, parse_scalar, render, shared_scalar
 from penstock.expressions.scalar import Expression, of_tree, refuse, scalar
 from penstock.expressions.schema import Column, Schema
 
@@ -147,7 +147,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _with_texts(text: str, names: Iterable[str], texts: Iterable[str]) -> str:
     """An expression with other expressions in the place of some columns."""
-    wanted = {name.lower(): parse_scalar(each) for name, each in zip(names, texts, strict=True)}
+    wanted = {name.lower(): shared_scalar(each) for name, each in zip(names, texts, strict=True)}
 
     def replaced(node: Tree) -> Tree:
         found = wanted.get(node.name.lower()) if isinstance(node, exp.Column) else None
@@ -159,7 +159,7 @@ def _with_texts(text: str, names: Iterable[str], texts: Iterable[str]) -> str:
             else found.copy()
         )
 
-    return render(parse_scalar(text).transform(replaced))
+    return render(shared_scalar(text).transform(replaced))
 
 
 def sql_aggregate(

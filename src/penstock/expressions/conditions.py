@@ -12,7 +12,7 @@ from sqlglot import exp
 from penstock.expressions import types
 from penstock.expressions.inference import type_of
 from penstock.expressions.mismatches import COMPARISONS, operands_of
-from penstock.expressions.parsing import Tree, call_name, parse_scalar
+from penstock.expressions.parsing import Tree, call_name, parse_scalar, shared_scalar
 from penstock.expressions.scalar import Expression, of_tree
 from penstock.expressions.schema import Schema
 
@@ -44,13 +44,13 @@ def conjuncts(condition: str, schema: Schema) -> tuple[Expression, ...]:
     >>> [str(each) for each in conjuncts("seconds > 3 and phone <> ''", calls)]
     ['`seconds` > 3', "`phone` <> ''"]
     """
-    return tuple(of_tree(each, schema) for each in parts_of(parse_scalar(condition)))
+    return tuple(of_tree(each, schema) for each in parts_of(shared_scalar(condition)))
 
 
 def conjunction(conditions: tuple[Expression, ...], schema: Schema) -> Expression:
     """One condition for several, evaluated in their order."""
     closed = [f"({each.sql})" for each in conditions] if len(conditions) > 1 else [conditions[0].sql]
-    return of_tree(parse_scalar(" AND ".join(closed)), schema)
+    return of_tree(shared_scalar(" AND ".join(closed)), schema)
 
 
 def substituted(condition: Expression, meanings: Mapping[str, str], schema: Schema) -> Expression | None:
@@ -64,7 +64,7 @@ def substituted(condition: Expression, meanings: Mapping[str, str], schema: Sche
     """
     if not set(condition.columns) <= meanings.keys():
         return None
-    return of_tree(parse_scalar(condition.sql).transform(lambda node: _meant(node, meanings)), schema)
+    return of_tree(shared_scalar(condition.sql).transform(lambda node: _meant(node, meanings)), schema)
 
 
 def is_total(condition: Expression, schema: Schema) -> bool:
@@ -76,7 +76,7 @@ def is_total(condition: Expression, schema: Schema) -> bool:
     >>> [is_total(predicate(text, calls), calls) for text in texts]
     [True, False, False]
     """
-    return all(_has_value(node, schema) for node in parse_scalar(condition.sql).walk())
+    return all(_has_value(node, schema) for node in shared_scalar(condition.sql).walk())
 
 
 def parts_of(tree: Tree) -> list[Tree]:

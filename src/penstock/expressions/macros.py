@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from penstock.errors import BadExpression
-from penstock.expressions.parsing import Tree, call_name, parse_scalar
+from penstock.expressions.parsing import Tree, call_name, shared_scalar
 
 __all__ = ["MACROS", "Macro", "expand"]
 
@@ -26,7 +26,7 @@ class Macro:
 
 
 def expand(node: Tree) -> Tree:
-    """The tree with every macro call, nested ones too, replaced by its Spark SQL."""
+    """A copy of the tree with every macro call, nested ones too, replaced by its Spark SQL."""
     return node.transform(_expand_call)
 
 
@@ -41,7 +41,7 @@ def _expand_call(node: Tree) -> Tree:
         raise BadExpression(f"{name}() got {len(arguments)} arguments; call it as {wanted}")
     macro.check(arguments)
     values = dict(zip(macro.parameters, arguments, strict=True))
-    return parse_scalar(macro.body).transform(lambda each: _argument(each, values))
+    return shared_scalar(macro.body).transform(lambda each: _argument(each, values))
 
 
 def _argument(node: Tree, values: dict[str, Tree]) -> Tree:

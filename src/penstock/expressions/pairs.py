@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from penstock.errors import BadExpression, UnknownColumn, WrongType
 from penstock.expressions.conditions import parts_of
-from penstock.expressions.parsing import Tree, check_quotes, dotted, parse_scalar, render
+from penstock.expressions.parsing import Tree, check_quotes, dotted, render, shared_scalar
 from penstock.expressions.scalar import is_unit, of_tree
 from penstock.expressions.schema import Schema
 
@@ -34,10 +34,10 @@ class PairCondition:
         ('`y` > 1 OR `x` > 1',)
         """
         found = []
-        for part in parts_of(parse_scalar(self.sql)):
+        for part in parts_of(shared_scalar(self.sql)):
             columns = [each for each in part.find_all(exp.Column) if not is_unit(each)]
             if columns and all(each.parts[0].name == side for each in columns):
-                found.append(render(part.copy().transform(_without_side)))
+                found.append(render(part.transform(_without_side)))
         return tuple(found)
 
 
@@ -49,12 +49,12 @@ def pair_condition(text: str, left: Schema, right: Schema) -> PairCondition:
     PairCondition(sql='`l`.`x` < `r`.`x` AND ABS(`l`.`x` - `r`.`x`) > 3', left=('x',), right=('x',))
     """
     check_quotes(text, (*left.names, *right.names))
-    named = parse_scalar(text).transform(lambda node: _sided(node, left, right))
+    named = shared_scalar(text).transform(lambda node: _sided(node, left, right))
     flat = Schema(
         tuple(replace(each, name=f"{LEFT}_{each.name}") for each in left.columns)
         + tuple(replace(each, name=f"{RIGHT}_{each.name}") for each in right.columns)
     )
-    found = of_tree(named.copy().transform(_flattened), flat)
+    found = of_tree(named.transform(_flattened), flat)
     if found.type not in {None, "boolean"}:
         raise WrongType(f"expected a condition, got {text!r} of type {found.type}; compare it with something")
     read = [name.split("_", 1) for name in found.columns]

@@ -26,6 +26,7 @@ __all__ = [
     "parse_statement",
     "place_of",
     "render",
+    "shared_scalar",
     "tokens_of",
 ]
 
@@ -60,12 +61,17 @@ def parse_scalar(text: str, written: str | None = None) -> Tree:
     """The tree of one expression; errors show the position in the user's text."""
     if written is not None or not isinstance(text, str):
         return _parse(text, exp.Condition, written)
-    return _scalar(text).copy()
+    return shared_scalar(text).copy()
+
+
+def shared_scalar(text: str) -> Tree:
+    """The tree of one expression for those who only read or transform it: nobody may change it."""
+    return _scalar(text) if isinstance(text, str) else _parse(text, exp.Condition)
 
 
 @lru_cache(maxsize=4096)
 def _scalar(text: str) -> Tree:
-    """A tree that nobody may change; every step from a query to its tasks reads the same expressions."""
+    # Every step from a query to its tasks reads the same expressions, and a copy costs as much as parsing.
     return _parse(text, exp.Condition)
 
 

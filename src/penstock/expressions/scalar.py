@@ -19,7 +19,7 @@ from penstock.expressions.functions import (
 from penstock.expressions.inference import is_nullable, type_of
 from penstock.expressions.macros import MACROS, expand
 from penstock.expressions.mismatches import check_decimals, check_operands, is_bare_decimal
-from penstock.expressions.parsing import Tree, call_name, check_quotes, dotted, parse_scalar, render
+from penstock.expressions.parsing import Tree, call_name, check_quotes, dotted, render, shared_scalar
 from penstock.expressions.schema import Schema, quoted
 from penstock.expressions.spark_functions import check_call
 from penstock.expressions.types import of_node
@@ -66,7 +66,7 @@ class SqlColumn:
 
     def bare(self, types: Mapping[str, str]) -> str | None:
         """The column that it is, if it is no more than one of these, cast to the type that it has at most."""
-        node = parse_scalar(self.sql)
+        node = shared_scalar(self.sql)
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):
             kind = types.get(node.this.name)
             node = node.this if kind is not None and kind == of_node(node.to) else node
@@ -80,7 +80,7 @@ def scalar(text: str, schema: Schema) -> Expression:
     >>> scalar("speed * 3.6", Schema.parse("speed double not null"))
     Expression(sql='`speed` * 3.6', type='double', nullable=True, columns=('speed',))
     """
-    tree = parse_scalar(text)
+    tree = shared_scalar(text)
     check_quotes(text, schema.names)
     return of_tree(tree, schema)
 
@@ -103,12 +103,12 @@ def of_tree(tree: Tree, schema: Schema) -> Expression:
     """The expression of a parsed tree; the tree does not change."""
     for node in tree.walk():
         refuse(node)
-    named = expand(tree.copy()).transform(lambda node: _resolved(node, schema))
+    named = expand(tree).transform(lambda node: _resolved(node, schema), copy=False)
     check_operands(named, schema)
     check_decimals(named, schema)
     check_arguments(named, schema)
     _check_elements(named)
-    named = named.transform(_with_precision)
+    named = named.transform(_with_precision, copy=False)
     read = dict.fromkeys(_root(each) for each in named.find_all(exp.Column, bfs=False))
     return Expression(render(named), type_of(named, schema), is_nullable(named, schema), tuple(read))
 
@@ -186,7 +186,7 @@ def _check_elements(tree: Tree) -> None:
 
 def is_void(expression: Expression) -> bool:
     """Whether an expression is a null of which nothing tells the type."""
-    return expression.type is None and is_null(parse_scalar(expression.sql))
+    return expression.type is None and is_null(shared_scalar(expression.sql))
 
 
 def _with_precision(node: Tree) -> Tree:

@@ -7,13 +7,13 @@ go by their content.
 
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.columns import TIME
+from penstock.expressions.duck import cursor
 from penstock.operators.kernel import Advance, Channel, Kernel, Seen, StagePosition
 from penstock.state.keys import Ordered
 from penstock.state.time_table import OpenTimeTable
@@ -94,6 +94,6 @@ def _ranks(content: Any) -> Places:
 def _sortable(column: Any) -> Any:
     if not pa.types.is_nested(column.type):
         return column
-    with duckdb.connect() as engine:
+    with cursor() as engine:
         engine.register("input", pa.table({"c": column}))
         return engine.sql("SELECT hash(c) AS c FROM input").to_arrow_table()["c"]

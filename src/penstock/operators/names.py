@@ -8,7 +8,7 @@ from sqlglot import exp
 from penstock.errors import BadName, WrongType
 from penstock.expressions import types
 from penstock.expressions.inference import is_nested, type_of
-from penstock.expressions.parsing import Tree, parse_scalar, render
+from penstock.expressions.parsing import Tree, render, shared_scalar
 from penstock.expressions.scalar import Expression, column, is_void, scalar
 from penstock.expressions.schema import RESERVED_PREFIX, Column, Schema, quoted
 
@@ -54,7 +54,7 @@ def group_keys(names: Iterable[str], expressions: Mapping[str, str], schema: Sch
                 f"key {name!r} is {expression.sql}, which has no type; write cast({expression.sql} as int)"
             )
         check_quotients(expression, schema)
-        if is_nested(parse_scalar(expression.sql), schema):
+        if is_nested(shared_scalar(expression.sql), schema):
             raise _not_plain(name, expression.type or expression.sql)
     return keys
 
@@ -79,7 +79,7 @@ def arrow_types(keys: Named, names: Iterable[str], describe: "Describe") -> list
 
 def check_quotients(key: Expression, schema: Schema) -> None:
     """Raise WrongType for a key that divides whole numbers: Spark gives a fraction for each of them."""
-    for node in _parts(parse_scalar(key.sql)):
+    for node in _parts(shared_scalar(key.sql)):
         if isinstance(node, exp.Div) and all(
             types.is_integer(type_of(each, schema) or "") for each in (node.this, node.expression)
         ):

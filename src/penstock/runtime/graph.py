@@ -13,7 +13,7 @@ from penstock.columns import TIME
 from penstock.compile import Feed, Stage, Subqueries, compile_tail, partitioned_by
 from penstock.connect.results import ResultFormat
 from penstock.errors import WrongType
-from penstock.expressions.parsing import parse_scalar
+from penstock.expressions.parsing import shared_scalar
 from penstock.functions import SqlSetting
 from penstock.operators import Step
 from penstock.operators.exchange import Exchange
@@ -319,7 +319,7 @@ def _columns_of(exchange: Exchange) -> set[str]:
     texts = [each.sql for each in exchange.columns]
     if exchange.combine is not None:
         texts += [sql for _, sql in exchange.combine.sql]
-    return {node.parts[0].name for text in texts for node in parse_scalar(text).find_all(exp.Column)}
+    return {node.parts[0].name for text in texts for node in shared_scalar(text).find_all(exp.Column)}
 
 
 def _as_spark(field_: Any) -> Any:

@@ -269,7 +269,7 @@ class _Step:
         keys = [self._using(name) for name in self.clause.using]
         rest: list[Tree] = []
         for each in _conjuncts(self.clause.on):
-            sided = each.copy().transform(self._sided)
+            sided = each.transform(self._sided)
             pair = _pair(sided)
             if pair and not (isinstance(pair[0], exp.Column) and any(pair[0] == key for key, _ in keys)):
                 keys.append(pair)
@@ -366,4 +366,4 @@ def _bare(tree: Tree) -> Tree:
             return node
         return dotted(*(each.name for each in node.parts[1:]))
 
-    return tree.unnest().copy().transform(without_side)
+    return tree.unnest().transform(without_side)

@@ -158,7 +158,7 @@ class Scope:
 
     def over(self, tree: Tree) -> Tree:
         """The tree with every name that has a note replaced by a column of the relation."""
-        return tree.copy().transform(self._placed)
+        return tree.transform(self._placed)
 
     def _placed(self, node: Tree) -> Tree:
         found = found_in(node)

@@ -216,7 +216,7 @@ class _WindowReader:
                 return node
             return self.scope.over(node) if isinstance(node, exp.Column) else node
 
-        return tree.copy().transform(resolved)
+        return tree.transform(resolved)
 
     def keys(self, statement: exp.Select, items: list[_Item]) -> tuple[dict[str, Tree], Grouping | None]:
         """The keys by name, and the sets of them if there are several."""
@@ -303,7 +303,7 @@ class _Results:
         """One item of the select list, rewritten over the results."""
         if name in self.aggregates:
             return render(exp.column(name, quoted=True))
-        return render(tree.copy().transform(self._over_results))
+        return render(tree.transform(self._over_results))
 
     def condition(self, having: Tree, columns: Mapping[str, str]) -> str:
         """The HAVING clause over the results; it may use the names of the select list."""
