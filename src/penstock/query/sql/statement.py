@@ -96,6 +96,7 @@ class Statement:
         self._name_bounds(tree, clauses, sources)
         after = self._after(tree, names)
         self._resolve(tree, names)
+        _check_chosen(tree, names, queries)
         timed = _windowed_table(tree, names)
         parts = [*tree.expressions, *(tree.args[each] for each in _PARTS if tree.args.get(each))]
         read = reads([*parts, *after, *(each.on for each in queries if each.on is not None)])
@@ -454,6 +455,23 @@ def _taken_after(tree: exp.Select, sources: tuple[FromTable, ...]) -> list[Tree]
         (found if names & set(WINDOW_BOUNDS) - known else before).append(each)
     tree.set("where", exp.Where(this=exp.and_(*before)) if before else None)
     return found
+
+
+def _check_chosen(tree: exp.Select, names: Names, queries: Sequence[JoinClause]) -> None:
+    """Raise BadWindow if WHERE leaves out rows of sessions: the function has formed these of all rows."""
+    sessions = next((each.function for each in names.tables if each.function), None)
+    if sessions is None or sessions.clause.kind != "session":
+        return
+    where = tree.args.get("where")
+    keys = {each.lower() for each in sessions.partition}
+    other = sorted({column for _, column in reads([where])} - keys) if where is not None else []
+    if other or queries:
+        what = f"{', '.join(other)}" if other else "a sub-query"
+        raise BadWindow(
+            f"WHERE chooses rows by {what}, and SESSION() has formed the sessions of all rows before; to form "
+            "them of the chosen rows, put the condition into WITH and give that to SESSION(), or write GROUP "
+            "BY session_window(…)"
+        )
 
 
 def _windowed_table(tree: exp.Select, names: Names) -> FromTable | None:
