@@ -197,6 +197,12 @@ class _Reader:
             self._cut_window(level, number)
         elif kind in _BOUND_WORDS and opens_bound(self.text, token.start):
             self._cut_bound(level, token)
+        elif kind == TokenType.USING and (self._word(number + 1), self._word(number + 2)) == ("(", ")"):
+            # The parser drops it, and every pair would be one.
+            raise BadJoin(
+                "USING () names no column; name those that are equal, or write CROSS JOIN"
+                f"\n{marked(self.text, token.start)}"
+            )
         elif kind == TokenType.PIPE_GT:
             raise BadExpression(
                 f"|> is not supported; write SELECT … FROM …\n{marked(self.text, token.start)}"
