@@ -37,6 +37,11 @@ def rng_of(program: Program) -> Random:
     return Random(program.seed * 7 + 1)
 
 
+def strategy_of(program: Program) -> str:
+    """How the query is cut into stages; mostly the usual one."""
+    return Random(program.seed + 2).choices(["subquery", "operator", "query"], [4, 1, 1])[0]
+
+
 class Refused(Exception):  # noqa: N818 -- it is an answer, not a fault
     """The product does not take the program; the message is its reason."""
 
@@ -118,6 +123,7 @@ class Judge:
     def run(self, program: Program, relation: Any, way: str) -> Any:
         channels = 1 if way == "whole" else program.channels
         given = {"seed": program.seed, "channels": channels, "zone": program.zone, **WAYS[way]}
+        given["strategy"] = strategy_of(program)
         if self.session is None:
             return run_local(relation, epochs_of(program), **given)
         from fuzz.on_spark import run_on_spark

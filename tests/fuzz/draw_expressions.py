@@ -15,16 +15,33 @@ from graphs.expressions import KINDS, _certified, _leaves
 from graphs.graph import mean_type, sum_type
 from penstock.functions import Uncertified, translated
 
+EXTREMES = ("2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807")
+"""Where a literal becomes one of a wider type."""
+WHOLE = ("0", "0", "1", "1", "2", "2", "-1", "-1", "127", *EXTREMES)
 LITERALS = {
-    **dict.fromkeys(INTEGERS, (("0", "0"), ("1", "1"), ("2", "2"), ("-1", "-1"))),
-    **dict.fromkeys(FLOATS, (("0D", "0::DOUBLE"), ("0.5D", "0.5::DOUBLE"), ("1D", "1::DOUBLE"))),
-    "decimal(9,2)": [("0.50", "0.50"), ("1.1", "1.1"), ("0", "0")],
+    **{kind: [(each, each) for each in WHOLE] for kind in INTEGERS},
+    **dict.fromkeys(
+        FLOATS,
+        (
+            ("0D", "0::DOUBLE"),
+            ("0.5D", "0.5::DOUBLE"),
+            ("1D", "1::DOUBLE"),
+            ("-1.5", "-1.5::DOUBLE"),
+            ("1e3", "1000::DOUBLE"),
+        ),
+    ),
+    "decimal(9,2)": [("0.50", "0.50"), ("1.1", "1.1"), ("0", "0"), ("-0.01", "-0.01"), ("00.5", "0.5")],
     "decimal(20,4)": [("0.50", "0.50"), ("1.1", "1.1"), ("0", "0")],
-    "string": [("'a'", "'a'"), ("''", "''"), ("'é'", "'é'"), ("'b'", "'b'")],
+    "string": [(f"'{each}'", f"'{each}'") for each in ("a", "", "é", "b", " ", "😀")],
     "boolean": [("true", "true"), ("false", "false")],
-    "date": [("date'2024-02-29'", "DATE '2024-02-29'"), ("date'1970-01-01'", "DATE '1970-01-01'")],
+    "date": [
+        ("date'2024-02-29'", "DATE '2024-02-29'"),
+        ("date'1970-01-01'", "DATE '1970-01-01'"),
+        ("'2024-02-29'", "DATE '2024-02-29'"),
+    ],
     "timestamp": [
         ("timestamp'1970-01-01 00:00:00'", "TIMESTAMPTZ '1970-01-01 00:00:00'"),
+        ("'2024-02-29 23:59:02'", "TIMESTAMPTZ '2024-02-29 23:59:02'"),
         ("timestamp'2024-02-29 12:34:56.789012'", "TIMESTAMPTZ '2024-02-29 12:34:56.789012'"),
         ("timestamp'2024-02-29 23:59:05'", "TIMESTAMPTZ '2024-02-29 23:59:05'"),
     ],
@@ -40,6 +57,12 @@ CONSTANTS = (
     ("CAST(7 AS double)", "7::DOUBLE", "double"),
     ("CAST(0.125 AS double)", "0.125::DOUBLE", "double"),
     ("CAST(3 AS string)", "'3'", "string"),
+    ("1e3", "1000::DOUBLE", "double"),
+    ("-2.5D", "(-2.5)::DOUBLE", "double"),
+    ("1.50", "1.50::DECIMAL(3,2)", "decimal(3,2)"),
+    ("-0.05", "(-0.05)::DECIMAL(2,2)", "decimal(2,2)"),
+    ("00.5", "0.5::DECIMAL(1,1)", "decimal(1,1)"),
+    ("false", "false", "boolean"),
     ("'a\\0b'", "('a' || chr(0) || 'b')", "string"),
     ("date'2024-02-29'", "DATE '2024-02-29'", "date"),
 )
@@ -50,7 +73,9 @@ def literal(rng: Random, kind: str) -> Expr:
     return Expr(spark, duck, kind)
 
 
-def condition(rng: Random, given: list[Expr], depth: int = 2) -> Expr:
+def condition(  # noqa: PLR0911 -- a line for each kind
+    rng: Random, given: list[Expr], depth: int = 2
+) -> Expr:
     """A condition that may be null and raises for no row."""
     usable = [each for each in given if each.exact and (each.type in LITERALS or each.type in PLAIN)]
     if not usable:
@@ -65,11 +90,36 @@ def condition(rng: Random, given: list[Expr], depth: int = 2) -> Expr:
     if depth and kind < 0.46:
         parts = [condition(rng, given, depth - 1) for _ in range(3)]
         return combined("CASE WHEN {0} THEN {1} ELSE {2} END", "boolean", *parts, tags=("case",))
+    if depth and kind < 0.5:
+        found = _guarded(rng, usable)
+        if found is not None:
+            return found
     if kind < 0.55:
         deep = certified(rng, "boolean", usable)
         if deep is not None:
             return deep
     return _simple(rng, usable)
+
+
+GUARDED = (
+    ("({0} <> 0 AND 100 % {0} < {1})", "({0} <> 0 AND 100 % nullif({0}::BIGINT, 0) < {1})"),
+    ("({0} = 0 OR 100 % {0} < {1})", "({0} = 0 OR 100 % nullif({0}::BIGINT, 0) < {1})"),
+    ("({0} < 99 AND {0} + 1 > {1})", "({0} < 99 AND CASE WHEN {0} < 99 THEN {0}::BIGINT + 1 END > {1})"),
+    ("({0} > 99 OR {0} + 1 > {1})", "({0} > 99 OR CASE WHEN {0} <= 99 THEN {0}::BIGINT + 1 END > {1})"),
+    (
+        "CASE WHEN {0} <> 0 THEN 100 % {0} ELSE 7 END > {1}",
+        "CASE WHEN {0} <> 0 THEN 100 % nullif({0}::BIGINT, 0) ELSE 7 END > {1}",
+    ),
+)
+"""What would raise for some values, behind what leaves these out; in DuckDB it raises for none."""
+
+
+def _guarded(rng: Random, usable: list[Expr]) -> Expr | None:
+    numbers = [each for each in usable if each.type in INTEGERS]
+    if not numbers:
+        return None
+    parts = rng.choice(numbers), rng.choice(numbers)
+    return combined(rng.choice(GUARDED), "boolean", *parts, tags=("guarded",))
 
 
 def _simple(rng: Random, usable: list[Expr]) -> Expr:  # noqa: PLR0911 -- a line for each kind
@@ -101,7 +151,7 @@ def _simple(rng: Random, usable: list[Expr]) -> Expr:  # noqa: PLR0911 -- a line
 
 def value(rng: Random, given: list[Expr]) -> Expr:
     """A value of any type; often a column as it is."""
-    if rng.random() < 0.03:
+    if rng.random() < 0.05:
         return Expr(*rng.choice(CONSTANTS), tags=("constant",))
     one = rng.choice(given)
     if not one.exact or rng.random() < 0.35:
@@ -132,6 +182,10 @@ def _changed(rng: Random, one: Expr, given: list[Expr]) -> Expr | None:
             combined(("CAST({0} AS double)", "CAST({0} AS DOUBLE)"), "double", one, tags=("cast",)),
             combined("{0} > 1", "boolean", one),
         ]
+        far = rng.choice(EXTREMES)
+        wide = "bigint" if kind == "bigint" or abs(int(far)) > 2**31 or far == "2147483648" else "int"
+        template = (f"coalesce({{0}}, {far})", f"coalesce({{0}}, {far})::{wide}")
+        choices.append(combined(template, wide, one, tags=("far literal",)))
     if kind in {"int", "bigint"}:
         choices.append(combined("{0} % 3", kind, one, tags=("%",)))
         choices.append(combined("{0} & 3", kind, one, tags=("&",)))
@@ -153,6 +207,12 @@ def _changed(rng: Random, one: Expr, given: list[Expr]) -> Expr | None:
     if kind == "date":
         template = ("year({0})", "CAST(year({0}) AS INTEGER)")
         choices.append(combined(template, "int", one, tags=("year",)))
+    if kind in {"timestamp", "timestamp_ntz"}:
+        length = rng.choice(["'5' SECOND", "'1.5' SECOND", "90 MINUTES", "'2' HOURS", "1 DAY"])
+        plain = length.replace("'", "")
+        way = rng.choice("+-")
+        template = (f"{{0}} {way} INTERVAL {length}", f"{{0}} {way} INTERVAL '{plain}'")
+        choices.append(combined(template, kind, one, tags=("interval",)))
     if kind == "timestamp":
         template = ("unix_micros({0})", "epoch_us({0})")
         choices.append(combined(template, "bigint", one, tags=("unix_micros",)))

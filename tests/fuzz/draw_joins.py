@@ -66,7 +66,7 @@ class JoinDrawer:
                 continue
             seen |= {one.spark, other.spark}
             chosen.append((one, other))
-        if chosen and self.chance(0.1):
+        if chosen and self.chance(0.2):
             one, other = chosen[-1]
             made = [self.computed(each) for each in (one, other)]
             if made[0].type == made[1].type:
@@ -106,7 +106,7 @@ class JoinDrawer:
         bound = self.bound(visible, item)
         if bound is None:
             return None
-        how = rng.choices(["inner", "left", "right", "full", "semi", "anti"], [6, 3, 2, 2, 1, 1])[0]
+        how = rng.choices(["inner", "left", "right", "full", "semi", "anti"], [5, 3, 3, 3, 2, 2])[0]
         if product := bound.kind == "last" and self.chance(0.4):
             bound = replace(bound, ahead=rng.choice([2, MANY, MANY]))
         keys = () if product else self.drawn_keys(visible, item)
@@ -121,7 +121,7 @@ class JoinDrawer:
             and bound.kind in {"within", "keep", "last"}
             and len(visible) == 1
             and all(self.same_name(*pair) for pair in keys)
-            and self.chance(0.5)
+            and self.chance(0.7)
         )
         return Join(how, item, keys, bound, () if using else conditions, using)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
-from fuzz.draw_expressions import PLAIN, condition, value
+from fuzz.draw_expressions import PLAIN, aggregate, condition, value
 from fuzz.draw_groups import BOUNDS, GroupDrawer
 from fuzz.draw_joins import JoinDrawer
-from fuzz.draw_values import INTEGERS, NAMES, SECOND, draw_tables
+from fuzz.draw_values import FLOATS, INTEGERS, NAMES, SECOND, draw_tables
 from fuzz.draw_verbs import draw_verb
 from fuzz.oracle import Oracle, OracleFailed, evaluate
 from fuzz.program import (
@@ -44,7 +44,7 @@ def draw(seed: int, *, verbatim: bool | None = None) -> Program:
     rng = Random(seed)
     if verbatim is None:
         verbatim = rng.random() < 0.5
-    zone = rng.choices(["UTC", "America/New_York", "Asia/Kolkata"], [14, 1, 1])[0]
+    zone = rng.choices(["UTC", "America/New_York", "Asia/Kolkata"], [10, 2, 2])[0]
     while True:
         drawer = Drawer(rng, verbatim=verbatim, zone=zone)
         query = drawer.top()
@@ -161,6 +161,8 @@ class Drawer(JoinDrawer, GroupDrawer):
             first = Item(first.id, first.relation, function)
         if function is None and not self.verbatim and first.time is not None and self.chance(0.14):
             return self.by_window(first)
+        if function is None and not self.verbatim and first.time is not None and self.chance(0.08):
+            return self.by_session(first, timed=timed)
         visible, made = self.joined(first, joins, depth)
         given = [
             column_of(item, each)
@@ -237,6 +239,30 @@ class Drawer(JoinDrawer, GroupDrawer):
                 return (combined(texts, "boolean", one, tags=("guarded",)),)
         return ()
 
+    def by_session(self, first: Item, *, timed: bool) -> Block:
+        """SESSION as a table function: its keys are those of the groups, and WHERE reads no other column."""
+        fit = [
+            each
+            for each in first.relation.columns
+            if each.exact and each.type in PLAIN and each.type not in FLOATS and each.name != first.time
+        ]
+        some = self.rng.sample(fit, min(len(fit), self.rng.choice([0, 1, 1, 2])))
+        window = self.window(kinds=("session",))
+        item = Item(first.id, first.relation, window, tuple(each.name for each in some))
+        given = [column_of(item, each) for each in first.relation.columns]
+        keys = tuple((each.name, column_of(item, each)) for each in some)
+        if {name.lower() for name, _ in keys} & {*BOUNDS, "change"}:
+            return self.by_window(first)
+        aggregates = {f"a{place}": aggregate(self.rng, given) for place in range(self.rng.choice([1, 2]))}
+        names = {name for name, _ in keys}
+        group = Grouping(
+            keys, tuple((name, one) for name, one in aggregates.items() if name not in names), window
+        )
+        chosen = [each for _, each in keys]
+        where = (condition(self.rng, chosen, 1),) if keys and self.chance(0.4) else ()
+        where += self.on_windows(item, group)
+        return self.revived(Block(item, (), where, (), group, self.grouped_select(group, timed=timed)))
+
     def by_window(self, first: Item) -> Block:
         """Two table functions joined by their windows, or one with a sub-query in the same window."""
         rng = self.rng
@@ -272,7 +298,7 @@ class Drawer(JoinDrawer, GroupDrawer):
         found: dict[str, tuple[str, Expr]] = {}
         paired = any(each.how not in {"semi", "anti"} for each in made)
         every = [(each.name, column_of(item, each)) for item in visible for each in item.columns]
-        if len({name.lower() for name, _ in every}) == len(every) and self.chance(0.12):
+        if len({name.lower() for name, _ in every}) == len(every) and self.chance(0.2):
             return tuple(every)
         if (timed or self.chance(0.3)) and not paired and first.time is not None:
             name = first.time

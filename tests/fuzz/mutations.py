@@ -224,6 +224,9 @@ def _within(function: ast.FunctionDef) -> Iterator[ast.AST]:
             waiting += [node.value] if node.value else []
         elif isinstance(node, ast.FunctionDef):
             waiting += node.body
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+            # The order of types says nothing.
+            waiting += node.args[:1]
         else:
             waiting += list(ast.iter_child_nodes(node))
 
