@@ -272,6 +272,17 @@ def aggregate(rng: Random, given: list[Expr]) -> Aggregate:
     )
 
 
+def ordered(rng: Random, given: list[Expr]) -> Aggregate | None:
+    """An aggregate of the user's that goes by the order of rows; only where these come in their order."""
+    fit = [each for each in given if each.type in {*INTEGERS, "string"} and each.exact]
+    if not fit:
+        return None
+    one = rng.choice(fit)
+    text = combined(("CAST({0} AS string)", "CAST({0} AS VARCHAR)"), "string", one)
+    duck = "string_agg({0}, ',' ORDER BY {t}) FILTER ({0} IS NOT NULL)"
+    return Aggregate("joined", "joined({0})", duck, "string", True, (text,))
+
+
 DISTINCT = {"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "array_agg"}
 
 

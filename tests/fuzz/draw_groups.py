@@ -2,7 +2,7 @@
 
 from random import Random
 
-from fuzz.draw_expressions import PLAIN, aggregate, condition, value
+from fuzz.draw_expressions import PLAIN, aggregate, condition, ordered, value
 from fuzz.draw_values import NAMES
 from fuzz.program import MARK, Expr, Grouping, Window
 
@@ -35,7 +35,7 @@ class GroupDrawer:
         return Window(kind, size, slide, offset % slide)
 
     def group(  # noqa: C901 -- a line for each part
-        self, visible, made, given, function, top
+        self, visible, made, given, function, top, *, in_order=False
     ) -> Grouping | None:
         rng = self.rng
         paired = any(each.how not in {"semi", "anti"} for each in made)
@@ -70,6 +70,9 @@ class GroupDrawer:
                 keys[name] = each
         names = [name for name in (f"a{place}" for place in range(9)) if name not in keys]
         aggregates = {name: aggregate(rng, given) for name in names[: rng.choice([0, 1, 1, 2, 3, 4])]}
+        if in_order and self.chance(0.8) and names[4:]:
+            made_in_order = ordered(rng, given)
+            aggregates |= {names[4]: made_in_order} if made_in_order is not None else {}
         if not aggregates and not keys:
             aggregates = {names[0]: aggregate(rng, given)}
         sets = None

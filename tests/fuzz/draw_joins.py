@@ -107,7 +107,7 @@ class JoinDrawer:
         if bound is None:
             return None
         how = rng.choices(["inner", "left", "right", "full", "semi", "anti"], [5, 3, 3, 3, 2, 2])[0]
-        if product := bound.kind == "last" and self.chance(0.4):
+        if product := bound.kind == "last" and self.chance(0.5):
             bound = replace(bound, ahead=rng.choice([2, MANY, MANY]))
         keys = () if product else self.drawn_keys(visible, item)
         conditions = self.pair_conditions(visible, item)

@@ -43,8 +43,8 @@ def draw(seed: int, *, verbatim: bool | None = None) -> Program:
     """The program of a seed."""
     rng = Random(seed)
     if verbatim is None:
-        verbatim = rng.random() < 0.5
-    zone = rng.choices(["UTC", "America/New_York", "Asia/Kolkata"], [10, 2, 2])[0]
+        verbatim = rng.random() < 0.35
+    zone = rng.choices(["UTC", "America/New_York", "Asia/Kolkata"], [10, 1, 1])[0]
     while True:
         drawer = Drawer(rng, verbatim=verbatim, zone=zone)
         query = drawer.top()
@@ -123,7 +123,7 @@ class Drawer(JoinDrawer, GroupDrawer):
             return self.union()
         if kind < 0.16:
             return self.ranked(1)
-        if kind < 0.3 and not self.verbatim:
+        if kind < 0.34 and not self.verbatim:
             return draw_verb(self, 1)
         return self.block(2, top=True)
 
@@ -176,7 +176,8 @@ class Drawer(JoinDrawer, GroupDrawer):
         if self.chance(0.25) and function is None and not aged:
             found = self.sub(visible)
             subs = [found] if found is not None else []
-        group = self.group(visible, made, given, function, top) if grouped else None
+        in_order = not made and not subs and not self.verbatim and self.comes_in_order(first.relation)
+        group = self.group(visible, made, given, function, top, in_order=in_order) if grouped else None
         where += self.on_windows(first, group)
         if timed and group is not None and group.window is None:
             group = None
@@ -202,6 +203,14 @@ class Drawer(JoinDrawer, GroupDrawer):
         if not self.verbatim and speakable and self.chance(0.35):
             form = "python"
         return found if form == "sql" else replace(found, form=form)
+
+    def comes_in_order(self, relation: Relation) -> bool:
+        """Whether the rows of a table come in the order of event time, no two at once."""
+        if not isinstance(relation, Table) or relation.key is not None:
+            return False
+        place = relation.names.index(relation.time)
+        times = [row[place] for row in relation.rows if row[place] is not None]
+        return all(one < other for one, other in pairwise(times))
 
     def revived(self, block: Block) -> Block:
         """A block without a row says the opposite somewhere, if that brings rows."""

@@ -103,6 +103,7 @@ def run_local(
     whole: bool = False,
     strategy: str = "subquery",
     zone: str = "UTC",
+    on_error: str = "fail",
 ) -> LocalResult:
     """Run a query over rows, epoch after epoch, and drain it.
 
@@ -112,7 +113,7 @@ def run_local(
     sent in any form by any number of tasks, tasks run twice, and epochs are replayed by a run that begins
     again. With `resume` the run ends after some epochs and before the drain, and begins again from the files
     of its checkpoint, at another number of channels. The order in which rows reach a channel is always
-    random. `zone` is the session's time zone.
+    random. `zone` is the session's time zone, `on_error` as in `Query.start`.
 
     What the product refuses is raised as it raises it: an error of `penstock.errors` when the query is
     compiled, RunError where a value cannot be evaluated. What only Spark can evaluate raises NeedsSpark.
@@ -120,7 +121,7 @@ def run_local(
     compiled = _compiled(query, strategy, zone)
     given = _Rows.of(compiled.query.streams, epochs, whole=whole)
     try:
-        run = _LocalRun(compiled, given, channels, seed, restless=rescale)
+        run = _LocalRun(compiled, given, channels, seed, restless=rescale, on_error=on_error)
         for number in range(given.epochs):
             if resume and number and run.rng.random() < _ENDS:
                 run.begin(int(run.rng.integers(1, MOST_CHANNELS + 1)))
@@ -286,7 +287,10 @@ class _Reader(RowsReader):
 class _LocalRun:
     """A query and its checkpoint; what the checkpoint holds is all that it remembers from epoch to epoch."""
 
-    def __init__(self, compiled: _Compiled, rows: _Rows, channels: int, seed: int, *, restless: bool) -> None:
+    def __init__(
+        self, compiled: _Compiled, rows: _Rows, channels: int, seed: int, *, restless: bool, on_error: str
+    ) -> None:
+        self.on_error = on_error
         self.compiled, self.graph, self.rows, self.restless = compiled, compiled.graph, rows, restless
         self.streams = {each.name: each for each in compiled.query.streams}
         self.rng = np.random.default_rng(seed)
@@ -316,6 +320,7 @@ class _LocalRun:
             dealing=[None, *DEALINGS][rng.integers(len(DEALINGS) + 1)],
             most_moved=int(rng.choice([1, 1000, 10**9])),
             control="off",
+            on_error=self.on_error,
         )
         claimed = engine.Claimed(compiled.query, compiled.subqueries, options, self.checkpoint, self.graph)
         with self.checkpoint.owned():
@@ -410,7 +415,10 @@ class _LocalRun:
                 promised = manifest.frontiers[stream.name].value
                 assert promised == (self.latest[stream.name] - stream.delay if known else None), stream
         rows = sum(len(self.rows.given[each.name][epoch]) for each in reads)
-        assert (manifest.counts.rows, manifest.counts.rejected) == (rows, unfit), manifest.counts
+        assert manifest.counts.rows == rows, manifest.counts
+        # Rows for which a function raises before any stage are among them.
+        refused = manifest.counts.rejected - unfit
+        assert refused == 0 or (refused > 0 and self.on_error == "set aside"), manifest.counts
 
     # Any plan.
 

@@ -119,6 +119,12 @@ def exploded(verb: Verb, given: pa.Table) -> pa.Table:
     return _table(verb, found)
 
 
+def picky(verb: Verb, given: pa.Table) -> pa.Table:
+    """The rows without those for which the function raises, which are set aside."""
+    column, value = verb.option("column"), verb.option("value")
+    return _table(verb, [row for row in given.to_pylist() if row[column] != value])
+
+
 MEANINGS: dict[str, Callable[..., pa.Table]] = {
     "deduplicate": deduplicated,
     "counts": counted,
@@ -126,6 +132,7 @@ MEANINGS: dict[str, Callable[..., pa.Table]] = {
     "silent": silent,
     "alarm": alarmed,
     "explode": exploded,
+    "picky": picky,
 }
 
 
@@ -174,6 +181,14 @@ def _write_explode(verb: Verb, given: str) -> str:
     return f"{given}.explode(**{made!r}, outer={verb.option('outer')})"
 
 
+def _write_picky(verb: Verb, given: str) -> str:
+    others = [each for each in verb.columns if each.name != verb.time]
+    schema = ", ".join(f"`{each.name}` {each.type}" for each in others)
+    names = tuple(each.name for each in others)
+    function = f"functions.Picky({names!r}, {verb.option('column')!r}, {verb.option('value')!r})"
+    return f"{given}.map({function}, {schema!r}{verb.option('way')})"
+
+
 PYTHON: dict[str, Callable[..., str]] = {
     "deduplicate": _write_deduplicate,
     "counts": _write_counts,
@@ -181,4 +196,5 @@ PYTHON: dict[str, Callable[..., str]] = {
     "silent": _write_silent,
     "alarm": _write_alarm,
     "explode": _write_explode,
+    "picky": _write_picky,
 }

@@ -72,6 +72,7 @@ class Speller:
         text, definitions = self.statement(relation)
         streams = [variable(each) for each in self._streams(relation)]
         named = [f"{name}={source}" for name, source in definitions.items()]
+        named += ["joined=functions.Joined"] if "joined(" in text else []
         return f'ps.sql("""{escaped(text)}""", {", ".join([*streams, *named])})'
 
     def _streams(self, relation: Relation) -> list[Table]:

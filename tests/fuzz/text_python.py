@@ -66,7 +66,8 @@ def python_block(  # noqa: C901, PLR0912 -- a line for each clause
         arguments = [repr(over(one.spark)) for one in each.arguments]
         arguments += [f"where={over(each.where.spark)!r}"] if each.where is not None else []
         arguments += ["distinct=True"] if each.distinct else []
-        aggregates.append(f"a{place}=ps.{function}({', '.join(arguments)})")
+        function = "functions.Joined" if function == "joined" else f"ps.{function}"
+        aggregates.append(f"a{place}={function}({', '.join(arguments)})")
         results[name] = f"a{place}"
     only = [each for _, each in group.aggregates]
     counting = len(only) == 1 and only[0].name == "count(*)" and only[0].where is None
