@@ -141,14 +141,14 @@ def test_most_programs_are_taken():
 
 KINDS = """
     block sql, block python, nested block, where, having, filter, aggregate distinct, totals, group by
-    window, no key, grouping sets, no aggregate, window tumble, window hop, window session, window
-    cumulate, join inner interval, join left interval, join right interval, join full interval, join
-    semi interval, join anti interval, join inner within, join inner keep, join inner last, join cross,
-    join condition, joins 2, joins 3, self join, union, row_number, rank, exists interval, not exists
-    interval, in interval, not in interval, exists within, verb deduplicate, verb counts, verb process,
-    verb silent, verb alarm, verb explode, verb picky, function guarded, verbatim, own syntax, aggregate
-    first, aggregate last, aggregate joined, aggregate mode, aggregate median, aggregate max_by, aggregate array_agg, aggregate sum, aggregate
-    avg
+    window, no key, grouping sets, no aggregate, window tumble, window hop, window session, window cumulate,
+    join inner interval, join left interval, join right interval, join full interval, join semi interval,
+    join anti interval, join inner within, join inner keep, join inner last, join cross, join condition,
+    joins 2, joins 3, self join, union, row_number, rank, exists interval, not exists interval, in interval,
+    not in interval, exists within, verb deduplicate, verb counts, verb process, verb silent, verb alarm,
+    verb explode, verb picky, function guarded, verbatim, own syntax, aggregate first, aggregate last,
+    aggregate joined, aggregate mode, aggregate median, aggregate max_by, aggregate array_agg, aggregate
+    sum, aggregate avg
 """
 TYPES = """
     tinyint, smallint, int, bigint, float, double, decimal(9;2), string, binary, boolean, date, timestamp,
