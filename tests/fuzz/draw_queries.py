@@ -50,7 +50,7 @@ def draw(seed: int, *, verbatim: bool | None = None) -> Program:
         query = drawer.top()
         if rng.random() >= EMPTY and not drawer.has_rows(query):
             continue
-        epochs, channels = rng.choice([1, 2, 2, 3, 5]), rng.choice([1, 2, 2, 3, 5])
+        epochs, channels = rng.choice([1, 2, 2, 3, 5, 8]), rng.choice([1, 2, 2, 3, 5])
         for _ in range(5):
             found = Program(query, seed, epochs, channels, rng.randrange(1 << 30), verbatim, zone)
             try:
