@@ -44,7 +44,9 @@ def strategy_of(program: Program) -> str:
 
 def on_error_of(program: Program) -> str:
     """What becomes of rows for which a function raises."""
-    picky = any(isinstance(each, Verb) and each.kind == "picky" for each in relations_of(program.query))
+    picky = any(
+        isinstance(each, Verb) and each.kind in {"picky", "fussy"} for each in relations_of(program.query)
+    )
     return "set aside" if picky or program.seed % 3 == 0 else "fail"
 
 
@@ -275,7 +277,7 @@ def check(program: Program) -> None:
 
 LISTS = {"array_agg", "collect_list"}
 """Spark collects values in the order in which a shuffle brings them."""
-ANY = {"mode", "first", "last"}
+ANY = {"mode", "first", "last", "max_by", "min_by"}
 """Of several values Spark takes any; first and last go by the order of rows, nulls among them."""
 
 

@@ -6,6 +6,7 @@ Spark's own result does without it.
 """
 
 import re
+from dataclasses import replace
 from random import Random
 
 from fuzz.draw_values import FLOATS, INTEGERS, NUMBERS
@@ -259,7 +260,7 @@ def certified(rng: Random, kind: str, given: list[Expr]) -> Expr | None:
 def aggregate(rng: Random, given: list[Expr]) -> Aggregate:
     """An aggregate with a result that follows from the rows alone, in whatever order."""
     for _ in range(20):
-        found = _aggregate(rng, rng.choice(given))
+        found = _aggregate(rng, rng.choice(given), given)
         if found is not None:
             break
     else:
@@ -267,9 +268,7 @@ def aggregate(rng: Random, given: list[Expr]) -> Aggregate:
     where = condition(rng, given, 1) if rng.random() < 0.25 else None
     plain = found.arguments and found.arguments[0].type in PLAIN and len(found.arguments) == 1
     distinct = found.name in DISTINCT and bool(plain) and rng.random() < 0.3
-    return Aggregate(
-        found.name, found.spark, found.duck, found.type, found.exact, found.arguments, where, distinct
-    )
+    return replace(found, where=where, distinct=distinct)
 
 
 def ordered(rng: Random, given: list[Expr]) -> Aggregate | None:
@@ -288,7 +287,7 @@ DISTINCT = {"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "array_a
 
 KINDS_OF_AGGREGATES = (
     *("count(*)", "count", "sum", "avg", "min", "max", "first", "last", "bool", "distinct"),
-    *("list", "moments", "median", "median", "mode", "by"),
+    *("list", "moments", "median", "percentile", "covariance", "mode", "by", "by"),
 )
 
 
@@ -299,7 +298,9 @@ def _small(one: Expr, most: int) -> Expr:
     return one
 
 
-def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PLR0912, C901 -- a line for each kind
+def _aggregate(  # noqa: PLR0911, PLR0912, C901 -- a line for each kind
+    rng: Random, one: Expr, given: list[Expr]
+) -> Aggregate | None:
     kind = rng.choice(KINDS_OF_AGGREGATES)
     number = one.type in NUMBERS and one.exact
     plain = one.type in PLAIN and one.exact
@@ -310,7 +311,7 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PL
     if kind in {"min", "max"} and plain:
         return Aggregate(kind, f"{kind}({{0}})", f"{kind}({{0}})", one.type, True, (one,))
     if kind in {"sum", "avg"} and number:
-        given = _small(one, rng.choice([1000, 2**57]) if kind == "sum" else 1000)
+        summed = _small(one, rng.choice([1000, 2**57]) if kind == "sum" else 1000)
         type_ = sum_type(one.type) if kind == "sum" else mean_type(one.type)
         exact = one.type in INTEGERS and kind == "sum"
         duck = f"{kind}({{0}})"
@@ -322,7 +323,7 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PL
                 return None
         elif kind == "sum":
             duck = f"CAST(sum({{0}}) AS {'BIGINT' if type_ == 'bigint' else 'DOUBLE'})"
-        return Aggregate(kind, f"{kind}({{0}})", duck, type_, exact, (given,))
+        return Aggregate(kind, f"{kind}({{0}})", duck, type_, exact, (summed,))
     if kind in {"first", "last"} and plain:
         way = "" if kind == "first" else " DESC"
         duck = f"first({{0}} ORDER BY {{t}}{way}, {{0}}{way}) FILTER ({{0}} IS NOT NULL)"
@@ -345,6 +346,16 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PL
         return Aggregate(name, f"{name}({{0}})", f"{name}({{0}})", "double", False, (one,))
     if kind == "median" and one.type in {"int", "tinyint", "smallint"}:
         return Aggregate("median", "median({0})", "CAST(median({0}) AS DOUBLE)", "double", True, (one,))
+    if kind == "percentile" and one.type in {"int", "tinyint", "smallint"}:
+        share = rng.choice(["0.25", "0.5", "0.9", "1.0"])
+        duck = f"quantile_cont({{0}}::DOUBLE, {share})"
+        return Aggregate(
+            kind, f"percentile({{0}}, {share})", duck, "double", False, (one,), python=f"p={share}"
+        )
+    if kind == "covariance" and one.type in {"tinyint", "smallint"}:
+        name = rng.choice(["covar_pop", "covar_samp"])
+        both = one, rng.choice([each for each in given if each.type in {"tinyint", "smallint"}])
+        return Aggregate(name, f"{name}({{0}}, {{1}})", f"{name}({{0}}, {{1}})", "double", False, both)
     if kind == "mode" and plain and one.type not in FLOATS:
         duck = "mode_of(list({0}) FILTER ({0} IS NOT NULL))"
         return Aggregate("mode", "mode({0})", duck, one.type, True, (one,))
@@ -352,5 +363,6 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PL
         name = rng.choice(["max_by", "min_by"])
         way, nulls = ("DESC", "LAST") if name == "max_by" else ("ASC", "FIRST")
         duck = f"first({{0}} ORDER BY {{1}} {way}, {{0}} {way} NULLS {nulls}) FILTER ({{1}} IS NOT NULL)"
-        return Aggregate(name, f"{name}({{0}}, {{1}})", duck, one.type, True, (one, one))
+        by = rng.choice([each for each in given if each.type in PLAIN and each.exact])
+        return Aggregate(name, f"{name}({{0}}, {{1}})", duck, one.type, True, (one, by))
     return None

@@ -59,10 +59,11 @@ class JoinDrawer:
 
     def drawn_keys(self, visible, item) -> tuple[tuple[Expr, Expr], ...]:
         pairs = self.keys(visible, item)
-        count = min(len(pairs), self.rng.choices([0, 1, 2], [1, 6, 2])[0])
+        count = min(len(pairs), self.rng.choices([0, 1, 2, 3], [2, 12, 5, 1])[0])
         chosen, seen = [], set()
         for one, other in self.rng.sample(pairs, count):
-            if one.spark in seen or other.spark in seen:
+            if (one.spark in seen or other.spark in seen) and not self.chance(0.4):
+                # A column equals two others seldom.
                 continue
             seen |= {one.spark, other.spark}
             chosen.append((one, other))

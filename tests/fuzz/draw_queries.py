@@ -131,14 +131,14 @@ class Drawer(JoinDrawer, GroupDrawer):
         """An item of FROM: a table, mostly; `timed` ones have their event time in sight."""
         self.ids += 1
         name = f"f{self.ids}"
-        if depth <= 0 or self.chance(0.6):
+        if depth <= 0 or self.chance(0.5):
             return Item(name, self.rng.choice(self.tables))
         kind = self.rng.random()
-        if kind < 0.15 and not self.verbatim:
+        if kind < 0.25 and not self.verbatim:
             found = draw_verb(self, depth - 1, inner=True)
             if not (timed and found.time is None):
                 return Item(name, found)
-        if kind < 0.3:
+        if kind < 0.36:
             return Item(name, self.union())
         found = self.block(depth - 1, timed=timed or self.verbatim)
         if (timed or self.verbatim) and found.time is None:

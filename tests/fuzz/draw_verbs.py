@@ -20,7 +20,7 @@ def draw_verb(drawer, depth, *, inner=False) -> Relation:
         each for each in plain if each.name.lower() not in {"window_start", "window_end", "n", "lo", "hi"}
     ]
     arrays = [each for each in given.columns if each.type.startswith("array<")]
-    kinds = ["deduplicate", "counts", "process", "silent", "alarm"] if plain else []
+    kinds = ["deduplicate", "counts", "process", "fussy", "silent", "alarm"] if plain else []
     if arrays and isinstance(given, Table):
         kinds += ["explode"] * 4
     if isinstance(given, Table) and _pickable(given):
@@ -69,6 +69,11 @@ def _process(drawer, given, plain, _arrays) -> Verb:
     return _verb("process", given, _keyed(given, key), given.time, key=key.name)
 
 
+def _fussy(drawer, given, plain, _arrays) -> Verb:
+    key = drawer.rng.choice(plain)
+    return _verb("fussy", given, _keyed(given, key), given.time, key=key.name)
+
+
 def _silent(drawer, given, plain, _arrays) -> Verb:
     key = drawer.rng.choice(plain)
     # Between two slots, so that no row comes when a timer is due.
@@ -110,6 +115,7 @@ DRAWN = {
     "deduplicate": _deduplicate,
     "counts": _counts,
     "process": _process,
+    "fussy": _fussy,
     "silent": _silent,
     "alarm": _alarm,
     "explode": _explode,

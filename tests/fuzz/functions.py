@@ -71,6 +71,13 @@ def numbered(_key, _time, _row, state):
     return ps.Visit({"n": count}, results=[{"n": count}])
 
 
+def fussy(key, time, row, state):
+    """For process(): the number of each row of its key; it raises for rows of every third second."""
+    if time.second % 3 == 0:
+        raise ValueError(f"{time} is not to be had")
+    return numbered(key, time, row, state)
+
+
 def silent(_key, _time, row, state):
     """For process() with a timeout: how many rows a key had before it fell silent."""
     if row is None:

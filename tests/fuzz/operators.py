@@ -80,6 +80,12 @@ def numbered(verb: Verb, given: pa.Table) -> pa.Table:
     return _table(verb, found)
 
 
+def fussy(verb: Verb, given: pa.Table) -> pa.Table:
+    """The same without the rows of every third second, for which the function raises."""
+    fit = [micros // 1_000_000 % 3 != 0 for micros in given["_t"].to_pylist()]
+    return numbered(verb, given.filter(pa.array(fit, pa.bool_())))
+
+
 def silent(verb: Verb, given: pa.Table) -> pa.Table:
     """How many rows a key had before it fell silent for the timeout."""
     key, timeout, found = verb.option("key"), verb.option("timeout"), []
@@ -129,6 +135,7 @@ MEANINGS: dict[str, Callable[..., pa.Table]] = {
     "deduplicate": deduplicated,
     "counts": counted,
     "process": numbered,
+    "fussy": fussy,
     "silent": silent,
     "alarm": alarmed,
     "explode": exploded,
@@ -155,9 +162,10 @@ def _write_counts(verb: Verb, given: str) -> str:
 
 
 def _write_process(verb: Verb, given: str) -> str:
+    function = "fussy" if verb.kind == "fussy" else "numbered"
     return (
         f"{given}.group_by({verb.option('key')!r})"
-        ".process(functions.numbered, state='n bigint', result='n bigint')"
+        f".process(functions.{function}, state='n bigint', result='n bigint')"
     )
 
 
@@ -193,6 +201,7 @@ PYTHON: dict[str, Callable[..., str]] = {
     "deduplicate": _write_deduplicate,
     "counts": _write_counts,
     "process": _write_process,
+    "fussy": _write_process,
     "silent": _write_silent,
     "alarm": _write_alarm,
     "explode": _write_explode,

@@ -146,9 +146,9 @@ KINDS = """
     join anti interval, join inner within, join inner keep, join inner last, join cross, join condition,
     joins 2, joins 3, self join, union, row_number, rank, exists interval, not exists interval, in interval,
     not in interval, exists within, verb deduplicate, verb counts, verb process, verb silent, verb alarm,
-    verb explode, verb picky, function guarded, verbatim, own syntax, aggregate first, aggregate last,
-    aggregate joined, aggregate mode, aggregate median, aggregate max_by, aggregate array_agg, aggregate
-    sum, aggregate avg
+    verb explode, verb picky, verb fussy, function guarded, verbatim, own syntax, aggregate first, aggregate
+    last, aggregate joined, aggregate mode, aggregate median, aggregate max_by, aggregate array_agg,
+    aggregate sum, aggregate avg, aggregate percentile, aggregate covar_pop
 """
 TYPES = """
     tinyint, smallint, int, bigint, float, double, decimal(9;2), string, binary, boolean, date, timestamp,

@@ -66,6 +66,7 @@ def python_block(  # noqa: C901, PLR0912 -- a line for each clause
         arguments = [repr(over(one.spark)) for one in each.arguments]
         arguments += [f"where={over(each.where.spark)!r}"] if each.where is not None else []
         arguments += ["distinct=True"] if each.distinct else []
+        arguments += [each.python] if each.python else []
         function = "functions.Joined" if function == "joined" else f"ps.{function}"
         aggregates.append(f"a{place}={function}({', '.join(arguments)})")
         results[name] = f"a{place}"
