@@ -271,7 +271,7 @@ class BlockWriter:
     def ordered(self, items: str, flow: str, rest: str) -> str:
         """SELECT first or, as Spark takes it as well, FROM first."""
         united = any(isinstance(each, Union) for each in relations_of(self.statement.relation))
-        if not united and self.speller.chance(0.15):
+        if not united and self.speller.chance(0.35 if self.block.joins else 0.1):
             return f"FROM {flow} SELECT {items}{rest}"
         return f"SELECT {items} FROM {flow}{rest}"
 
