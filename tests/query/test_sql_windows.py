@@ -89,6 +89,18 @@ def test_a_condition_on_windows_and_a_column_that_is_gone(text):
         sql(text)
 
 
+@pytest.mark.parametrize(("items", "name"), [("*", "kind"), ("speed, kind AS k", "k")])
+def test_a_condition_on_windows_and_a_key_of_numbered_rows(items, name):
+    """All rows of a window and a key have it alike, so it is asked of those that are left."""
+    rank = "RANK() OVER (PARTITION BY window_start, window_end, t.kind ORDER BY speed) AS r"
+    plain = f"SELECT * FROM (SELECT {items}, {rank} FROM {TUMBLE} AS t) WHERE r <= 2"
+    early = EARLY.replace("t.kind", f"`{name}`").replace(
+        "TIMESTAMP '2024-01-01'", "CAST('2024-01-01' AS TIMESTAMP)"
+    )
+    text = plain.replace(" AS t)", f" AS t WHERE {EARLY})")
+    assert sql(text) == sql(plain).where(early)
+
+
 def test_a_condition_on_windows_and_an_aggregate():
     with pytest.raises(BadExpression, match="into HAVING"):
         sql(
