@@ -169,7 +169,7 @@ class Drawer(JoinDrawer, GroupDrawer):
             for item in visible
             for each in (item.relation.columns if grouped else item.columns)
         ]
-        where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2])))
+        where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2, 3])))
         where += self.guarded(first, made)
         subs = []
         aged = any(each.bound.kind == "last" for each in made) and self.chance(0.8)

@@ -188,7 +188,8 @@ class _Reader:
         if token.token_type == TokenType.USING and [self._word(number + at) for at in (1, 2)] == ["(", ")"]:
             # The parser drops it, and every pair would be one.
             raise BadJoin(
-                f"USING () names no column; name those that are equal, or write CROSS JOIN\n{marked(self.text, token.start)}"
+                "USING () names no column; name those that are equal, or write CROSS JOIN"
+                f"\n{marked(self.text, token.start)}"
             )
 
     def _take(self, number: int, token: Token) -> None:
