@@ -16,7 +16,7 @@ from fuzz.compare import Different, assert_same, check_types, folded, plain_rows
 from fuzz.local import NeedsSpark, run_local
 from fuzz.metamorphic import CHANGES
 from fuzz.oracle import OracleFailed
-from fuzz.program import MARK, Block, Column, Expr, Program, Relation, Table, relations_of, tables_of
+from fuzz.program import MARK, Block, Column, Expr, Program, Relation, Table, Verb, relations_of, tables_of
 from fuzz.shrink import changed
 from fuzz.text import Unspeakable, program_text
 from penstock.errors import QueryError
@@ -35,6 +35,19 @@ One of them each: in the same time more programs find more than more ways to run
 
 def rng_of(program: Program) -> Random:
     return Random(program.seed * 7 + 1)
+
+
+def strategy_of(program: Program) -> str:
+    """How the query is cut into stages; mostly the usual one."""
+    return Random(program.seed + 2).choices(["subquery", "operator", "query"], [4, 1, 1])[0]
+
+
+def on_error_of(program: Program) -> str:
+    """What becomes of rows for which a function raises."""
+    picky = any(
+        isinstance(each, Verb) and each.kind in {"picky", "fussy"} for each in relations_of(program.query)
+    )
+    return "set aside" if picky or program.seed % 3 == 0 else "fail"
 
 
 class Refused(Exception):  # noqa: N818 -- it is an answer, not a fault
@@ -104,7 +117,7 @@ class Judge:
         return cls(("resumed",), change=False, session=fast_session())
 
     def verbatim(self, seed: int) -> bool | None:
-        """Half of the programs; on Spark the text of more of them is Spark's own oracle."""
+        """A third of the programs; on Spark the text of more of them is Spark's own oracle."""
         return None if self.session is None else seed % 3 > 0
 
     def each(self, function: Callable[[int], T], seeds: Iterable[int]) -> Iterator[T]:
@@ -118,6 +131,7 @@ class Judge:
     def run(self, program: Program, relation: Any, way: str) -> Any:
         channels = 1 if way == "whole" else program.channels
         given = {"seed": program.seed, "channels": channels, "zone": program.zone, **WAYS[way]}
+        given |= {"strategy": strategy_of(program), "on_error": on_error_of(program)}
         if self.session is None:
             return run_local(relation, epochs_of(program), **given)
         from fuzz.on_spark import run_on_spark
@@ -186,7 +200,7 @@ class Judge:
             query = changed(query, table.name, {"delay": 0})
         hasty = dataclasses.replace(program, query=query)
         relation, epochs = built(hasty), epochs_of(hasty)
-        given = {"seed": program.seed, "zone": program.zone}
+        given = {"seed": program.seed, "zone": program.zone, "on_error": on_error_of(program)}
         with refusing_late():
             found = run_local(relation, epochs, channels=program.channels, **given)
             plain = run_local(relation, epochs, channels=1, rescale=False, **given)
@@ -263,7 +277,7 @@ def check(program: Program) -> None:
 
 LISTS = {"array_agg", "collect_list"}
 """Spark collects values in the order in which a shuffle brings them."""
-ANY = {"mode", "first", "last"}
+ANY = {"mode", "first", "last", "max_by", "min_by"}
 """Of several values Spark takes any; first and last go by the order of rows, nulls among them."""
 
 

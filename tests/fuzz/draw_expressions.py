@@ -6,6 +6,7 @@ Spark's own result does without it.
 """
 
 import re
+from dataclasses import replace
 from random import Random
 
 from fuzz.draw_values import FLOATS, INTEGERS, NUMBERS
@@ -15,16 +16,33 @@ from graphs.expressions import KINDS, _certified, _leaves
 from graphs.graph import mean_type, sum_type
 from penstock.functions import Uncertified, translated
 
+EXTREMES = ("2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807")
+"""Where a literal becomes one of a wider type."""
+WHOLE = ("0", "0", "1", "1", "2", "2", "-1", "-1", "127", *EXTREMES)
 LITERALS = {
-    **dict.fromkeys(INTEGERS, (("0", "0"), ("1", "1"), ("2", "2"), ("-1", "-1"))),
-    **dict.fromkeys(FLOATS, (("0D", "0::DOUBLE"), ("0.5D", "0.5::DOUBLE"), ("1D", "1::DOUBLE"))),
-    "decimal(9,2)": [("0.50", "0.50"), ("1.1", "1.1"), ("0", "0")],
+    **{kind: [(each, each) for each in WHOLE] for kind in INTEGERS},
+    **dict.fromkeys(
+        FLOATS,
+        (
+            ("0D", "0::DOUBLE"),
+            ("0.5D", "0.5::DOUBLE"),
+            ("1D", "1::DOUBLE"),
+            ("-1.5", "-1.5::DOUBLE"),
+            ("1e3", "1000::DOUBLE"),
+        ),
+    ),
+    "decimal(9,2)": [("0.50", "0.50"), ("1.1", "1.1"), ("0", "0"), ("-0.01", "-0.01"), ("00.5", "0.5")],
     "decimal(20,4)": [("0.50", "0.50"), ("1.1", "1.1"), ("0", "0")],
-    "string": [("'a'", "'a'"), ("''", "''"), ("'é'", "'é'"), ("'b'", "'b'")],
+    "string": [(f"'{each}'", f"'{each}'") for each in ("a", "", "é", "b", " ", "😀")],
     "boolean": [("true", "true"), ("false", "false")],
-    "date": [("date'2024-02-29'", "DATE '2024-02-29'"), ("date'1970-01-01'", "DATE '1970-01-01'")],
+    "date": [
+        ("date'2024-02-29'", "DATE '2024-02-29'"),
+        ("date'1970-01-01'", "DATE '1970-01-01'"),
+        ("'2024-02-29'", "DATE '2024-02-29'"),
+    ],
     "timestamp": [
         ("timestamp'1970-01-01 00:00:00'", "TIMESTAMPTZ '1970-01-01 00:00:00'"),
+        ("'2024-02-29 23:59:02'", "TIMESTAMPTZ '2024-02-29 23:59:02'"),
         ("timestamp'2024-02-29 12:34:56.789012'", "TIMESTAMPTZ '2024-02-29 12:34:56.789012'"),
         ("timestamp'2024-02-29 23:59:05'", "TIMESTAMPTZ '2024-02-29 23:59:05'"),
     ],
@@ -40,6 +58,12 @@ CONSTANTS = (
     ("CAST(7 AS double)", "7::DOUBLE", "double"),
     ("CAST(0.125 AS double)", "0.125::DOUBLE", "double"),
     ("CAST(3 AS string)", "'3'", "string"),
+    ("1e3", "1000::DOUBLE", "double"),
+    ("-2.5D", "(-2.5)::DOUBLE", "double"),
+    ("1.50", "1.50::DECIMAL(3,2)", "decimal(3,2)"),
+    ("-0.05", "(-0.05)::DECIMAL(2,2)", "decimal(2,2)"),
+    ("00.5", "0.5::DECIMAL(1,1)", "decimal(1,1)"),
+    ("false", "false", "boolean"),
     ("'a\\0b'", "('a' || chr(0) || 'b')", "string"),
     ("date'2024-02-29'", "DATE '2024-02-29'", "date"),
 )
@@ -50,7 +74,9 @@ def literal(rng: Random, kind: str) -> Expr:
     return Expr(spark, duck, kind)
 
 
-def condition(rng: Random, given: list[Expr], depth: int = 2) -> Expr:
+def condition(  # noqa: PLR0911 -- a line for each kind
+    rng: Random, given: list[Expr], depth: int = 2
+) -> Expr:
     """A condition that may be null and raises for no row."""
     usable = [each for each in given if each.exact and (each.type in LITERALS or each.type in PLAIN)]
     if not usable:
@@ -65,11 +91,36 @@ def condition(rng: Random, given: list[Expr], depth: int = 2) -> Expr:
     if depth and kind < 0.46:
         parts = [condition(rng, given, depth - 1) for _ in range(3)]
         return combined("CASE WHEN {0} THEN {1} ELSE {2} END", "boolean", *parts, tags=("case",))
+    if depth and kind < 0.5:
+        found = _guarded(rng, usable)
+        if found is not None:
+            return found
     if kind < 0.55:
         deep = certified(rng, "boolean", usable)
         if deep is not None:
             return deep
     return _simple(rng, usable)
+
+
+GUARDED = (
+    ("({0} <> 0 AND 100 % {0} < {1})", "({0} <> 0 AND 100 % nullif({0}::BIGINT, 0) < {1})"),
+    ("({0} = 0 OR 100 % {0} < {1})", "({0} = 0 OR 100 % nullif({0}::BIGINT, 0) < {1})"),
+    ("({0} < 99 AND {0} + 1 > {1})", "({0} < 99 AND CASE WHEN {0} < 99 THEN {0}::BIGINT + 1 END > {1})"),
+    ("({0} > 99 OR {0} + 1 > {1})", "({0} > 99 OR CASE WHEN {0} <= 99 THEN {0}::BIGINT + 1 END > {1})"),
+    (
+        "CASE WHEN {0} <> 0 THEN 100 % {0} ELSE 7 END > {1}",
+        "CASE WHEN {0} <> 0 THEN 100 % nullif({0}::BIGINT, 0) ELSE 7 END > {1}",
+    ),
+)
+"""What would raise for some values, behind what leaves these out; in DuckDB it raises for none."""
+
+
+def _guarded(rng: Random, usable: list[Expr]) -> Expr | None:
+    numbers = [each for each in usable if each.type in INTEGERS]
+    if not numbers:
+        return None
+    parts = rng.choice(numbers), rng.choice(numbers)
+    return combined(rng.choice(GUARDED), "boolean", *parts, tags=("guarded",))
 
 
 def _simple(rng: Random, usable: list[Expr]) -> Expr:  # noqa: PLR0911 -- a line for each kind
@@ -101,7 +152,7 @@ def _simple(rng: Random, usable: list[Expr]) -> Expr:  # noqa: PLR0911 -- a line
 
 def value(rng: Random, given: list[Expr]) -> Expr:
     """A value of any type; often a column as it is."""
-    if rng.random() < 0.03:
+    if rng.random() < 0.05:
         return Expr(*rng.choice(CONSTANTS), tags=("constant",))
     one = rng.choice(given)
     if not one.exact or rng.random() < 0.35:
@@ -132,6 +183,10 @@ def _changed(rng: Random, one: Expr, given: list[Expr]) -> Expr | None:
             combined(("CAST({0} AS double)", "CAST({0} AS DOUBLE)"), "double", one, tags=("cast",)),
             combined("{0} > 1", "boolean", one),
         ]
+        far = rng.choice(EXTREMES)
+        wide = "bigint" if kind == "bigint" or abs(int(far)) > 2**31 or far == "2147483648" else "int"
+        template = (f"coalesce({{0}}, {far})", f"coalesce({{0}}, {far})::{wide}")
+        choices.append(combined(template, wide, one, tags=("far literal",)))
     if kind in {"int", "bigint"}:
         choices.append(combined("{0} % 3", kind, one, tags=("%",)))
         choices.append(combined("{0} & 3", kind, one, tags=("&",)))
@@ -153,6 +208,12 @@ def _changed(rng: Random, one: Expr, given: list[Expr]) -> Expr | None:
     if kind == "date":
         template = ("year({0})", "CAST(year({0}) AS INTEGER)")
         choices.append(combined(template, "int", one, tags=("year",)))
+    if kind in {"timestamp", "timestamp_ntz"}:
+        length = rng.choice(["'5' SECOND", "'1.5' SECOND", "90 MINUTES", "'2' HOURS", "1 DAY"])
+        plain = length.replace("'", "")
+        way = rng.choice("+-")
+        template = (f"{{0}} {way} INTERVAL {length}", f"{{0}} {way} INTERVAL '{plain}'")
+        choices.append(combined(template, kind, one, tags=("interval",)))
     if kind == "timestamp":
         template = ("unix_micros({0})", "epoch_us({0})")
         choices.append(combined(template, "bigint", one, tags=("unix_micros",)))
@@ -199,7 +260,7 @@ def certified(rng: Random, kind: str, given: list[Expr]) -> Expr | None:
 def aggregate(rng: Random, given: list[Expr]) -> Aggregate:
     """An aggregate with a result that follows from the rows alone, in whatever order."""
     for _ in range(20):
-        found = _aggregate(rng, rng.choice(given))
+        found = _aggregate(rng, rng.choice(given), given)
         if found is not None:
             break
     else:
@@ -207,9 +268,18 @@ def aggregate(rng: Random, given: list[Expr]) -> Aggregate:
     where = condition(rng, given, 1) if rng.random() < 0.25 else None
     plain = found.arguments and found.arguments[0].type in PLAIN and len(found.arguments) == 1
     distinct = found.name in DISTINCT and bool(plain) and rng.random() < 0.3
-    return Aggregate(
-        found.name, found.spark, found.duck, found.type, found.exact, found.arguments, where, distinct
-    )
+    return replace(found, where=where, distinct=distinct)
+
+
+def ordered(rng: Random, given: list[Expr]) -> Aggregate | None:
+    """An aggregate of the user's that goes by the order of rows; only where these come in their order."""
+    fit = [each for each in given if each.type in {*INTEGERS, "string"} and each.exact]
+    if not fit:
+        return None
+    one = rng.choice(fit)
+    text = combined(("CAST({0} AS string)", "CAST({0} AS VARCHAR)"), "string", one)
+    duck = "string_agg({0}, ',' ORDER BY {t}) FILTER ({0} IS NOT NULL)"
+    return Aggregate("joined", "joined({0})", duck, "string", True, (text,))
 
 
 DISTINCT = {"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "array_agg"}
@@ -217,7 +287,7 @@ DISTINCT = {"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "array_a
 
 KINDS_OF_AGGREGATES = (
     *("count(*)", "count", "sum", "avg", "min", "max", "first", "last", "bool", "distinct"),
-    *("list", "moments", "median", "median", "mode", "by"),
+    *("list", "moments", "median", "percentile", "covariance", "mode", "by", "by"),
 )
 
 
@@ -228,7 +298,9 @@ def _small(one: Expr, most: int) -> Expr:
     return one
 
 
-def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PLR0912, C901 -- a line for each kind
+def _aggregate(  # noqa: PLR0911, PLR0912, C901 -- a line for each kind
+    rng: Random, one: Expr, given: list[Expr]
+) -> Aggregate | None:
     kind = rng.choice(KINDS_OF_AGGREGATES)
     number = one.type in NUMBERS and one.exact
     plain = one.type in PLAIN and one.exact
@@ -239,7 +311,7 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PL
     if kind in {"min", "max"} and plain:
         return Aggregate(kind, f"{kind}({{0}})", f"{kind}({{0}})", one.type, True, (one,))
     if kind in {"sum", "avg"} and number:
-        given = _small(one, rng.choice([1000, 2**57]) if kind == "sum" else 1000)
+        summed = _small(one, rng.choice([1000, 2**57]) if kind == "sum" else 1000)
         type_ = sum_type(one.type) if kind == "sum" else mean_type(one.type)
         exact = one.type in INTEGERS and kind == "sum"
         duck = f"{kind}({{0}})"
@@ -251,7 +323,7 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PL
                 return None
         elif kind == "sum":
             duck = f"CAST(sum({{0}}) AS {'BIGINT' if type_ == 'bigint' else 'DOUBLE'})"
-        return Aggregate(kind, f"{kind}({{0}})", duck, type_, exact, (given,))
+        return Aggregate(kind, f"{kind}({{0}})", duck, type_, exact, (summed,))
     if kind in {"first", "last"} and plain:
         way = "" if kind == "first" else " DESC"
         duck = f"first({{0}} ORDER BY {{t}}{way}, {{0}}{way}) FILTER ({{0}} IS NOT NULL)"
@@ -274,6 +346,16 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PL
         return Aggregate(name, f"{name}({{0}})", f"{name}({{0}})", "double", False, (one,))
     if kind == "median" and one.type in {"int", "tinyint", "smallint"}:
         return Aggregate("median", "median({0})", "CAST(median({0}) AS DOUBLE)", "double", True, (one,))
+    if kind == "percentile" and one.type in {"int", "tinyint", "smallint"}:
+        share = rng.choice(["0.25", "0.5", "0.9", "1.0"])
+        duck = f"quantile_cont({{0}}::DOUBLE, {share})"
+        return Aggregate(
+            kind, f"percentile({{0}}, {share})", duck, "double", False, (one,), python=f"p={share}"
+        )
+    if kind == "covariance" and one.type in {"tinyint", "smallint"}:
+        name = rng.choice(["covar_pop", "covar_samp"])
+        both = one, rng.choice([each for each in given if each.type in {"tinyint", "smallint"}])
+        return Aggregate(name, f"{name}({{0}}, {{1}})", f"{name}({{0}}, {{1}})", "double", False, both)
     if kind == "mode" and plain and one.type not in FLOATS:
         duck = "mode_of(list({0}) FILTER ({0} IS NOT NULL))"
         return Aggregate("mode", "mode({0})", duck, one.type, True, (one,))
@@ -281,5 +363,6 @@ def _aggregate(rng: Random, one: Expr) -> Aggregate | None:  # noqa: PLR0911, PL
         name = rng.choice(["max_by", "min_by"])
         way, nulls = ("DESC", "LAST") if name == "max_by" else ("ASC", "FIRST")
         duck = f"first({{0}} ORDER BY {{1}} {way}, {{0}} {way} NULLS {nulls}) FILTER ({{1}} IS NOT NULL)"
-        return Aggregate(name, f"{name}({{0}}, {{1}})", duck, one.type, True, (one, one))
+        by = rng.choice([each for each in given if each.type in PLAIN and each.exact])
+        return Aggregate(name, f"{name}({{0}}, {{1}})", duck, one.type, True, (one, by))
     return None

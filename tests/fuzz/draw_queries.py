@@ -6,7 +6,9 @@ from itertools import pairwise
 from random import Random
 
 from fuzz.draw_expressions import PLAIN, aggregate, condition, value
-from fuzz.draw_values import INTEGERS, NAMES, SECOND, draw_tables
+from fuzz.draw_groups import BOUNDS, GroupDrawer
+from fuzz.draw_joins import JoinDrawer
+from fuzz.draw_values import FLOATS, INTEGERS, NAMES, SECOND, draw_tables
 from fuzz.draw_verbs import draw_verb
 from fuzz.oracle import Oracle, OracleFailed, evaluate
 from fuzz.program import (
@@ -24,20 +26,16 @@ from fuzz.program import (
     Sub,
     Table,
     Union,
-    Window,
     column_of,
     combined,
 )
 from fuzz.text import Unspeakable, program_text
 
-BOUNDS = ("window_start", "window_end")
 TIME = Column("window_start", "timestamp")
 
 
 EMPTY = 0.1
 """The share of drawn queries that may be without a row; others are drawn again until there is one."""
-MANY = 40
-"""So many last rows that a product with them divides its work among channels."""
 OPPOSITE = {"exists": "not exists", "not exists": "exists", "in": "not in", "not in": "in"}
 
 
@@ -45,14 +43,14 @@ def draw(seed: int, *, verbatim: bool | None = None) -> Program:
     """The program of a seed."""
     rng = Random(seed)
     if verbatim is None:
-        verbatim = rng.random() < 0.5
-    zone = rng.choices(["UTC", "America/New_York", "Asia/Kolkata"], [14, 1, 1])[0]
+        verbatim = rng.random() < 0.35
+    zone = rng.choices(["UTC", "America/New_York", "Asia/Kolkata"], [10, 1, 1])[0]
     while True:
         drawer = Drawer(rng, verbatim=verbatim, zone=zone)
         query = drawer.top()
         if rng.random() >= EMPTY and not drawer.has_rows(query):
             continue
-        epochs, channels = rng.choice([1, 2, 2, 3, 5]), rng.choice([1, 2, 2, 3, 5])
+        epochs, channels = rng.choice([1, 2, 2, 3, 5, 8]), rng.choice([1, 2, 2, 3, 5])
         for _ in range(5):
             found = Program(query, seed, epochs, channels, rng.randrange(1 << 30), verbatim, zone)
             try:
@@ -90,7 +88,7 @@ def put(parts: tuple, place: int, part: object) -> tuple:
     return (*parts[:place], part, *parts[place + 1 :])
 
 
-class Drawer:
+class Drawer(JoinDrawer, GroupDrawer):
     """Draws relations over the tables of one program."""
 
     def __init__(self, rng: Random, *, verbatim: bool, zone: str = "UTC") -> None:
@@ -125,7 +123,7 @@ class Drawer:
             return self.union()
         if kind < 0.16:
             return self.ranked(1)
-        if kind < 0.3 and not self.verbatim:
+        if kind < 0.34 and not self.verbatim:
             return draw_verb(self, 1)
         return self.block(2, top=True)
 
@@ -133,14 +131,14 @@ class Drawer:
         """An item of FROM: a table, mostly; `timed` ones have their event time in sight."""
         self.ids += 1
         name = f"f{self.ids}"
-        if depth <= 0 or self.chance(0.6):
+        if depth <= 0 or self.chance(0.5):
             return Item(name, self.rng.choice(self.tables))
         kind = self.rng.random()
-        if kind < 0.15 and not self.verbatim:
+        if kind < 0.25 and not self.verbatim:
             found = draw_verb(self, depth - 1, inner=True)
             if not (timed and found.time is None):
                 return Item(name, found)
-        if kind < 0.3:
+        if kind < 0.36:
             return Item(name, self.union())
         found = self.block(depth - 1, timed=timed or self.verbatim)
         if (timed or self.verbatim) and found.time is None:
@@ -163,20 +161,23 @@ class Drawer:
             first = Item(first.id, first.relation, function)
         if function is None and not self.verbatim and first.time is not None and self.chance(0.14):
             return self.by_window(first)
+        if function is None and not self.verbatim and first.time is not None and self.chance(0.08):
+            return self.by_session(first, timed=timed)
         visible, made = self.joined(first, joins, depth)
         given = [
             column_of(item, each)
             for item in visible
             for each in (item.relation.columns if grouped else item.columns)
         ]
-        where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2])))
+        where = tuple(condition(rng, given) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2, 3])))
         where += self.guarded(first, made)
         subs = []
         aged = any(each.bound.kind == "last" for each in made) and self.chance(0.8)
         if self.chance(0.25) and function is None and not aged:
             found = self.sub(visible)
             subs = [found] if found is not None else []
-        group = self.group(visible, made, given, function, top) if grouped else None
+        in_order = not made and not subs and not self.verbatim and self.comes_in_order(first.relation)
+        group = self.group(visible, made, given, function, top, in_order=in_order) if grouped else None
         where += self.on_windows(first, group)
         if timed and group is not None and group.window is None:
             group = None
@@ -202,6 +203,14 @@ class Drawer:
         if not self.verbatim and speakable and self.chance(0.35):
             form = "python"
         return found if form == "sql" else replace(found, form=form)
+
+    def comes_in_order(self, relation: Relation) -> bool:
+        """Whether the rows of a table come in the order of event time, no two at once."""
+        if not isinstance(relation, Table) or relation.key is not None:
+            return False
+        place = relation.names.index(relation.time)
+        times = [row[place] for row in relation.rows if row[place] is not None]
+        return all(one < other for one, other in pairwise(times))
 
     def revived(self, block: Block) -> Block:
         """A block without a row says the opposite somewhere, if that brings rows."""
@@ -239,6 +248,30 @@ class Drawer:
                 return (combined(texts, "boolean", one, tags=("guarded",)),)
         return ()
 
+    def by_session(self, first: Item, *, timed: bool) -> Block:
+        """SESSION as a table function: its keys are those of the groups, and WHERE reads no other column."""
+        fit = [
+            each
+            for each in first.relation.columns
+            if each.exact and each.type in PLAIN and each.type not in FLOATS and each.name != first.time
+        ]
+        some = self.rng.sample(fit, min(len(fit), self.rng.choice([0, 1, 1, 2])))
+        window = self.window(kinds=("session",))
+        item = Item(first.id, first.relation, window, tuple(each.name for each in some))
+        given = [column_of(item, each) for each in first.relation.columns]
+        keys = tuple((each.name, column_of(item, each)) for each in some)
+        if {name.lower() for name, _ in keys} & {*BOUNDS, "change"}:
+            return self.by_window(first)
+        aggregates = {f"a{place}": aggregate(self.rng, given) for place in range(self.rng.choice([1, 2]))}
+        names = {name for name, _ in keys}
+        group = Grouping(
+            keys, tuple((name, one) for name, one in aggregates.items() if name not in names), window
+        )
+        chosen = [each for _, each in keys]
+        where = (condition(self.rng, chosen, 1),) if keys and self.chance(0.4) else ()
+        where += self.on_windows(item, group)
+        return self.revived(Block(item, (), where, (), group, self.grouped_select(group, timed=timed)))
+
     def by_window(self, first: Item) -> Block:
         """Two table functions joined by their windows, or one with a sub-query in the same window."""
         rng = self.rng
@@ -274,7 +307,7 @@ class Drawer:
         found: dict[str, tuple[str, Expr]] = {}
         paired = any(each.how not in {"semi", "anti"} for each in made)
         every = [(each.name, column_of(item, each)) for item in visible for each in item.columns]
-        if len({name.lower() for name, _ in every}) == len(every) and self.chance(0.12):
+        if len({name.lower() for name, _ in every}) == len(every) and self.chance(0.2):
             return tuple(every)
         if (timed or self.chance(0.3)) and not paired and first.time is not None:
             name = first.time
@@ -292,281 +325,6 @@ class Drawer:
 
     def pinned(self, visible) -> set[str]:
         return {*BOUNDS, "change", "pair_time", *(each.time.lower() for each in visible if each.time)}
-
-    def window(self, kinds=("tumble", "hop", "hop", "session")) -> Window:
-        rng, unit = self.rng, self.unit
-        kind = rng.choice(kinds)
-        size = rng.choice([1, 2, 3, 4, 6, 10]) * unit
-        offset = rng.choice([0, 0, 0, 1]) * unit
-        if kind == "tumble":
-            return Window(kind, size, 0, offset % size)
-        if kind == "session":
-            return Window(kind, size)
-        if kind == "cumulate":
-            step = rng.choice([1, 2]) * unit
-            return Window(kind, step * rng.choice([2, 3, 4]), step, 0)
-        slides = [each for each in (1, 2, 3, 5) if each * unit < size] or [1]
-        slide = rng.choice(slides) * unit
-        if self.chance(0.1) and not self.verbatim:
-            slide = size + unit
-        return Window(kind, size, slide, offset % slide)
-
-    def group(  # noqa: C901 -- a line for each part
-        self, visible, made, given, function, top
-    ) -> Grouping | None:
-        rng = self.rng
-        paired = any(each.how not in {"semi", "anti"} for each in made)
-        window, by = None, None
-        if function is not None:
-            window = function
-        elif not (top and self.chance(0.2)):
-            window = self.window()
-            if self.verbatim or self.chance(0.3):
-                own = [each for each in visible if each.time is not None]
-                if not own or (len(visible) > 2 and not self.chance(0.1)):
-                    return None
-                by = rng.choice(own).id if paired else visible[0].id
-        keyable = [
-            each
-            for each in given
-            if each.exact
-            and (each.type in PLAIN or self.chance(0.02))
-            and not each.spark.endswith(("_start»", "_end»"))
-        ] or given
-        keys: dict[str, Expr] = {}
-        known = {each.spark for each in keyable}
-        joined = [each for join in made for pair in join.keys for each in pair if each.spark in known]
-        for place in range(rng.choice([0, 1, 1, 2, 3])):
-            each = value(rng, keyable) if self.chance(0.4) else rng.choice(keyable)
-            if joined and self.chance(0.35):
-                # Stages that go by the same keys may share channels.
-                each = rng.choice(joined)
-            mark = MARK.fullmatch(each.spark)
-            name = mark[2] if mark and mark[2].lower() not in BOUNDS and self.chance(0.7) else f"g{place}"
-            if name.lower() not in {each.lower() for each in keys}:
-                keys[name] = each
-        names = [name for name in (f"a{place}" for place in range(9)) if name not in keys]
-        aggregates = {name: aggregate(rng, given) for name in names[: rng.choice([0, 1, 1, 2, 3, 4])]}
-        if not aggregates and not keys:
-            aggregates = {names[0]: aggregate(rng, given)}
-        sets = None
-        if (
-            len(keys) >= 1
-            # grouping(k) of a key that stands twice means both.
-            and len({each.spark for each in keys.values()}) == len(keys)
-            and aggregates
-            and self.chance(0.15)
-            and (window is None or window.kind != "session")
-        ):
-            places = range(len(keys))
-            rollup = tuple(tuple(places[:end]) for end in range(len(keys), -1, -1))
-            cube = tuple(
-                tuple(p for p in places if mask >> p & 1) for mask in range((1 << len(keys)) - 1, -1, -1)
-            )
-            some = tuple(rng.sample(cube, rng.randint(1, len(cube))))
-            # A key that is in no set is no key.
-            some = some if set().union(*some) == set(places) else rollup
-            sets = rng.choice([rollup, cube, some])
-            # grouping_id() counts keys in the order in which the sets name them.
-            order = list(dict.fromkeys(place for chosen in sets for place in chosen))
-            keys = dict(list(keys.items())[place] for place in order)
-            sets = tuple(tuple(sorted(map(order.index, chosen))) for chosen in sets)
-        rolled = False
-        if (
-            sets is not None
-            and self.verbatim
-            and window is not None
-            and window.kind == "tumble"
-            and self.chance(0.15)
-        ):
-            rolled, sets = True, None
-        having = ()
-        if aggregates and self.chance(0.25) and not rolled:
-            results = [
-                Expr(f"«g.{name}»", f"«g.{name}»", each.type, each.exact) for name, each in aggregates.items()
-            ]
-            having = (condition(rng, results, 0),)
-        return Grouping(tuple(keys.items()), tuple(aggregates.items()), window, by, sets, having, rolled)
-
-    def grouped_select(self, group: Grouping, *, timed: bool) -> tuple[tuple[str, Expr], ...]:
-        found: list[tuple[str, Expr]] = []
-
-        def mark(name: str, kind: str, *, exact: bool = True) -> Expr:
-            return Expr(f"«g.{name}»", f"«g.{name}»", kind, exact)
-
-        bounds = group.window is not None and (timed or self.chance(0.6))
-        keys = [(name, mark(name, each.type)) for name, each in group.keys if self.chance(0.9) or timed]
-        results = [(name, mark(name, each.type, exact=each.exact)) for name, each in group.aggregates]
-        if bounds:
-            found += [(name, mark(name, "timestamp")) for name in BOUNDS]
-        rest = keys + results
-        if self.chance(0.2):
-            self.rng.shuffle(rest)
-        for name, each in rest:
-            alias = name
-            if self.chance(0.15):
-                alias = self.rng.choice(NAMES)
-            if alias.lower() in {one.lower() for one, _ in found} or alias.lower() in {
-                n.lower() for n, _ in rest
-            } - {name.lower()}:
-                alias = name
-            if alias.lower() in {one.lower() for one, _ in found}:
-                continue
-            found.append((alias, each))
-        taken = {one.lower() for one, _ in found}
-        if group.sets is not None and self.chance(0.6) and taken.isdisjoint({"gr", "gid"}):
-            name = self.rng.choice(group.keys)[0]
-            found.append(("gr", mark(f"grouping({name})", "tinyint")))
-            found.append(("gid", mark("grouping_id", "bigint")))
-        if not found:
-            every = [(name, mark(name, each.type)) for name, each in group.keys]
-            found = [(name, mark(name, "timestamp")) for name in BOUNDS] if group.window else results or every
-        return tuple(found)
-
-    # -- joins ---------------------------------------------------------------------------------------------
-
-    def bound(self, visible: list[Item], item: Item, *, sub: bool = False) -> Bound | None:
-        rng, unit = self.rng, self.unit
-        own = [each for each in visible if each.time is not None]
-        kinds = []
-        if own and item.time is not None:
-            kinds += ["interval"] * 3
-        if not self.verbatim:
-            kinds += ["within", "keep"]
-            kinds += (
-                [] if sub or len(visible) > 1 or not self.distinct_times(visible[0], item) else ["last"] * 6
-            )
-        if not kinds:
-            return None
-        kind = rng.choice(kinds)
-        ahead, back = (rng.choice([0, 1, 2, 3, 5, 10]) * unit for _ in range(2))
-        if kind == "interval":
-            return Bound(kind, back, ahead, rng.choice(own).id)
-        if kind == "last":
-            return Bound(kind, 0, rng.choice([1, 2, 3]))
-        return Bound(kind, ahead, ahead)
-
-    def keys(self, visible: list[Item], item: Item) -> list[tuple[Expr, Expr]]:
-        """Pairs of columns that can be equal."""
-        pairs = []
-        for one in visible:
-            for left in one.columns:
-                for right in item.columns:
-                    integers = left.type in INTEGERS and right.type in INTEGERS and self.chance(0.2)
-                    alike = left.type == right.type or integers
-                    both = column_of(one, left), column_of(item, right)
-                    if alike and left.type == "struct<a:int,b:string>":
-                        pairs.append(tuple(combined("{0}.a", "int", each, tags=("field",)) for each in both))
-                    alike = alike and (left.type in PLAIN or self.chance(0.02))
-                    if alike and left.exact and right.exact and left.name != one.time:
-                        pairs.append(both)
-        return pairs
-
-    def drawn_keys(self, visible, item) -> tuple[tuple[Expr, Expr], ...]:
-        pairs = self.keys(visible, item)
-        count = min(len(pairs), self.rng.choices([0, 1, 2], [1, 6, 2])[0])
-        chosen, seen = [], set()
-        for one, other in self.rng.sample(pairs, count):
-            if one.spark in seen or other.spark in seen:
-                continue
-            seen |= {one.spark, other.spark}
-            chosen.append((one, other))
-        if chosen and self.chance(0.1):
-            one, other = chosen[-1]
-            made = [self.computed(each) for each in (one, other)]
-            if made[0].type == made[1].type:
-                chosen[-1] = tuple(made)
-        return tuple(chosen)
-
-    def computed(self, each: Expr) -> Expr:
-        if each.type == "string":
-            return Expr(f"{each.spark} || 'z'", f"{each.duck} || 'z'", "string")
-        if each.type in INTEGERS:
-            return Expr(f"CAST({each.spark} AS bigint)", f"CAST({each.duck} AS BIGINT)", "bigint")
-        return each
-
-    def pair_conditions(self, visible, item) -> tuple[Expr, ...]:
-        given = [column_of(each, column) for each in (*visible, item) for column in each.columns]
-        plain = [each for each in given if each.exact]
-        return tuple(condition(self.rng, plain, 1) for _ in range(self.rng.choice([0, 0, 0, 1, 1])))
-
-    def joined(self, first: Item, count: int, depth: int) -> tuple[list[Item], list[Join]]:
-        """So many joins at most, and the items whose columns are in sight after them."""
-        visible, made = [first], []
-        for _ in range(count):
-            if made and made[-1].bound.kind == "last" and self.chance(0.8):
-                # Rows of any age: little is taken after them.
-                break
-            join = self.join(visible, depth)
-            if join is None:
-                continue
-            made.append(join)
-            if join.how not in {"semi", "anti"}:
-                visible.append(join.item)
-        return visible, made
-
-    def join(self, visible: list[Item], depth: int) -> Join | None:
-        rng = self.rng
-        item = self.item(depth - 1, timed=True if self.verbatim else self.chance(0.6))
-        bound = self.bound(visible, item)
-        if bound is None:
-            return None
-        how = rng.choices(["inner", "left", "right", "full", "semi", "anti"], [6, 3, 2, 2, 1, 1])[0]
-        if product := bound.kind == "last" and self.chance(0.4):
-            bound = replace(bound, ahead=rng.choice([2, MANY, MANY]))
-        keys = () if product else self.drawn_keys(visible, item)
-        conditions = self.pair_conditions(visible, item)
-        if not keys and how not in {"inner", "semi", "anti"}:
-            how = "inner"
-        if bound.kind == "last" and (how in {"semi", "anti"} or visible[0].window):
-            bound = Bound("within", self.unit, self.unit)
-        using = (
-            bool(keys)
-            and not self.verbatim
-            and bound.kind in {"within", "keep", "last"}
-            and len(visible) == 1
-            and all(self.same_name(*pair) for pair in keys)
-            and self.chance(0.5)
-        )
-        return Join(how, item, keys, bound, () if using else conditions, using)
-
-    def same_name(self, one: Expr, other: Expr) -> bool:
-        marks = [MARK.fullmatch(each.spark) for each in (one, other)]
-        return all(marks) and marks[0][2] == marks[1][2]
-
-    def distinct_times(self, *items: Item) -> bool:
-        """Whether no two rows of a side have one time, so that the last rows are certain."""
-        for each in items:
-            table = each.relation
-            if not isinstance(table, Table):
-                return False
-            place = table.names.index(table.time)
-            times = [row[place] for row in table.rows]
-            if len(times) != len(set(times)):
-                return False
-        return True
-
-    def sub(self, visible: list[Item]) -> Sub | None:
-        rng = self.rng
-        self.ids += 1
-        relation = rng.choice(self.tables)
-        if isinstance(visible[0].relation, Table) and self.chance(0.4):
-            relation = visible[0].relation
-        item = Item(f"f{self.ids}", relation)
-        if self.chance(0.2):
-            item = self.item(1, timed=True)
-        bound = self.bound(visible, item, sub=True)
-        if bound is None:
-            return None
-        keys = self.drawn_keys(visible, item)
-        conditions = self.pair_conditions(visible, item) if self.chance(0.5) else ()
-        inner = (
-            (condition(rng, [column_of(item, each) for each in item.columns], 0),) if self.chance(0.4) else ()
-        )
-        kind = rng.choice(["exists", "exists", "not exists", "in", "not in"])
-        if kind.endswith("in") and (not keys or keys[0][0].type not in PLAIN):
-            kind = "exists"
-        return Sub(kind, item, keys, bound, conditions, inner)
 
     # -- unions and first rows -----------------------------------------------------------------------------
 

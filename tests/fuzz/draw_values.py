@@ -202,7 +202,7 @@ def draw_rows(rng, columns, time, delay, grid, pools, *, distinct=False, key=Non
 
     With a `key`, the rows of each of its values are so by themselves, and some come far behind the others.
     """
-    count = rng.choices([0, 1, 3, 6, 10, 16, 25], [1, 2, 4, 4, 6, 6, 6])[0]
+    count = rng.choices([0, 1, 3, 6, 10, 16, 25, 50], [2, 4, 8, 8, 12, 12, 12, 3])[0]
     span = rng.choice([6, 20, 20, 40])
     drawn = []
     slots = rng.sample(range(max(span, count)), count)

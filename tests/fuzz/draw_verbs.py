@@ -1,6 +1,7 @@
 """Random operators that only Python has: deduplicate, windows of counts, process, explode."""
 
 from fuzz.draw_expressions import PLAIN
+from fuzz.draw_values import INTEGERS
 from fuzz.program import Column, Relation, Table, Verb
 
 SIMPLE = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date")
@@ -19,9 +20,11 @@ def draw_verb(drawer, depth, *, inner=False) -> Relation:
         each for each in plain if each.name.lower() not in {"window_start", "window_end", "n", "lo", "hi"}
     ]
     arrays = [each for each in given.columns if each.type.startswith("array<")]
-    kinds = ["deduplicate", "counts", "process", "silent", "alarm"] if plain else []
+    kinds = ["deduplicate", "counts", "process", "fussy", "silent", "alarm"] if plain else []
     if arrays and isinstance(given, Table):
         kinds += ["explode"] * 4
+    if isinstance(given, Table) and _pickable(given):
+        kinds += ["picky"]
     if not kinds or names & {"n", "lo", "hi"}:
         return drawer.block(depth, timed=inner)
     return DRAWN[rng.choice(kinds)](drawer, given, plain, arrays)
@@ -66,6 +69,11 @@ def _process(drawer, given, plain, _arrays) -> Verb:
     return _verb("process", given, _keyed(given, key), given.time, key=key.name)
 
 
+def _fussy(drawer, given, plain, _arrays) -> Verb:
+    key = drawer.rng.choice(plain)
+    return _verb("fussy", given, _keyed(given, key), given.time, key=key.name)
+
+
 def _silent(drawer, given, plain, _arrays) -> Verb:
     key = drawer.rng.choice(plain)
     # Between two slots, so that no row comes when a timer is due.
@@ -88,11 +96,28 @@ def _explode(drawer, given, _plain, arrays) -> Relation:
     )
 
 
+def _pickable(given: Table) -> list[tuple[str, object]]:
+    """Values of whole numbers and texts, each with its column, for which a function may raise."""
+    names = [each.name for each in given.columns if each.type in {*INTEGERS, "string"}]
+    places = {name: given.names.index(name) for name in names}
+    return [
+        (name, row[place]) for name, place in places.items() for row in given.rows if row[place] is not None
+    ]
+
+
+def _picky(drawer, given, _plain, _arrays) -> Relation:
+    column, value = drawer.rng.choice(_pickable(given))
+    way = drawer.rng.choice(["", ", channels=True", f", by={column!r}"])
+    return _verb("picky", given, given.columns, given.time, column=column, value=value, way=way)
+
+
 DRAWN = {
     "deduplicate": _deduplicate,
     "counts": _counts,
     "process": _process,
+    "fussy": _fussy,
     "silent": _silent,
     "alarm": _alarm,
     "explode": _explode,
+    "picky": _picky,
 }

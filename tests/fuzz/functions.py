@@ -2,8 +2,10 @@
 
 import datetime as dt
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import penstock as ps
 
@@ -16,6 +18,41 @@ class Taken:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch({name: batch[column] for name, column in self.names})
+
+
+@dataclass(frozen=True)
+class Picky:
+    """For map(): columns as they are; it raises for a value."""
+
+    names: tuple[str, ...]
+    column: str
+    value: object
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.value in batch[self.column].to_pylist():
+            raise ValueError(f"{self.column} is {self.value!r}")
+        return batch.select(list(self.names))
+
+
+class Joined(ps.ArrowAggregate):
+    """The texts of a group in the order of event time."""
+
+    state: ClassVar = {"text": "string"}
+    result = "string"
+
+    def accumulate(self, groups, n, *columns):
+        found: list[str | None] = [None] * n
+        for group, text in zip(groups.tolist(), columns[0].to_pylist(), strict=True):
+            if text is not None:
+                found[group] = text if found[group] is None else f"{found[group]},{text}"
+        return pa.record_batch({"text": pa.array(found, pa.string())})
+
+    def merge(self, left, right):
+        both = pc.binary_join_element_wise(left["text"], right["text"], ",")
+        return pa.record_batch({"text": pc.coalesce(both, left["text"], right["text"])})
+
+    def finish(self, state):
+        return state["text"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +69,13 @@ def numbered(_key, _time, _row, state):
     """For process(): the number of each row of its key."""
     count = 1 + (state["n"] if state else 0)
     return ps.Visit({"n": count}, results=[{"n": count}])
+
+
+def fussy(key, time, row, state):
+    """For process(): the number of each row of its key; it raises for rows of every third second."""
+    if time.second % 3 == 0:
+        raise ValueError(f"{time} is not to be had")
+    return numbered(key, time, row, state)
 
 
 def silent(_key, _time, row, state):

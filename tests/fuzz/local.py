@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,11 +27,10 @@ from pyspark import cloudpickle
 from distribution.drawing import any_requests
 from fuzz.local_explode import exploding
 from fuzz.local_jobs import Jobs, any_sizes
+from fuzz.local_rows import Given, Reader, Rows
 from fuzz.local_types import NeedsSpark, Typed
 from penstock.compile import cut, is_single, optimise
-from penstock.connect import Ahead, Offset, ResultFormat, SourceContext, SourceNote, memory
-from penstock.connect.sources.rows import RowsReader
-from penstock.connect.sources.rows import rows as given_rows
+from penstock.connect import ResultFormat, SourceContext, memory
 from penstock.control.rescale import Rescale
 from penstock.functions import SqlSetting
 from penstock.operators.exchange import TIME
@@ -47,16 +46,11 @@ from penstock.runtime.records import Manifest
 from penstock.state import Location
 from scratch import MEMORY
 
-__all__ = ["LocalResult", "NeedsSpark", "run_local"]
-
-Given = Mapping[str, Sequence[Sequence[Mapping[str, object]]]]
-"""For each stream by name: its epochs, each a list of rows with a value per column; times are datetimes."""
+__all__ = ["Given", "LocalResult", "NeedsSpark", "run_local"]
 
 MOST_CHANNELS = 4
 _ENDS = 0.5
 """The share of epochs after which a run that is resumed ends."""
-_NEVER_MORE = 2**60
-"""An event time after every row."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +96,7 @@ def run_local(
     whole: bool = False,
     strategy: str = "subquery",
     zone: str = "UTC",
+    on_error: str = "fail",
 ) -> LocalResult:
     """Run a query over rows, epoch after epoch, and drain it.
 
@@ -111,15 +106,15 @@ def run_local(
     sent in any form by any number of tasks, tasks run twice, and epochs are replayed by a run that begins
     again. With `resume` the run ends after some epochs and before the drain, and begins again from the files
     of its checkpoint, at another number of channels. The order in which rows reach a channel is always
-    random. `zone` is the session's time zone.
+    random. `zone` is the session's time zone, `on_error` as in `Query.start`.
 
     What the product refuses is raised as it raises it: an error of `penstock.errors` when the query is
     compiled, RunError where a value cannot be evaluated. What only Spark can evaluate raises NeedsSpark.
     """
     compiled = _compiled(query, strategy, zone)
-    given = _Rows.of(compiled.query.streams, epochs, whole=whole)
+    given = Rows.of(compiled.query.streams, epochs, whole=whole)
     try:
-        run = _LocalRun(compiled, given, channels, seed, restless=rescale)
+        run = _LocalRun(compiled, given, channels, seed, restless=rescale, on_error=on_error)
         for number in range(given.epochs):
             if resume and number and run.rng.random() < _ENDS:
                 run.begin(int(run.rng.integers(1, MOST_CHANNELS + 1)))
@@ -218,74 +213,16 @@ class _Mortal(Checkpoint):
         super().commit(manifest)
 
 
-# -- the rows ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The given rows of each stream by epoch, and as Arrow tables."""
-
-    streams: tuple[Stream, ...]
-    given: Mapping[str, list[list[Any]]]
-    sources: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, streams: Sequence[Stream], epochs: Given, *, whole: bool) -> "_Rows":
-        given = {each.name: [list(batch) for batch in epochs.get(each.name, ())] for each in streams}
-        if whole:
-            given = {name: [[row for batch in every for row in batch]] for name, every in given.items()}
-        sources = {
-            each.name: given_rows(given[each.name]).conform(each.name, each.schema) for each in streams
-        }
-        return cls(tuple(streams), given, sources)
-
-    @property
-    def epochs(self) -> int:
-        """How many there are."""
-        return max(map(len, self.given.values()), default=0)
-
-    def read_in(self, epoch: int) -> list[Stream]:
-        """The streams that are not at their end before an epoch."""
-        return [each for each in self.streams if epoch < len(self.given[each.name])]
-
-    def fits(self, stream: Stream, epoch: int, now: int) -> Any:
-        """Which rows of an epoch fit the schema and the clock, as a mask."""
-        table = self.sources[stream.name].batches[epoch]
-        times = table[stream.time].cast(pa.int64())
-        known = [table[each.name].is_valid() for each in stream.schema.columns if not each.nullable]
-        fits = np.logical_and.reduce([np.asarray(each) for each in [times.is_valid(), *known]])
-        return fits if stream.ahead is None else fits & (times.fill_null(0).to_numpy() <= now + stream.ahead)
-
-    def latest(self, stream: Stream, epoch: int, fits: Any) -> int | None:
-        """The latest event time of those that fit."""
-        times = self.sources[stream.name].batches[epoch][stream.time].cast(pa.int64())
-        return pc.max(times.filter(pa.array(fits))).as_py()
-
-
-class _Reader(RowsReader):
-    """Rows; where it is told to, it promises after the last of them that no more will come."""
-
-    promises = False
-
-    def ahead(self, after: Offset) -> Ahead | None:
-        """The next rows, or the promise."""
-        found = super().ahead(after)
-        if found is not None or not self.promises or "ended" in after:
-            return found
-        return Ahead({**after, "ended": True})
-
-    def note(self, upto: Offset) -> SourceNote:
-        """The promise."""
-        return SourceNote(least=_NEVER_MORE) if "ended" in upto else SourceNote()
-
-
 # -- a run ---------------------------------------------------------------------------------------------
 
 
 class _LocalRun:
     """A query and its checkpoint; what the checkpoint holds is all that it remembers from epoch to epoch."""
 
-    def __init__(self, compiled: _Compiled, rows: _Rows, channels: int, seed: int, *, restless: bool) -> None:
+    def __init__(
+        self, compiled: _Compiled, rows: Rows, channels: int, seed: int, *, restless: bool, on_error: str
+    ) -> None:
+        self.on_error = on_error
         self.compiled, self.graph, self.rows, self.restless = compiled, compiled.graph, rows, restless
         self.streams = {each.name: each for each in compiled.query.streams}
         self.rng = np.random.default_rng(seed)
@@ -315,6 +252,7 @@ class _LocalRun:
             dealing=[None, *DEALINGS][rng.integers(len(DEALINGS) + 1)],
             most_moved=int(rng.choice([1, 1000, 10**9])),
             control="off",
+            on_error=self.on_error,
         )
         claimed = engine.Claimed(compiled.query, compiled.subqueries, options, self.checkpoint, self.graph)
         with self.checkpoint.owned():
@@ -325,13 +263,13 @@ class _LocalRun:
                 report=lambda _: None,
             )
 
-    def _opened(self, stream: Stream, folder: Location) -> _Reader:
+    def _opened(self, stream: Stream, folder: Location) -> Reader:
         context = SourceContext(
             session=None, name=stream.name, schema=stream.schema, time=stream.time, folder=folder
         )
         source = self.rows.sources[stream.name]
         source.open(context)
-        return _Reader(source, context)
+        return Reader(source, context)
 
     def _jobs(self, compiled: Any) -> Jobs:
         return Jobs(compiled, self.rng, self.restless)
@@ -353,11 +291,11 @@ class _LocalRun:
         waits = any(getattr(each.stage.operator, "last", None) is not None for each in self.graph.stages)
         promised = self.restless and not waits and self.rng.random() < 0.5
         if promised:
-            _Reader.promises = True
+            Reader.promises = True
             try:
                 self._happen("next")
             finally:
-                _Reader.promises = False
+                Reader.promises = False
         held = [each.table().num_rows for each in self.sinks]
         self._happen("drain")
         left = [each.table().num_rows for each in self.sinks]
@@ -409,7 +347,10 @@ class _LocalRun:
                 promised = manifest.frontiers[stream.name].value
                 assert promised == (self.latest[stream.name] - stream.delay if known else None), stream
         rows = sum(len(self.rows.given[each.name][epoch]) for each in reads)
-        assert (manifest.counts.rows, manifest.counts.rejected) == (rows, unfit), manifest.counts
+        assert manifest.counts.rows == rows, manifest.counts
+        # Rows for which a function raises before any stage are among them.
+        refused = manifest.counts.rejected - unfit
+        assert refused == 0 or (refused > 0 and self.on_error == "set aside"), manifest.counts
 
     # Any plan.
 

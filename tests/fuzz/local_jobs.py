@@ -117,7 +117,7 @@ def any_sizes(rng: Any) -> Iterator[None]:
     """Let what the product does for many rows, such as cutting, combining and spilling, happen to few."""
     drawn = {
         (sys.modules[RowsReader.__module__], "ROWS_PER_SPLIT"): [9, 131_072],
-        (compaction, "BUDGET"): [400, 8 << 20],
+        (compaction, "BUDGET"): [100, 400, 8 << 20],
         (entries, "LEAST_BYTES"): [1, 1 << 20],
         (on_grid, "_FEWEST_ROWS"): [1, 1_000],
         (ports, "_PAYS"): [0.0, 1.3, np.inf],

@@ -72,8 +72,12 @@ def exchanged(program: Program, _rng: Random) -> Program | None:
     return dataclasses.replace(program, query=dataclasses.replace(block, first=join.item, joins=(turned,)))
 
 
-def doubled(program: Program, rng: Random) -> Program:
-    """A table cut into two, and UNION ALL of both where it stood."""
+def doubled(program: Program, rng: Random) -> Program | None:
+    """A table cut into two, and UNION ALL of both where it stood; rows of both come in any order."""
+    if any(
+        each.group and "joined" in {one.name for _, one in each.group.aggregates} for each in _blocks(program)
+    ):
+        return None
     tables = tables_of(program.query)
     table = tables[rng.choice(sorted(tables))]
     names = [name for name in ("h1", "h2") if name not in tables]
@@ -90,6 +94,10 @@ def doubled(program: Program, rng: Random) -> Program:
     ]
     both = Union(tuple(_all_of(each, f"h{place}") for place, each in enumerate(halves)))
     return dataclasses.replace(program, query=_replaced(program.query, table, both))
+
+
+def _blocks(program: Program) -> list[Block]:
+    return [each for each in relations_of(program.query) if isinstance(each, Block)]
 
 
 def wrapped(program: Program, rng: Random) -> Program:

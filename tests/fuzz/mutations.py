@@ -224,6 +224,9 @@ def _within(function: ast.FunctionDef) -> Iterator[ast.AST]:
             waiting += [node.value] if node.value else []
         elif isinstance(node, ast.FunctionDef):
             waiting += node.body
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+            # The order of types says nothing.
+            waiting += node.args[:1]
         else:
             waiting += list(ast.iter_child_nodes(node))
 
@@ -437,7 +440,7 @@ def judged(
     """Let programs look for a mutant for so many seconds of processor time, in a process of its own.
 
     Only those that execute its function can find it; those that said nothing before come last. Then come
-    `fresh` ones, of which nothing is known: one that is refused says nothing.
+    `fresh` ones, of which nothing is known: of one that is refused `entry` is asked again without the mutant.
     """
     seeds = [seed for seed, each in seen.functions.items() if (mutant.file, mutant.begins) in each]
     seeds.sort(key=lambda seed: seen.outcomes[seed] != "ok")
@@ -445,13 +448,25 @@ def judged(
     def look(write: Callable[[dict[str, Any]], None]) -> None:
         _forget()
         sys.meta_path.insert(0, _Import(mutant))
+        doubtful: list[int] = []
         for ran, seed in enumerate([*seeds, *fresh], 1):
             told = entry(seed)
             before = seen.outcomes.get(seed, "Refused")
             refused = told.startswith("Refused") and not before.startswith("Refused")
             found = refused or told.startswith("wrong")
             seconds_taken = time.process_time()
-            write({"found": found, "ran": ran, "seed": seed, "why": told, "seconds": seconds_taken})
+            if told.startswith("Refused") and seed not in seen.outcomes:
+                doubtful.append(seed)
+            write(
+                {
+                    "found": found,
+                    "ran": ran,
+                    "seed": seed,
+                    "why": told,
+                    "seconds": seconds_taken,
+                    "doubtful": doubtful[:_MOST_DOUBTFUL],
+                }
+            )
             if found or seconds_taken > seconds:
                 return
 
@@ -460,7 +475,20 @@ def judged(
     if ended != "ended":
         # A program did not come to its end.
         last = {**last, "found": True, "why": ended}
+    doubtful = last.pop("doubtful", [])
+    if not last["found"]:
+        taken = next((each for each in doubtful if not _refused_anyway(each, entry)), None)
+        last |= {} if taken is None else {"found": True, "seed": taken, "why": "Refused"}
     return Verdict(mutant, **last)
+
+
+_MOST_DOUBTFUL = 15
+"""So many programs that are refused, maybe without a mutant too, are tried without it."""
+
+
+def _refused_anyway(seed: int, entry: Callable[[int], str]) -> bool:
+    told, _ = _apart(lambda write: write(entry(seed)), _LONGEST_PROGRAM)
+    return not told or told[0].startswith("Refused")
 
 
 def _forget() -> None:

@@ -53,6 +53,7 @@ def run_on_spark(
     whole: bool = False,
     strategy: str = "subquery",
     zone: str = "UTC",
+    on_error: str = "fail",
     session: SparkSession | None = None,
 ) -> LocalResult:
     """Run a query over rows until its sources end; arguments and result are those of `run_local`.
@@ -80,6 +81,7 @@ def run_on_spark(
                 session=own,
                 strategy=strategy,
                 control="off",
+                on_error=on_error,
                 policy=asks.after,
                 most_moved=rng.choice([1, 1000, 10**9]),
                 partitioning=rng.choice(list(PARTITIONINGS)),

@@ -80,6 +80,12 @@ def numbered(verb: Verb, given: pa.Table) -> pa.Table:
     return _table(verb, found)
 
 
+def fussy(verb: Verb, given: pa.Table) -> pa.Table:
+    """The same without the rows of every third second, for which the function raises."""
+    fit = [micros // 1_000_000 % 3 != 0 for micros in given["_t"].to_pylist()]
+    return numbered(verb, given.filter(pa.array(fit, pa.bool_())))
+
+
 def silent(verb: Verb, given: pa.Table) -> pa.Table:
     """How many rows a key had before it fell silent for the timeout."""
     key, timeout, found = verb.option("key"), verb.option("timeout"), []
@@ -119,13 +125,21 @@ def exploded(verb: Verb, given: pa.Table) -> pa.Table:
     return _table(verb, found)
 
 
+def picky(verb: Verb, given: pa.Table) -> pa.Table:
+    """The rows without those for which the function raises, which are set aside."""
+    column, value = verb.option("column"), verb.option("value")
+    return _table(verb, [row for row in given.to_pylist() if row[column] != value])
+
+
 MEANINGS: dict[str, Callable[..., pa.Table]] = {
     "deduplicate": deduplicated,
     "counts": counted,
     "process": numbered,
+    "fussy": fussy,
     "silent": silent,
     "alarm": alarmed,
     "explode": exploded,
+    "picky": picky,
 }
 
 
@@ -148,9 +162,10 @@ def _write_counts(verb: Verb, given: str) -> str:
 
 
 def _write_process(verb: Verb, given: str) -> str:
+    function = "fussy" if verb.kind == "fussy" else "numbered"
     return (
         f"{given}.group_by({verb.option('key')!r})"
-        ".process(functions.numbered, state='n bigint', result='n bigint')"
+        f".process(functions.{function}, state='n bigint', result='n bigint')"
     )
 
 
@@ -174,11 +189,21 @@ def _write_explode(verb: Verb, given: str) -> str:
     return f"{given}.explode(**{made!r}, outer={verb.option('outer')})"
 
 
+def _write_picky(verb: Verb, given: str) -> str:
+    others = [each for each in verb.columns if each.name != verb.time]
+    schema = ", ".join(f"`{each.name}` {each.type}" for each in others)
+    names = tuple(each.name for each in others)
+    function = f"functions.Picky({names!r}, {verb.option('column')!r}, {verb.option('value')!r})"
+    return f"{given}.map({function}, {schema!r}{verb.option('way')})"
+
+
 PYTHON: dict[str, Callable[..., str]] = {
     "deduplicate": _write_deduplicate,
     "counts": _write_counts,
     "process": _write_process,
+    "fussy": _write_process,
     "silent": _write_silent,
     "alarm": _write_alarm,
     "explode": _write_explode,
+    "picky": _write_picky,
 }

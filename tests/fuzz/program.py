@@ -150,7 +150,10 @@ class Sub:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate; templates take the arguments, `{t}` in that of DuckDB is the event time."""
+    """An aggregate; templates take the arguments, `{t}` in that of DuckDB is the event time.
+
+    `python` is what a call in Python has besides.
+    """
 
     name: str
     spark: str

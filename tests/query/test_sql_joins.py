@@ -310,6 +310,7 @@ JOIN = "SELECT c.x FROM calls c JOIN suspects s ON c.caller = s.number"
         ),
         ("SELECT 1 AS a FROM calls JOIN (SELECT * FROM towers) WITHIN 1 HOUR", BadName, "needs a name"),
         ("SELECT 1 AS a FROM calls JOIN towers USING (tower) WITHIN 1 HOUR", UnknownColumn, "tower"),
+        ("SELECT 1 AS a FROM calls JOIN towers USING ( ) WITHIN 1 HOUR", BadJoin, "names no column"),
         (
             f"SELECT count(*) AS n FROM calls {WINDOW} JOIN towers WITHIN 1 HOUR",
             BadExpression,

@@ -89,6 +89,18 @@ def test_a_condition_on_windows_and_a_column_that_is_gone(text):
         sql(text)
 
 
+@pytest.mark.parametrize(("items", "name"), [("*", "kind"), ("speed, kind AS k", "k")])
+def test_a_condition_on_windows_and_a_key_of_numbered_rows(items, name):
+    """All rows of a window and a key have it alike, so it is asked of those that are left."""
+    rank = "RANK() OVER (PARTITION BY window_start, window_end, t.kind ORDER BY speed) AS r"
+    plain = f"SELECT * FROM (SELECT {items}, {rank} FROM {TUMBLE} AS t) WHERE r <= 2"
+    early = EARLY.replace("t.kind", f"`{name}`").replace(
+        "TIMESTAMP '2024-01-01'", "CAST('2024-01-01' AS TIMESTAMP)"
+    )
+    text = plain.replace(" AS t)", f" AS t WHERE {EARLY})")
+    assert sql(text) == sql(plain).where(early)
+
+
 def test_a_condition_on_windows_and_an_aggregate():
     with pytest.raises(BadExpression, match="into HAVING"):
         sql(
@@ -395,6 +407,33 @@ def test_sessions_as_a_table_function():
         GROUP BY vehicle, window_start, window_end
     """
     assert sql(text) == REPORTS.group_by("vehicle").session("5 minutes").agg(c=ps.count())
+
+
+SESSIONS = "TABLE(SESSION(TABLE reports PARTITION BY vehicle, DESCRIPTOR(time), INTERVAL '5' MINUTES))"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{SESSIONS} WHERE speed > 3",
+        f"{SESSIONS} WHERE vehicle = 'a' OR speed > 3",
+        f"(SELECT * FROM {SESSIONS} WHERE speed > 3)",
+        f"{SESSIONS} AS s WHERE EXISTS (SELECT 1 FROM reports r WHERE r.vehicle = s.vehicle) WITHIN 1 MINUTE",
+    ],
+)
+def test_a_condition_would_leave_rows_out_of_sessions_that_are_formed(source):
+    """The function comes before WHERE, so its sessions are those of all rows, and no filter below it is."""
+    with pytest.raises(BadWindow, match=r"WHERE chooses rows by .*session_window"):
+        sql(f"SELECT vehicle, count(*) AS c FROM {source} GROUP BY vehicle, window_start, window_end")
+
+
+def test_sessions_of_some_keys():
+    found = sql(
+        f"SELECT vehicle, count(*) AS c FROM {SESSIONS} WHERE vehicle > 'a' "
+        "GROUP BY vehicle, window_start, window_end"
+    )
+    chosen = REPORTS.where("vehicle > 'a'").group_by("vehicle").session("5 minutes")
+    assert found == chosen.agg(c=ps.count())
 
 
 def test_distinct_keys_and_first_rows_of_sessions():

@@ -157,6 +157,12 @@ def test_the_streams_behind_a_source_have_their_own_latest_times(type_, values, 
     assert taken.seen.late == 1
 
 
+@pytest.mark.parametrize("keys", [["", None], [None, ""]])
+def test_null_and_the_empty_text_are_one_stream(keys):
+    taken = intake(key="k").take(batch((9, keys[0], 1), (3, keys[1], 2)), None, NOW)
+    assert taken.seen.parts == {"": 9}
+
+
 def test_what_was_seen_adds_up():
     one = StreamSeen(2, 9, 3, 1, 0, 100, 200, {"a": 9, "b": 3})
     other = StreamSeen(1, 5, 5, 0, 1, None, None, {"b": 5})

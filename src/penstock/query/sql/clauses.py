@@ -180,7 +180,20 @@ class _Reader:
             if not self.cuts or token.start >= self.cuts[-1][1]:
                 self._take(number, token)
 
+    def _check(self, number: int, token: Token) -> None:
+        if token.token_type == TokenType.PIPE_GT:
+            raise BadExpression(
+                f"|> is not supported; write SELECT … FROM …\n{marked(self.text, token.start)}"
+            )
+        if token.token_type == TokenType.USING and [self._word(number + at) for at in (1, 2)] == ["(", ")"]:
+            # The parser drops it, and every pair would be one.
+            raise BadJoin(
+                "USING () names no column; name those that are equal, or write CROSS JOIN"
+                f"\n{marked(self.text, token.start)}"
+            )
+
     def _take(self, number: int, token: Token) -> None:
+        self._check(number, token)
         level, kind = self.levels[-1], token.token_type
         level.opening = level.opening or kind
         if kind == TokenType.L_PAREN:
@@ -197,10 +210,6 @@ class _Reader:
             self._cut_window(level, number)
         elif kind in _BOUND_WORDS and opens_bound(self.text, token.start):
             self._cut_bound(level, token)
-        elif kind == TokenType.PIPE_GT:
-            raise BadExpression(
-                f"|> is not supported; write SELECT … FROM …\n{marked(self.text, token.start)}"
-            )
         elif kind == TokenType.COMMA and level.in_from and level.select and level.select.comma is None:
             level.select.comma = token.start
 

@@ -3,6 +3,7 @@
 The number of a row is asked for in a sub-query, and a condition around it says how many rows are wanted.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
@@ -13,11 +14,11 @@ from penstock.expressions.scalar import scalar
 from penstock.expressions.schema import quoted
 from penstock.operators.names import check_quotients
 from penstock.query.relation import Relation
-from penstock.query.sql.scope import Scope
+from penstock.query.sql.scope import Scope, found_in
 from penstock.query.sql.selecting import described, expanded
 from penstock.query.sql.windows import WINDOW_BOUNDS, WindowClause, conjuncts, is_bound, named_bounds
 
-__all__ = ["first_rows", "is_row_number", "ranked_select", "take_limit"]
+__all__ = ["first_rows", "is_row_number", "keys_shown", "ranked_select", "take_limit"]
 
 _FORM: Final = (
     "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, k ORDER BY x DESC) "
@@ -136,6 +137,21 @@ def first_rows(
     kept = {name: quoted(name) for name in columns}
     result: Relation = found.select(**kept, **{number.alias: quoted("rank")})
     return result
+
+
+def keys_shown(scope: Scope, items: list[Tree], number: Tree) -> Scope:
+    """The scope of what rows are numbered apart by, as far as the result shows it, under the names there."""
+
+    def plain(tree: Tree) -> str:
+        return render(tree).lower().replace("`", "")
+
+    names = {plain(tree): name for each in items for name, tree in expanded(each, scope)}
+    places = {
+        found.read: names[plain(scope.over(each))]
+        for each in number.unalias().args.get("partition_by") or ()
+        if (found := found_in(each)) is not None and not found.fields and plain(scope.over(each)) in names
+    }
+    return replace(scope, places=places)
 
 
 def _check_call(call: Tree) -> None:

@@ -14,7 +14,7 @@ from penstock.query.relation import Relation
 from penstock.query.sql.assigning import assigned
 from penstock.query.sql.clauses import BOUNDS, EXAMPLE, BoundClause, Clauses
 from penstock.query.sql.joining import JoinClause, joined
-from penstock.query.sql.ranking import first_rows, is_row_number, ranked_select, take_limit
+from penstock.query.sql.ranking import first_rows, is_row_number, keys_shown, ranked_select, take_limit
 from penstock.query.sql.reach import by_window
 from penstock.query.sql.scope import FromTable, Names, Scope, found_in, mark, reads
 from penstock.query.sql.selecting import aggregated, plain_select, starred
@@ -96,6 +96,7 @@ class Statement:
         self._name_bounds(tree, clauses, sources)
         after = self._after(tree, names)
         self._resolve(tree, names)
+        _check_chosen(tree, names, queries)
         timed = _windowed_table(tree, names)
         parts = [*tree.expressions, *(tree.args[each] for each in _PARTS if tree.args.get(each))]
         read = reads([*parts, *after, *(each.on for each in queries if each.on is not None)])
@@ -245,15 +246,20 @@ class Statement:
         reading = self.read(select)
         parts = number.unalias().args.get("partition_by") or ()
         names = [each.name for each in reading.scope.tables if each.name]
+        if len(reading.scope.tables) == 1:
+            # A name of several tables is a column of the joined rows.
+            number.set("this", named_bounds(number.this, names))
+            Names(reading.scope.tables, self.written).resolve([number.this], {PAIR_TIME, *WINDOW_BOUNDS})
         reading.check_sessions([named_bounds(each.copy(), names) for each in parts])
         found = first_rows(reading.scope, select.expressions, number, most, reading.window)
+        keys = keys_shown(reading.scope, select.expressions, number)
         for each in reading.after:
-            if reads([each]):
+            if not reads([each]) <= keys.places.keys():
                 raise BadWindow(
                     f"WHERE {render(each)} is about windows, which are known when rows are numbered, and "
-                    "reads columns too; write conditions on columns and on bounds apart"
+                    "reads columns that are not in PARTITION BY; write conditions on them and on bounds apart"
                 )
-            found = found.where(render(each))
+            found = found.where(render(keys.over(each)))
         return FromTable(ranked.alias, found)
 
     def _union(self, tree: exp.SetOperation) -> Relation:
@@ -454,6 +460,23 @@ def _taken_after(tree: exp.Select, sources: tuple[FromTable, ...]) -> list[Tree]
         (found if names & set(WINDOW_BOUNDS) - known else before).append(each)
     tree.set("where", exp.Where(this=exp.and_(*before)) if before else None)
     return found
+
+
+def _check_chosen(tree: exp.Select, names: Names, queries: Sequence[JoinClause]) -> None:
+    """Raise BadWindow if WHERE leaves out rows of sessions: the function has formed these of all rows."""
+    sessions = next((each.function for each in names.tables if each.function), None)
+    if sessions is None or sessions.clause.kind != "session":
+        return
+    where = tree.args.get("where")
+    keys = {each.lower() for each in sessions.partition}
+    other = sorted({column for _, column in reads([where])} - keys) if where is not None else []
+    if other or queries:
+        what = f"{', '.join(other)}" if other else "a sub-query"
+        raise BadWindow(
+            f"WHERE chooses rows by {what}, and SESSION() has formed the sessions of all rows before; to "
+            "form them of the chosen rows, put the condition into WITH and give that to SESSION(), or write "
+            "GROUP BY session_window(…)"
+        )
 
 
 def _windowed_table(tree: exp.Select, names: Names) -> FromTable | None:

@@ -170,7 +170,7 @@ class Intake:
         return bounds["min"], bounds["max"]
 
     def _parts(self, rows: Any, rejected: _Mask | None) -> dict[str, int]:
-        """The latest time of each stream behind the source."""
+        """The latest time of each stream behind the source; null and the empty text name one stream."""
         if self.key is None:
             return {}
         held = rows.select([self.key, TIME])
@@ -183,7 +183,10 @@ class Intake:
                 table,
             )
         names, times = table[self.key].to_pylist(), table[f"{TIME}_max"].to_pylist()
-        return {name or "": time for name, time in zip(names, times, strict=True)}
+        found: dict[str, int] = {}
+        for name, time in zip(names, times, strict=True):
+            found[name or ""] = max(time, found.get(name or "", time))
+        return found
 
 
 def _either(one: _Mask | None, other: _Mask | None) -> _Mask | None:
