@@ -2,8 +2,9 @@
 
 from penstock.control.admission.algorithm import Rules, Strategy, assign
 from penstock.control.admission.best_fit import best_fit
-from penstock.control.admission.capacity import Price, PriceFit, fit_price
+from penstock.control.admission.capacity import CORE, USUAL_PRICE, Capacities, Price, PriceFit, fit_price
 from penstock.control.admission.cluster import NOWHERE, Cluster, Outlook, Placement
+from penstock.control.admission.costs import Costs, StreamCosts
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.expectations import Expecting, Horizon
 from penstock.control.admission.forecast_intervals import ForecastIntervals
@@ -19,12 +20,13 @@ from penstock.control.admission.recording import (
     replayed_admission,
 )
 from penstock.control.admission.scale_in import scale_in
-from penstock.control.admission.setup import STRATEGY_NAMES, USUAL_PRICE, AdmissionSetup
+from penstock.control.admission.setup import STRATEGY_NAMES, AdmissionSetup
 from penstock.control.admission.strategies import ARD, ARI, DRF, DRF_M, PAR, STRATEGIES, strategy
 
 __all__ = [
     "ARD",
     "ARI",
+    "CORE",
     "DRF",
     "DRF_M",
     "NOWHERE",
@@ -37,7 +39,9 @@ __all__ = [
     "AdmissionSetup",
     "Admit",
     "Arrivals",
+    "Capacities",
     "Cluster",
+    "Costs",
     "Decision",
     "DrainGate",
     "Expectations",
@@ -58,6 +62,7 @@ __all__ = [
     "Seen",
     "StartGate",
     "Strategy",
+    "StreamCosts",
     "admission_differences",
     "assign",
     "best_fit",

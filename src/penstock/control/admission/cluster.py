@@ -6,11 +6,15 @@ time per second (`capacity.py`).
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import BadAdmission
+
+if TYPE_CHECKING:
+    from penstock.control.admission.costs import Costs
 
 __all__ = ["NOWHERE", "Bools", "Cluster", "Floats", "Ints", "Outlook", "Placement", "fits", "loads"]
 
@@ -83,6 +87,13 @@ class Outlook:
     leads: Ints
     path: Floats
     spread: Floats
+
+    def at(self, costs: "Costs") -> "Outlook":
+        """The work of what is expected in rows."""
+        last, next_, later, declared, path = map(
+            costs.work, (self.last, self.next, self.later, self.declared, self.path)
+        )
+        return Outlook(last, next_, later, declared, self.leads, path, self.spread * costs.row)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from penstock.control.admission.cluster import (
     Placement,
     loads,
 )
+from penstock.control.admission.costs import Costs
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.limits import Limits
 from penstock.control.admission.possible import possible
@@ -37,24 +38,29 @@ _QUEUE_WEIGHT = 0.5
 class Seen:
     """A period as gates measured it; arrays over `streams` and `gates`, both in the order of their ids.
 
-    `home` is a place in `gates`, or `NOWHERE`. `work` is the mean of the period, NaN where nobody measured
-    it; `waiting` the seconds that a row waits, NaN if unknown. `declared` has what clients declare, by the
-    name of the characteristic, NaN where nothing is declared. Streams of a gate that is `away` stay there:
-    nobody can tell their clients. `startable` names the gates that can be started, in the order in which they
-    are; None stands for any number of them.
+    `home` is a place in `gates`, or `NOWHERE`. `rates` are the means of the period, NaN where nobody knows
+    them, and `costs` what they cost a gate; without, a rate is the work itself. `waiting` has the seconds
+    that a row waits, NaN if unknown. `declared` has what clients declare, by the name of the characteristic,
+    NaN where nothing is declared. Streams of a gate that is `away` stay there: nobody can tell their clients.
+    `startable` names the gates that can be started, in the order in which they are, each of `new_capacity`
+    (by default the policy's); None stands for any number of them.
     """
 
     at: float
     streams: Sequence[str]
     gates: Sequence[str]
     home: Ints
-    work: Floats
+    rates: Floats
     capacity: Floats
     waiting: Floats
     open: Bools
     declared: Mapping[str, Floats] = field(default_factory=dict)
     away: Bools | None = None
     startable: Sequence[str] | None = None
+    costs: Costs | None = None
+    new_capacity: float | None = None
+    learnt: Mapping[str, Any] = field(default_factory=dict)
+    """What is known of gates and prices, for whoever goes on after a restart."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Arrivals:
     capacity: Floats
     declared: Mapping[str, Floats] = field(default_factory=dict)
     startable: Sequence[str] | None = None
+    costs: Costs | None = None
+    new_capacity: float | None = None
 
 
 class Planner(Protocol):
@@ -100,7 +108,9 @@ class Expectations(Protocol):
         """What to expect of the streams of the last period."""
         ...
 
-    def outlook_of_new(self, count: int, declared: Mapping[str, Floats]) -> Outlook:
+    def outlook_of_new(
+        self, count: int, declared: Mapping[str, Floats], costs: Costs | None = None
+    ) -> Outlook:
         """What to expect of streams that nobody has seen yet."""
         ...
 
@@ -116,11 +126,16 @@ class Expectations(Protocol):
 class Admission:
     """Observes periods and decides after each, by a planner and its expectations, within limits.
 
-    `capacity` is that of a gate that is started.
+    `capacity` is that of a gate that is started, unless an observation says it.
     """
 
     def __init__(
-        self, planner: Planner, expectations: Expectations, *, capacity: float, limits: Limits | None = None
+        self,
+        planner: Planner,
+        expectations: Expectations,
+        *,
+        capacity: float = 1.0,
+        limits: Limits | None = None,
     ) -> None:
         self.planner = planner
         self.expectations = expectations
@@ -134,9 +149,9 @@ class Admission:
 
     def observe(self, seen: Seen) -> None:
         """Takes in a period; `decide` answers for the last one."""
-        if len(seen.work) != len(seen.streams) or len(seen.home) != len(seen.streams):
+        if len(seen.rates) != len(seen.streams) or len(seen.home) != len(seen.streams):
             raise BadAdmission(
-                f"{len(seen.streams)} streams, {len(seen.work)} measurements and {len(seen.home)} gates; "
+                f"{len(seen.streams)} streams, {len(seen.rates)} measurements and {len(seen.home)} gates; "
                 "give one for each"
             )
         self.expectations.observe(seen)
@@ -156,7 +171,7 @@ class Admission:
         cluster = Cluster(
             np.asarray(seen.home, np.int64),
             np.asarray(seen.capacity, np.float64),
-            self.capacity,
+            self.capacity if seen.new_capacity is None else seen.new_capacity,
             np.asarray(seen.open, np.bool_),
             np.array([self._waiting[gate] for gate in seen.gates], np.float64),
             self._movable(seen, now),
@@ -180,18 +195,19 @@ class Admission:
         What fits nowhere starts a gate, or enters where the most is free if none can be started. Streams find
         no gate only if there is none.
         """
-        outlook = self.expectations.outlook_of_new(len(arrivals.streams), arrivals.declared)
+        fresh = self.capacity if arrivals.new_capacity is None else arrivals.new_capacity
+        outlook = self.expectations.outlook_of_new(len(arrivals.streams), arrivals.declared, arrivals.costs)
         size = self.planner.charged(outlook)
         order = np.lexsort((np.arange(len(size)), -size))
         load = [self._charged.get(gate, 0.0) for gate in arrivals.gates]
         free = [most - each for most, each in zip(arrivals.capacity.tolist(), load, strict=True)]
-        chosen, count = best_fit(size[order], free, self.capacity)
+        chosen, count = best_fit(size[order], free, fresh)
         startable = arrivals.startable
         new = min(count - len(free), len(startable) if startable is not None else count)
         names = [*arrivals.gates, *_new_names(startable, new)]
         if not names:
             return []
-        capacity = np.append(arrivals.capacity, np.full(new, self.capacity))
+        capacity = np.append(arrivals.capacity, np.full(new, fresh))
         filled = np.append(np.array(load, np.float64), np.zeros(new))
         found: list[Decision] = []
         for place, gate in zip(order.tolist(), chosen, strict=True):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.control.admission.cluster import Floats
+from penstock.control.admission.costs import Costs
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.policy import Admission, Arrivals, Seen
 from penstock.control.admission.setup import AdmissionSetup
@@ -107,6 +108,11 @@ class AdmissionRecording:
                 "that recorded it"
             ) from error
 
+    @property
+    def learnt(self) -> Mapping[str, Any]:
+        """What was known of gates and prices in the last period."""
+        return next((each.seen.learnt for each in self.periods[::-1] if isinstance(each.seen, Seen)), {})
+
     def policy(self) -> Admission:
         """The policy as it was after the last line."""
         policy = self.setup.policy()
@@ -154,6 +160,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         known = value.tolist()
         return [None if isnan(each) else each for each in known] if value.dtype.kind == "f" else known
+    if isinstance(value, Costs):
+        return _plain(vars(value))
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return list(value) if isinstance(value, list | tuple) else value
@@ -173,13 +181,16 @@ def _seen(given: Mapping[str, Any]) -> Seen:
         streams=given["streams"],
         gates=given["gates"],
         home=np.array(given["home"], np.int64),
-        work=_floats(given["work"]),
+        rates=_floats(given["rates"]),
         capacity=_floats(given["capacity"]),
         waiting=_floats(given["waiting"]),
         open=np.array(given["open"], np.bool_),
         declared=_declared(given["declared"]),
         away=None if given["away"] is None else np.array(given["away"], np.bool_),
         startable=given["startable"],
+        costs=None if given["costs"] is None else Costs(*map(_floats, given["costs"].values())),
+        new_capacity=given["new_capacity"],
+        learnt=given["learnt"],
     )
 
 
@@ -191,4 +202,6 @@ def _arrivals(given: Mapping[str, Any]) -> Arrivals:
         capacity=_floats(given["capacity"]),
         declared=_declared(given["declared"]),
         startable=given["startable"],
+        costs=None if given["costs"] is None else Costs(*map(_floats, given["costs"].values())),
+        new_capacity=given["new_capacity"],
     )

@@ -7,9 +7,9 @@ goes on where the last one was: the last file is replayed from the state at its 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from penstock.control.admission import (
     Admission,
@@ -38,6 +38,8 @@ class Journal:
         self._folder = Location.of(folder / FOLDER)
         self._lines = LineWriter()
         self._policy: Admission | None = None
+        self.learnt: Mapping[str, Any] = {}
+        """What the last life had learnt of gates, once its policy was asked for."""
         names = self._names()
         life = 1 + (int(names[-1].split("-")[0]) if names else 0)
         self._files = LineFiles(self._folder, f"{life:012d}", self._head, _LOGGER)
@@ -50,6 +52,7 @@ class Journal:
         try:
             text = self._folder.read(names[-1]).decode()
             last = AdmissionRecording.parse(text.splitlines(), names[-1])
+            self.learnt = last.learnt
             if last.setup != self._setup:
                 _LOGGER.info("admission begins anew, since its settings are not those of the last start")
                 return None

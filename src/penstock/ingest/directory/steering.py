@@ -8,7 +8,7 @@ every method holds the lock of the registry, except where it says otherwise.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +25,19 @@ from penstock.control.admission import (
     Seen,
     StartGate,
 )
+from penstock.control.controller import Mode
 from penstock.errors import NoGate
 from penstock.forecast import CHARACTERISTICS
 from penstock.ingest.directory.fleet import Fleet
 from penstock.ingest.directory.journal import Journal
-from penstock.ingest.directory.measuring import ROWS, Look, Measuring, StreamMeasure
+from penstock.ingest.directory.measuring import Ability, Look, Measuring, StreamMeasure
 from penstock.ingest.directory.registry import StreamRegistry
 
-__all__ = ["ControlMode", "Steering"]
+__all__ = ["Steering"]
 
-ControlMode = Literal["on", "observe"]
 _LOGGER = logging.getLogger("penstock.controller")
 PATIENCE_S: Final = 60.0
 """A stream that has not asked again for so long does not wait for its gate any more."""
-_RATES: Final = frozenset({"max_rate", "min_rate", "expected_rate", "burst_peak"})
 _NAMES: Final = tuple(each for each in CHARACTERISTICS if each != "phase")
 _TRANSITIONS: Final = {"jump": 0.0, "trend": 1.0}
 
@@ -56,26 +55,26 @@ class _Waiting:
 
 
 class Steering:
-    """A policy and its surroundings; without a setup it only measures."""
+    """A policy and its surroundings; in the mode "off" it only measures."""
 
     def __init__(
         self,
         registry: StreamRegistry,
         fleet: Fleet,
-        setup: AdmissionSetup | None,
-        mode: ControlMode = "on",
+        setup: AdmissionSetup,
+        mode: Mode = "on",
         journal: Journal | None = None,
     ) -> None:
         self.registry = registry
         self.fleet = fleet
-        self.setup = setup
         self.mode = mode
         self._journal = journal
         self._policy: Admission | None = None
-        if setup is not None:
+        if mode != "off":
             self._policy = (journal.policy() if journal else None) or setup.policy()
-        price = setup.price if setup is not None else None
-        self._measuring = Measuring(price or ROWS, fitted=setup is not None and setup.fitted)
+        self._measuring = Measuring(setup.capacity, setup.bound)
+        if journal is not None:
+            self._measuring.resume(journal.learnt)
         self._waiting: dict[str, _Waiting] = {}
         self._streams: tuple[str, ...] = ()
         self._declared: dict[str, NDArray[np.float64]] = {}
@@ -117,18 +116,25 @@ class Steering:
     def _admit_new(
         self, policy: Admission, new: Mapping[str, Mapping[str, Any] | None], now: float
     ) -> dict[str, str | None]:
-        assert self.setup is not None
         gates = sorted({*self._open_gates(now), *self.fleet.starting()})
-        capacity = np.full(len(gates), self.setup.capacity)
-        startable = tuple(self.fleet.startable(now))
         streams = tuple(sorted(new))
-        declared = self._characteristics(streams, [new[each] for each in streams])
-        arrivals = Arrivals(now, streams, gates, capacity, declared, startable)
+        arrivals = Arrivals(
+            now,
+            streams,
+            gates,
+            self._capacity_of(gates),
+            _characteristics([new[each] for each in streams]),
+            tuple(self.fleet.startable(now)),
+            self._measuring.costs(streams, self._abilities()),
+            self._measuring.capacity_of(""),
+        )
         try:
             self._begin(policy)
             decisions = policy.admit(arrivals)
         except Exception:
-            _LOGGER.exception("admission of %d streams failed; they go where the rate is lowest", len(new))
+            _LOGGER.exception(
+                "admission of %d streams failed; they go where the fewest streams are", len(new)
+            )
             self._cut()
             return {}
         self._record(arrivals, decisions)
@@ -237,59 +243,52 @@ class Steering:
         self._streams = streams
         home = np.array([places.get(homes[each], NOWHERE) for each in streams], np.int64)
         # A stream that waits for a gate is measured where it still is.
-        measured = self._measuring.period(now, {each: at.get(each) for each in streams}, looks)
-        capacity = np.full(len(gates), 1.0 if self.setup is None else self.setup.capacity)
-        queue = np.bincount(home[home >= 0], measured.waiting[home >= 0], len(gates))
+        where = {each: at.get(each) for each in streams}
+        measured = self._measuring.period(now, where, looks, self._abilities())
         starting = set(self.fleet.starting())
         away = np.array(
             [each not in starting and self.registry.is_away(each, now) for each in gates], np.bool_
         )
-        waiting = np.where(away, np.nan, queue / capacity)
+        waits = [measured.waiting.get(each, 0.0) for each in gates]
+        waiting = np.where(away, np.nan, np.array(waits, np.float64))
         self.waits = {gate: round(each, 3) for gate, each in zip(gates, waiting.tolist(), strict=True)}
         return Seen(
             at=now,
             streams=streams,
             gates=gates,
             home=home,
-            work=measured.work,
-            capacity=capacity,
+            rates=measured.rates,
+            capacity=self._capacity_of(gates),
             waiting=waiting,
             open=~away,
             declared=self._declared_now(streams),
             away=away,
             startable=tuple(self.fleet.startable(now)),
+            costs=measured.costs,
+            new_capacity=self._measuring.capacity_of(""),
+            learnt=self._measuring.to_json(),
         )
 
+    def _capacity_of(self, gates: Sequence[str]) -> NDArray[np.float64]:
+        return np.array([self._measuring.capacity_of(each) for each in gates], np.float64)
+
+    def _abilities(self) -> dict[str, Ability]:
+        """What gates said about themselves when they registered."""
+        return {
+            each.address: Ability(each.info.get("cores") or 1.0, each.info.get("rows_per_second") or 0.0)
+            for each in self.registry.gates()
+        }
+
     def _declared_now(self, streams: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
-        costs = self._measuring.row_costs(streams)
-        by = (streams, self.registry.declared_version, len(self._waiting), costs.tobytes())
+        by = (streams, self.registry.declared_version, len(self._waiting))
         if by != self._declared_by:
             metadata = [
                 self.registry.metadata(each)
                 or (self._waiting[each].metadata if each in self._waiting else None)
                 for each in streams
             ]
-            self._declared, self._declared_by = self._characteristics(streams, metadata, costs), by
+            self._declared, self._declared_by = _characteristics(metadata), by
         return self._declared
-
-    def _characteristics(
-        self,
-        streams: Sequence[str],
-        metadata: Sequence[Mapping[str, Any] | None],
-        costs: NDArray[np.float64] | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
-        """What streams declare as the policy takes it: rates as work, jump and trend as numbers."""
-        said = [each or {} for each in metadata]
-        costs = self._measuring.row_costs(streams) if costs is None else costs
-        found = {}
-        for name in _NAMES:
-            if name == "transition":
-                values = [_TRANSITIONS.get(str(each.get(name)), np.nan) for each in said]
-            else:
-                values = [each.get(name, np.nan) for each in said]
-            column = np.array(values, np.float64)
-            found[name] = column * costs if name in _RATES else column
-        return found
 
     def _adopt_declared(self, looks: Mapping[str, Look]) -> None:
         """Take over what was declared to gates since the last look; who declared last is right."""
@@ -307,7 +306,7 @@ class Steering:
     # ---- the record ------------------------------------------------------------------------------------
 
     def _begin(self, policy: Admission) -> None:
-        if self._journal is not None and self.setup is not None:
+        if self._journal is not None:
             self._journal.begin(policy)
 
     def _record(self, seen: Seen | Arrivals, decisions: Sequence[Decision]) -> None:
@@ -321,3 +320,15 @@ class Steering:
     def _say(self, decision: StartGate | DrainGate) -> None:
         verb = "started" if isinstance(decision, StartGate) else "emptied"
         _LOGGER.info("gate %s is to be %s: %s", decision.gate, verb, decision.reason)
+
+
+def _characteristics(metadata: Sequence[Mapping[str, Any] | None]) -> dict[str, NDArray[np.float64]]:
+    """What streams declare as the policy takes it: jump and trend as numbers, NaN for what is not said."""
+    said = [each or {} for each in metadata]
+    found = {}
+    for name in _NAMES:
+        values = [each.get(name, np.nan) for each in said]
+        if name == "transition":
+            values = [_TRANSITIONS.get(str(each), np.nan) for each in values]
+        found[name] = np.array(values, np.float64)
+    return found

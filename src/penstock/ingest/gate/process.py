@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock import threads
+from penstock.cores import cores
 from penstock.errors import IngestError
 from penstock.ingest.gate.events import ReadersListed
 from penstock.ingest.gate.gate import Gate
@@ -117,6 +118,8 @@ class Heartbeat:
             batches=state.counts["batches"],
             cpu_seconds=self._gate.cpu.seconds(),
             oldest_seconds=oldest_seconds(state, time.time()),
+            cores=cores(),
+            rows_per_second=float(self._gate.limits.rows_per_second) or None,
         )
         try:
             known = self._controller.ask(message, _TIMEOUT)

@@ -554,7 +554,8 @@ class Register(Request[Registered], action="register"):
     """A gate says that it is there, which log it has and how it is; it repeats this every second.
 
     `rows`, `batches`, `bytes` and `cpu_seconds` count from the start of this `life` of the gate;
-    `oldest_seconds` is the age of the oldest row that waits at a client of it.
+    `oldest_seconds` is the age of the oldest row that waits at a client of it. It may use so many `cores`,
+    and take `rows_per_second` if there is such a limit.
     """
 
     gate: str = checked(as_text)
@@ -568,6 +569,8 @@ class Register(Request[Registered], action="register"):
     batches: int | None = checked(as_count, default=None)
     cpu_seconds: float | None = checked(as_seconds, default=None)
     oldest_seconds: float | None = checked(as_seconds, default=None)
+    cores: float | None = checked(as_seconds, default=None)
+    rows_per_second: float | None = checked(as_seconds, default=None)
 
 
 @dataclass(frozen=True, slots=True)
