@@ -5,6 +5,7 @@ import pytest
 
 from ingest.paper_fleet import at, look, told
 from penstock.control.admission import CORE
+from penstock.control.admission.capacity import HEADROOM
 from penstock.ingest.directory.measuring import Ability, Measuring
 
 HOMES = {"r/x": "a:1", "r/y": "b:1"}
@@ -74,17 +75,19 @@ def test_what_gates_measured_becomes_the_price_and_their_capacity():
     for period in range(1, 30):
         found = busy(measuring, period, cpu=0.35)
     work = float(found.costs.work(np.array([2000.0]))[0])
-    assert work / measuring.capacity_of("a:1") == pytest.approx(0.35 / CORE, rel=0.02)
+    assert work / measuring.capacity_of("a:1") == pytest.approx(0.35 / CORE / HEADROOM, rel=0.02)
     assert measuring.capacity_of("new") == pytest.approx(measuring.capacity_of("a:1"))
 
 
 def test_a_gate_that_is_limited_in_rows_is_full_with_them_from_the_beginning():
     measuring, abilities = Measuring(), {"a:1": Ability(rows=1000.0)}
     declared = measuring.costs(["r/new"], abilities).work(np.array([500.0]))
-    assert declared / measuring.capacity_of("a:1") == pytest.approx(0.5, rel=0.1)
+    assert declared / measuring.capacity_of("a:1") == pytest.approx(0.5 / HEADROOM, rel=0.1)
     found = busy(measuring, 1, batches=80, cpu=0.01, abilities=abilities)
     found = busy(measuring, 2, batches=80, cpu=0.01, abilities=abilities)
-    assert found.costs.work(np.array([800.0])) / measuring.capacity_of("a:1") == pytest.approx(0.8, rel=0.05)
+    assert found.costs.work(np.array([800.0])) / measuring.capacity_of("a:1") == pytest.approx(
+        0.8 / HEADROOM, rel=0.05
+    )
 
 
 def test_a_gate_where_rows_wait_can_do_no_more_than_it_does():
@@ -92,7 +95,7 @@ def test_a_gate_where_rows_wait_can_do_no_more_than_it_does():
     for period in range(1, 20):
         found = busy(measuring, period, cpu=0.2, waits=100_000, oldest=9.0)
     work = float(found.costs.work(np.array([2000.0]))[0])
-    assert work / measuring.capacity_of("a:1") == pytest.approx(1.0, rel=0.05)
+    assert work / measuring.capacity_of("a:1") == pytest.approx(1 / HEADROOM, rel=0.05)
     assert found.waiting["a:1"] == 9.0
 
 
@@ -100,7 +103,7 @@ def test_a_gate_that_does_more_than_was_thought_can_do_it():
     measuring = Measuring()
     for period in range(1, 20):
         found = busy(measuring, period, cpu=0.95)
-    assert found.costs.work(np.array([2000.0])) <= 1.001 * measuring.capacity_of("a:1")
+    assert HEADROOM * found.costs.work(np.array([2000.0])) <= 1.001 * measuring.capacity_of("a:1")
 
 
 def test_what_was_learnt_survives_a_restart():

@@ -21,6 +21,8 @@ __all__ = ["CORE", "USUAL_PRICE", "Capacities", "Price", "PriceFit", "fit_price"
 
 CORE: Final = 0.7
 """The part of a core that a gate is taken to be able to use, until it is seen where rows begin to wait."""
+HEADROOM = 0.9
+"""The part of what a gate can do that is planned with: at all of it no queue would ever be worked off."""
 _BUSY = 0.1
 """A gate that is used less tells little of what work costs, mostly what it takes without any."""
 _TELLING, _NEAR = 0.25, 0.9
@@ -147,13 +149,13 @@ class Capacities:
 
     >>> known, price = Capacities(), Price(batch=0.01, byte=0.0, row=0.0)
     >>> known.of("new", price)
-    1.0
-    >>> known.observe("slow", np.array([40.0, 0.0, 0.0]), 0.8, waits=False); known.of("slow", price)
-    0.5
-    >>> for _ in range(9):
+    0.9
+    >>> known.observe("slow", np.array([40.0, 0.0, 0.0]), 0.8, waits=False); round(known.of("slow", price), 2)
+    0.45
+    >>> for _ in range(30):
     ...     known.observe("stuck", np.array([40.0, 0.0, 0.0]), 0.4, waits=True)
     >>> round(known.of("stuck", price), 2), round(known.of("new", price), 2)
-    (0.4, 0.45)
+    (0.36, 0.41)
     """
 
     def __init__(self) -> None:
@@ -177,9 +179,9 @@ class Capacities:
         """The capacity of a gate; of one that is not known that of the others in the mean, or 1."""
         known = self._gates.get(gate)
         if known is not None and known.used > 0:
-            return max(float(price.of(*known.counts)) / known.used * known.most, _LEAST)
+            return max(HEADROOM * float(price.of(*known.counts)) / known.used * known.most, _LEAST)
         others = [self.of(each, price) for each, learnt in self._gates.items() if learnt.used > 0]
-        return sum(others) / len(others) if others else 1.0
+        return sum(others) / len(others) if others else HEADROOM
 
     def keep(self, gates: set[str]) -> None:
         """Forget all gates but these, unless none of them would be known."""

@@ -100,7 +100,7 @@ class Fleet:
 
     def to_close(self, looks: Mapping[str, Look]) -> list[str]:
         """The draining gates that hold nothing for readers: they are to take no rows any more."""
-        homes = {each.gate for each in self.registry.streams()}
+        homes = {each.gate for each in self.registry.present()}
         return [
             gate
             for gate in self.managed

@@ -118,6 +118,7 @@ class StreamRegistry:
         self._modes = {gate: GateMode(mode) for gate, mode in self._store.states().items()}
         self.declared_version = 0
         """Changes with every change of a stream's metadata, or of which streams there are."""
+        self._gone: set[str] = set()
         self._forgotten = set(self._store.forgotten())
         self._readers = {each[:2]: KnownReader(*each) for each in self._store.readers()}
         for stream, numbers in self._numbers.items():
@@ -303,6 +304,17 @@ class StreamRegistry:
         record = self._streams.get(stream)
         return None if record is None else record.gate
 
+    def present(self) -> list[StreamRecord]:
+        """The streams that have a gate and have not gone, by id."""
+        return [each for each in self.streams() if each.gate and each.stream not in self._gone]
+
+    def went(self, stream: str, *, gone: bool) -> None:
+        """A stream has no client any more, or one again: it then enters as a new one, where it is best."""
+        if gone:
+            self._gone.add(stream)
+        else:
+            self._gone.discard(stream)
+
     def knows(self, stream: str) -> bool:
         """Whether a stream was ever declared, admitted or seen."""
         return stream in self._streams
@@ -384,10 +396,11 @@ class StreamRegistry:
         for stream in streams:
             self._streams.pop(stream, None)
             self._holders.pop(stream, None)
+            self._gone.discard(stream)
 
     def _stays(self, stream: str, now: float) -> bool:
         record = self._streams.get(stream)
-        return record is not None and self.accepts(record.gate, now)
+        return record is not None and stream not in self._gone and self.accepts(record.gate, now)
 
     def accepts(self, gate: str, now: float) -> bool:
         """Whether a gate is there and may get streams."""
@@ -429,5 +442,6 @@ class StreamRegistry:
             if before is None or before.metadata != record.metadata:
                 self.declared_version += 1
             self._streams[record.stream] = record
+            self._gone.discard(record.stream)
             if record.gate:
                 self._holders.setdefault(record.stream, set()).add(record.gate)

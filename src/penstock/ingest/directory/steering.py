@@ -80,6 +80,7 @@ class Steering:
         self._declared: dict[str, NDArray[np.float64]] = {}
         self._declared_by: tuple[Any, ...] = ()
         self._said: dict[tuple[str, str], Any] = {}
+        self._missing: set[str] = set()
         self.forecasts: dict[str, float] = {}
         self.waits: dict[str, float] = {}
         """Seconds that a row waits for each gate, by what its clients hold."""
@@ -160,6 +161,7 @@ class Steering:
     def period(self, looks: Mapping[str, Look], now: float) -> Moves:
         """Measure, decide and make it durable; what is to be told to whom, without the lock."""
         self._adopt_declared(looks)
+        self._come_and_go(looks)
         usable = {*self.fleet.starting(), *self._open_gates(now)}
         self._waiting = {
             stream: each
@@ -235,7 +237,7 @@ class Steering:
         gates = tuple(sorted({*used, *self.fleet.starting()}))
         places = {gate: place for place, gate in enumerate(gates)}
         # A stream that was declared and never asked for a gate is not there yet.
-        at = {each.stream: each.gate for each in self.registry.streams() if each.gate}
+        at = {each.stream: each.gate for each in self.registry.present()}
         homes = at | {stream: each.gate for stream, each in self._waiting.items()}
         streams = tuple(sorted(homes))
         if streams == self._streams:
@@ -289,6 +291,19 @@ class Steering:
             ]
             self._declared, self._declared_by = _characteristics(metadata), by
         return self._declared
+
+    def _come_and_go(self, looks: Mapping[str, Look]) -> None:
+        """A stream that is without a client at two looks, and without rows of one, takes nothing any more."""
+        there: dict[str, bool] = {}
+        for look in looks.values():
+            for stream, told in look.told.streams.items():
+                here = told.get("connected", True) or told["client_rows"] > 0
+                there[stream] = there.get(stream, False) or here
+        missing = {stream for stream, here in there.items() if not here}
+        for stream in there:
+            if self.registry.gate_of(stream) in looks:
+                self.registry.went(stream, gone=stream in missing and stream in self._missing)
+        self._missing = missing
 
     def _adopt_declared(self, looks: Mapping[str, Look]) -> None:
         """Take over what was declared to gates since the last look; who declared last is right."""
