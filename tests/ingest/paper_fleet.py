@@ -66,8 +66,8 @@ class PaperController:
     def __init__(self, *gates, capacity=100.0, strategy="ard", nodes=None, mode="on", **more):
         self.registry = StreamRegistry(None, 1000.0, 0.0)
         self.fleet = Fleet(self.registry, nodes)
-        setup = AdmissionSetup(capacity, strategy, more.pop("period", 10.0), **more)
-        self.steering = Steering(self.registry, self.fleet, setup, mode)
+        setup = AdmissionSetup(capacity, strategy, more.pop("period", 10.0), mode=mode, **more)
+        self.steering = Steering(self.registry, self.fleet, setup)
         for gate in gates:
             self.registry.register(gate, {}, 0.0)
 

@@ -41,7 +41,7 @@ def test_a_policy_that_fails_changes_nothing_and_is_logged(monkeypatch, caplog):
     def fail(_):
         raise ZeroDivisionError("broken strategy")
 
-    monkeypatch.setattr(made.steering._policy, "decide", fail)
+    monkeypatch.setattr(made.steering._policy, "propose", fail)
     with caplog.at_level(logging.ERROR, logger="penstock.controller"):
         assert overloaded(made) == {}
     assert set(made.homes().values()) == {"a:1"}

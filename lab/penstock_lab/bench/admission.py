@@ -146,11 +146,11 @@ class _Learnt:
         last: dict[str, float] = {}
         then: dict[str, float] = {}
         for each in periods:
-            if isinstance(each.seen, Seen) and each.seen.costs is not None:
+            if isinstance(each.seen, Seen) and each.seen.prices is not None:
                 rate = np.nan_to_num(each.seen.declared["expected_rate"])
                 whole = float(np.mean(each.seen.capacity))
                 last = dict(
-                    zip(each.seen.streams, (each.seen.costs.work(rate) / whole).tolist(), strict=True)
+                    zip(each.seen.streams, (each.seen.prices.work(rate) / whole).tolist(), strict=True)
                 )
                 then = {**last, **then}
         ratios = [max(then[each] / now, now / then[each]) for each, now in last.items() if now > 0]

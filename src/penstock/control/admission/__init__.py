@@ -8,16 +8,24 @@ from penstock.control.admission.costs import Costs, StreamCosts
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
 from penstock.control.admission.expectations import Expecting, Horizon
 from penstock.control.admission.forecast_intervals import ForecastIntervals
-from penstock.control.admission.limits import Limits
+from penstock.control.admission.limits import Budget, Limits
 from penstock.control.admission.packing import Packing
-from penstock.control.admission.policy import Admission, Arrivals, Expectations, Planner, Seen
+from penstock.control.admission.policy import (
+    NAME,
+    Admission,
+    AdmissionController,
+    Arrivals,
+    Expectations,
+    Planner,
+    Seen,
+)
 from penstock.control.admission.recording import (
     AdmissionRecording,
     LineWriter,
     RecordedAdmission,
     admission_differences,
-    decision_json,
     replayed_admission,
+    ruling_json,
 )
 from penstock.control.admission.scale_in import scale_in
 from penstock.control.admission.setup import STRATEGY_NAMES, AdmissionSetup
@@ -29,16 +37,19 @@ __all__ = [
     "CORE",
     "DRF",
     "DRF_M",
+    "NAME",
     "NOWHERE",
     "PAR",
     "STRATEGIES",
     "STRATEGY_NAMES",
     "USUAL_PRICE",
     "Admission",
+    "AdmissionController",
     "AdmissionRecording",
     "AdmissionSetup",
     "Admit",
     "Arrivals",
+    "Budget",
     "Capacities",
     "Cluster",
     "Costs",
@@ -66,9 +77,9 @@ __all__ = [
     "admission_differences",
     "assign",
     "best_fit",
-    "decision_json",
     "fit_price",
     "replayed_admission",
+    "ruling_json",
     "scale_in",
     "strategy",
 ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.control.proposal import Effect
 from penstock.errors import BadAdmission
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Cluster:
     """The gate of every stream (`NOWHERE` for a new one), and what gates can take.
 
     `open` gates may get streams: they neither drain nor are they away. `movable` streams may be redirected.
-    `waiting` is the estimated seconds that a row waits at a gate. A gate that is started has `new_capacity`.
+    `waiting` is the estimated seconds that a row waits at a gate. A gate that is started has `new_capacity`,
+    and takes streams after `starting` periods, if that is known.
     """
 
     home: Ints
@@ -41,6 +43,7 @@ class Cluster:
     open: Bools
     waiting: Floats
     movable: Bools
+    starting: float | None = None
 
     def __post_init__(self) -> None:
         streams, gates = len(self.home), len(self.capacity)
@@ -101,7 +104,9 @@ class Placement:
     """Where every stream is to be; gates from the present number on are new.
 
     `load` is what each gate is charged with afterwards, `why` the strategy's reason for each gate that
-    streams leave: "overloaded", "emptied" or "packed afresh".
+    streams leave: "overloaded", "emptied", "settled" or "packed afresh". `weighed` is what the moves bring
+    that no gate needs at once, in gates: saved in a period, for how long, and their price; without it all
+    are made.
     """
 
     home: Ints
@@ -109,6 +114,7 @@ class Placement:
     size: Floats
     why: dict[int, str]
     drained: Ints
+    weighed: Effect | None = None
 
 
 def loads(home: Ints, size: Floats, gates: int) -> Floats:

@@ -78,7 +78,7 @@ class Expecting:
             self._declared = seen.declared
         values = np.full(self._rates.streams, np.nan)
         values[self._order] = seen.rates
-        self._costs = seen.costs
+        self._costs = seen.prices
         self._rates.observe(values, self._period)
         self._period += 1
         self._population = None

@@ -1,4 +1,4 @@
-"""The policy of admission: a period's measurements in, redirections and starts and drains of gates out.
+"""The policy of admission: a period's measurements in, proposals to move streams, start and drain gates out.
 
 Deterministic: the same observations give the same decisions, also when the state went through JSON between
 any two of them. Gates report every period; a gate that is away reports NaN for its streams, never 0. Streams
@@ -24,12 +24,17 @@ from penstock.control.admission.cluster import (
 )
 from penstock.control.admission.costs import Costs
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
-from penstock.control.admission.limits import Limits
+from penstock.control.admission.limits import Budget, Limits
 from penstock.control.admission.possible import possible
+from penstock.control.controller import Controller, Mode
+from penstock.control.proposal import Proposal
+from penstock.control.scale import CLUSTER
 from penstock.errors import BadAdmission
 
-__all__ = ["Admission", "Arrivals", "Expectations", "Planner", "Seen"]
+__all__ = ["NAME", "Admission", "AdmissionController", "Arrivals", "Expectations", "Planner", "Seen"]
 
+NAME = "admission"
+"""The name of the policy in rulings."""
 # An exponentially weighted mean of the queue: about the last three periods ([000] §2.5).
 _QUEUE_WEIGHT = 0.5
 
@@ -39,7 +44,7 @@ class Seen:
     """A period as gates measured it; arrays over `streams` and `gates`, both in the order of their ids.
 
     `home` is a place in `gates`, or `NOWHERE`. `rates` are the means of the period, NaN where nobody knows
-    them, and `costs` what they cost a gate; without, a rate is the work itself. `waiting` has the seconds
+    them, and `prices` what they cost a gate; without, a rate is the work itself. `waiting` has the seconds
     that a row waits, NaN if unknown. `declared` has what clients declare, by the name of the characteristic,
     NaN where nothing is declared. Streams of a gate that is `away` stay there: nobody can tell their clients.
     `startable` names the gates that can be started, in the order in which they are, each of `new_capacity`
@@ -57,10 +62,21 @@ class Seen:
     declared: Mapping[str, Floats] = field(default_factory=dict)
     away: Bools | None = None
     startable: Sequence[str] | None = None
-    costs: Costs | None = None
+    prices: Costs | None = None
     new_capacity: float | None = None
     learnt: Mapping[str, Any] = field(default_factory=dict)
     """What is known of gates and prices, for whoever goes on after a restart."""
+    epoch: int = 0
+    """The number of the period."""
+    seconds: float = 10.0
+    """Its length."""
+    startup: float | None = None
+    """The seconds that a gate takes to start, if one has."""
+
+    def costs(self) -> dict[int, tuple[float, float]]:
+        """What the period cost in gates: those that were open, and what would have done the waiting work."""
+        waits = float(np.nan_to_num(self.waiting).sum()) / self.seconds
+        return {CLUSTER: (float(np.count_nonzero(self.open)) + waits, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -76,7 +92,7 @@ class Arrivals:
     capacity: Floats
     declared: Mapping[str, Floats] = field(default_factory=dict)
     startable: Sequence[str] | None = None
-    costs: Costs | None = None
+    prices: Costs | None = None
     new_capacity: float | None = None
 
 
@@ -124,7 +140,7 @@ class Expectations(Protocol):
 
 
 class Admission:
-    """Observes periods and decides after each, by a planner and its expectations, within limits.
+    """Observes periods and proposes changes after each, by a planner and its expectations, within limits.
 
     `capacity` is that of a gate that is started, unless an observation says it.
     """
@@ -140,15 +156,18 @@ class Admission:
         self.planner = planner
         self.expectations = expectations
         self.capacity = capacity
-        self.limits = limits or Limits()
+        self.budget = Budget(limits or Limits())
         self._seen: Seen | None = None
         self._waiting: dict[str, float] = {}
-        self._moved: dict[str, float] = {}
         self._charged: dict[str, float] = {}
         """The work that every gate is charged with, after the last decisions."""
 
+    def controller(self, mode: Mode = "on") -> "AdmissionController":
+        """The arbiter of what it proposes."""
+        return Controller({NAME: self}, self.budget, mode)
+
     def observe(self, seen: Seen) -> None:
-        """Takes in a period; `decide` answers for the last one."""
+        """Takes in a period; `propose` answers for the last one."""
         if len(seen.rates) != len(seen.streams) or len(seen.home) != len(seen.streams):
             raise BadAdmission(
                 f"{len(seen.streams)} streams, {len(seen.rates)} measurements and {len(seen.home)} gates; "
@@ -163,11 +182,11 @@ class Admission:
         }
         self._seen = seen
 
-    def decide(self, now: float) -> Sequence[Decision]:
-        """The decisions for the coming period: starts, streams, drains; none before a period is seen."""
+    def propose(self, now: float) -> list[Proposal[Decision]]:
+        """Changes for the coming period: what gates need at once, and what pays; or why there is nothing."""
         seen = self._seen
         if seen is None:
-            return []
+            return [Proposal((), reason="no period was seen")]
         cluster = Cluster(
             np.asarray(seen.home, np.int64),
             np.asarray(seen.capacity, np.float64),
@@ -175,19 +194,14 @@ class Admission:
             np.asarray(seen.open, np.bool_),
             np.array([self._waiting[gate] for gate in seen.gates], np.float64),
             self._movable(seen, now),
+            None if seen.startup is None else seen.startup / seen.seconds,
         )
-        placed = self.planner.plan(cluster, self.expectations.outlook(), self.limits.most_moves)
+        placed = self.planner.plan(cluster, self.expectations.outlook(), self.budget.limits.most_moves)
         startable = None if seen.startable is None else len(seen.startable)
-        placed = possible(cluster, placed, startable, self.limits.least_gates)
+        placed = possible(cluster, placed, startable, self.budget.limits.least_gates)
         names = [*seen.gates, *_new_names(seen.startable, placed.gates - len(seen.gates))]
         self._charged = dict(zip(names, loads(placed.home, placed.size, placed.gates).tolist(), strict=True))
-        decisions = list(_decisions(seen, names, cluster, placed))
-        if self.limits.least_interval > 0:
-            self._moved = {
-                stream: at for stream, at in self._moved.items() if now - at < self.limits.least_interval
-            }
-            self._moved |= {each.stream: now for each in decisions if isinstance(each, Redirect)}
-        return decisions
+        return _proposals(seen, names, cluster, placed)
 
     def admit(self, arrivals: Arrivals) -> Sequence[Decision]:
         """Where streams enter that come between two periods: best fit decreasing into what is left free.
@@ -196,7 +210,7 @@ class Admission:
         no gate only if there is none.
         """
         fresh = self.capacity if arrivals.new_capacity is None else arrivals.new_capacity
-        outlook = self.expectations.outlook_of_new(len(arrivals.streams), arrivals.declared, arrivals.costs)
+        outlook = self.expectations.outlook_of_new(len(arrivals.streams), arrivals.declared, arrivals.prices)
         size = self.planner.charged(outlook)
         order = np.lexsort((np.arange(len(size)), -size))
         load = [self._charged.get(gate, 0.0) for gate in arrivals.gates]
@@ -238,11 +252,10 @@ class Admission:
         return dict(zip(self._seen.streams, charged.tolist(), strict=True))
 
     def to_json(self) -> dict[str, Any]:
-        """Queues, last moves and what the expectations know, but not a period that waits for `decide`."""
+        """Queues and what the expectations know, but not a period that waits for `propose`."""
         return {
             "planner": self.planner.name,
             "waiting": dict(self._waiting),
-            "moved": dict(self._moved),
             "charged": dict(self._charged),
             "expectations": self.expectations.to_json(),
         }
@@ -255,7 +268,6 @@ class Admission:
                 f"{self.planner.name!r}: start without state"
             )
         self._waiting = {str(gate): float(each) for gate, each in value["waiting"].items()}
-        self._moved = {str(stream): float(at) for stream, at in value["moved"].items()}
         self._charged = {str(gate): float(each) for gate, each in value["charged"].items()}
         self.expectations.resume(value["expectations"])
         self._seen = None
@@ -264,8 +276,7 @@ class Admission:
         movable = np.ones(len(seen.streams), np.bool_)
         if seen.away is not None and len(seen.away):
             movable &= (seen.home < 0) | ~seen.away[seen.home]
-        recent = {stream for stream, at in self._moved.items() if now - at < self.limits.least_interval}
-        fixed = recent | self.limits.excluded
+        fixed = self.budget.fixed(now)
         if fixed:
             movable[[place for place, stream in enumerate(seen.streams) if stream in fixed]] = False
         return movable
@@ -275,6 +286,30 @@ def _new_names(startable: Sequence[str] | None, count: int) -> list[str]:
     return (
         [f"new/{number}" for number in range(1, count + 1)] if startable is None else list(startable[:count])
     )
+
+
+def _proposals(
+    seen: Seen, names: Sequence[str], cluster: Cluster, placed: Placement
+) -> list[Proposal[Decision]]:
+    """What gates need at once, and the rest, which has to pay."""
+    made = list(_decisions(seen, names, cluster, placed))
+    if not made:
+        used = float(loads(cluster.home, placed.size, len(seen.gates)).sum()) / max(
+            cluster.capacity.sum(), 1e-9
+        )
+        words = f"{np.count_nonzero(seen.open)} gates have {used:.0%} of the work that they can do"
+        return [Proposal((), reason=f"{words}, and no move pays")]
+    if placed.weighed is None:
+        return [Proposal(tuple(made), urgent=True)]
+    needed = {names[gate] for gate, why in placed.why.items() if why == "overloaded"}
+    urgent, rest = list[Decision](), list[Decision]()
+    for each in made:
+        at_once = isinstance(each, Admit | StartGate) or (
+            isinstance(each, Redirect) and (each.source in needed or each.target in needed)
+        )
+        (urgent if at_once else rest).append(each)
+    found = [Proposal(tuple(urgent), urgent=True)] if urgent else []
+    return [*found, Proposal(tuple(rest), placed.weighed)] if rest else found
 
 
 def _decisions(seen: Seen, names: Sequence[str], cluster: Cluster, placed: Placement) -> "Sequence[Decision]":
@@ -317,3 +352,7 @@ def _decisions(seen: Seen, names: Sequence[str], cluster: Cluster, placed: Place
 
 def _word(why: str) -> str:
     return {"overloaded": "is overloaded", "emptied": "is emptied"}.get(why, f"is {why}")
+
+
+AdmissionController = Controller[Seen, Decision]
+"""What rules on the proposals of admission."""

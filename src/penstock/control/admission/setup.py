@@ -9,8 +9,9 @@ from penstock.control.admission.expectations import Expecting, Horizon
 from penstock.control.admission.forecast_intervals import ForecastIntervals
 from penstock.control.admission.limits import Limits
 from penstock.control.admission.packing import Packing
-from penstock.control.admission.policy import Admission, Planner
+from penstock.control.admission.policy import Admission, AdmissionController, Planner
 from penstock.control.admission.strategies import STRATEGIES
+from penstock.control.controller import MODES, Mode
 from penstock.errors import BadAdmission
 
 __all__ = ["STRATEGY_NAMES", "AdmissionSetup"]
@@ -37,9 +38,11 @@ class AdmissionSetup:
     period: float = 10.0
     bound: float = 5.0
     limits: Limits = field(default_factory=Limits)
+    mode: Mode = "on"
 
     def __post_init__(self) -> None:
         one_of("strategy", self.strategy, STRATEGY_NAMES, BadAdmission)
+        one_of("control", self.mode, MODES, BadAdmission)
         for name in ("capacity", "period", "bound"):
             given = getattr(self, name)
             if given is not None and not 0 < given < float("inf"):
@@ -57,6 +60,11 @@ class AdmissionSetup:
         expecting = Expecting(Horizon(seconds=self.period))
         return Admission(self.planner(), expecting, capacity=self.capacity or 1.0, limits=self.limits)
 
+    def policy_and_controller(self) -> tuple[Admission, AdmissionController]:
+        """A policy that has seen nothing yet, and who rules on what it proposes."""
+        policy = self.policy()
+        return policy, policy.controller(self.mode)
+
     def under(self, strategy: str) -> "AdmissionSetup":
         """The same with another strategy."""
         return replace(self, strategy=strategy)
@@ -68,6 +76,7 @@ class AdmissionSetup:
             "strategy": self.strategy,
             "period": self.period,
             "bound": self.bound,
+            "mode": self.mode,
             "limits": {**asdict(self.limits), "excluded": sorted(self.limits.excluded)},
         }
 

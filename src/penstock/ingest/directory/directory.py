@@ -11,15 +11,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
 from penstock import threads
-from penstock.checks import one_of
 from penstock.control.admission import AdmissionSetup
-from penstock.control.controller import MODES, Mode
-from penstock.errors import BadAdmission, BadMessage, BadMetadata, IngestError, NoGate
+from penstock.control.controller import Mode
+from penstock.errors import BadMessage, BadMetadata, IngestError, NoGate
 from penstock.ingest.directory.control_loop import ControlLoop
 from penstock.ingest.directory.fleet import Fleet
 from penstock.ingest.directory.journal import Journal
@@ -163,14 +162,13 @@ class Directory:
         security.check(wanted.host)
         self._access = Access(tls, token)
         self._lock = threading.Lock()
-        one_of("control", control, MODES, BadAdmission)
-        setup = admission or AdmissionSetup()
+        setup = replace(admission or AdmissionSetup(), mode=control)
         place = None if folder is None else Path(folder)
         self._registry = StreamRegistry(place, away_seconds, time.time())
         self._poller = Poller(self._registry, self._lock, self._access, poll_seconds)
         self._fleet = Fleet(self._registry)
         journal = None if place is None or control == "off" else Journal(place, setup)
-        self._steering = Steering(self._registry, self._fleet, setup, control, journal)
+        self._steering = Steering(self._registry, self._fleet, setup, journal)
         self._server = DirectoryServer(self, wanted, security)
         self.address = str(Address(wanted.host, self._server.port))
         self.started = time.time()

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from penstock.control.admission import (
     NOWHERE,
-    Admission,
     AdmissionSetup,
     Admit,
     Arrivals,
@@ -25,7 +24,6 @@ from penstock.control.admission import (
     Seen,
     StartGate,
 )
-from penstock.control.controller import Mode
 from penstock.errors import NoGate
 from penstock.forecast import CHARACTERISTICS
 from penstock.ingest.directory.fleet import Fleet
@@ -62,19 +60,18 @@ class Steering:
         registry: StreamRegistry,
         fleet: Fleet,
         setup: AdmissionSetup,
-        mode: Mode = "on",
         journal: Journal | None = None,
     ) -> None:
         self.registry = registry
         self.fleet = fleet
-        self.mode = mode
+        self._setup = setup
         self._journal = journal
-        self._policy: Admission | None = None
-        if mode != "off":
-            self._policy = (journal.policy() if journal else None) or setup.policy()
+        known = journal.resumed() if journal is not None else None
+        self._policy, self._control = known or setup.policy_and_controller()
         self._measuring = Measuring(setup.capacity, setup.bound)
         if journal is not None:
             self._measuring.resume(journal.learnt)
+        self._periods = 0
         self._waiting: dict[str, _Waiting] = {}
         self._streams: tuple[str, ...] = ()
         self._declared: dict[str, NDArray[np.float64]] = {}
@@ -102,7 +99,7 @@ class Steering:
         It leaves streams out if there is no policy, or it fails.
         """
         found: dict[str, str | None] = {}
-        if self._policy is None:
+        if self._setup.mode == "off":
             return found
         for stream in asked:
             known = self._waiting.get(stream)
@@ -112,11 +109,9 @@ class Steering:
             elif known is not None and known.gate in self.fleet.starting():
                 found[stream] = None
         new = {stream: metadata for stream, metadata in asked.items() if stream not in found}
-        return found | (self._admit_new(self._policy, new, now) if new else {})
+        return found | (self._admit_new(new, now) if new else {})
 
-    def _admit_new(
-        self, policy: Admission, new: Mapping[str, Mapping[str, Any] | None], now: float
-    ) -> dict[str, str | None]:
+    def _admit_new(self, new: Mapping[str, Mapping[str, Any] | None], now: float) -> dict[str, str | None]:
         gates = sorted({*self._open_gates(now), *self.fleet.starting()})
         streams = tuple(sorted(new))
         arrivals = Arrivals(
@@ -130,16 +125,17 @@ class Steering:
             self._measuring.capacity_of(""),
         )
         try:
-            self._begin(policy)
-            decisions = policy.admit(arrivals)
+            self._begin()
+            decisions = self._policy.admit(arrivals)
         except Exception:
             _LOGGER.exception(
                 "admission of %d streams failed; they go where the fewest streams are", len(new)
             )
             self._cut()
             return {}
-        self._record(arrivals, decisions)
-        if self.mode == "observe":
+        if self._journal is not None:
+            self._journal.arrivals(arrivals, decisions)
+        if self._setup.mode == "observe":
             return {}
         found: dict[str, str | None] = {}
         for each in decisions:
@@ -169,20 +165,20 @@ class Steering:
             if each.gate in usable and now - each.since < PATIENCE_S
         }
         seen = self._seen(looks, now)
-        policy = self._policy
-        if policy is None:
+        if self._setup.mode == "off":
             return {}
-        try:
-            self._begin(policy)
-            policy.observe(seen)
-            decisions = policy.decide(now)
-            self.forecasts = policy.expected()
-        except Exception:
-            _LOGGER.exception("admission failed; every stream stays where it is")
+        self._begin()
+        self._control.observe(seen)
+        rulings = self._control.decide(now)
+        self.forecasts = self._policy.expected()
+        failed = [each for each in rulings if each.failed]
+        for each in failed:
+            _LOGGER.error("admission: %s", each.held)
+        if failed:
             self._cut()
-            return {}
-        self._record(seen, decisions)
-        return self._carry_out(decisions, now) if self.mode == "on" else {}
+        elif self._journal is not None:
+            self._journal.period(seen, rulings)
+        return self._carry_out([each.decision for each in rulings if each.carried_out], now)
 
     def gate_came(self, gate: str, now: float) -> Moves:
         """Move the streams that waited for a gate; new ones hear of it when they ask again."""
@@ -254,6 +250,7 @@ class Steering:
         waits = [measured.waiting.get(each, 0.0) for each in gates]
         waiting = np.where(away, np.nan, np.array(waits, np.float64))
         self.waits = {gate: round(each, 3) for gate, each in zip(gates, waiting.tolist(), strict=True)}
+        self._periods += 1
         return Seen(
             at=now,
             streams=streams,
@@ -266,9 +263,12 @@ class Steering:
             declared=self._declared_now(streams),
             away=away,
             startable=tuple(self.fleet.startable(now)),
-            costs=measured.costs,
+            prices=measured.costs,
             new_capacity=self._measuring.capacity_of(""),
             learnt=self._measuring.to_json(),
+            epoch=self._periods,
+            seconds=self._setup.period,
+            startup=self.fleet.startup,
         )
 
     def _capacity_of(self, gates: Sequence[str]) -> NDArray[np.float64]:
@@ -320,13 +320,9 @@ class Steering:
 
     # ---- the record ------------------------------------------------------------------------------------
 
-    def _begin(self, policy: Admission) -> None:
+    def _begin(self) -> None:
         if self._journal is not None:
-            self._journal.begin(policy)
-
-    def _record(self, seen: Seen | Arrivals, decisions: Sequence[Decision]) -> None:
-        if self._journal is not None:
-            self._journal.add(seen, decisions)
+            self._journal.begin(self._control)
 
     def _cut(self) -> None:
         if self._journal is not None:
