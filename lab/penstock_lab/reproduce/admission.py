@@ -96,6 +96,11 @@ class _Recorded:
         """That of streams that nobody has seen; here all are there from the beginning."""
         return Expecting().outlook_of_new(count, declared, costs)
 
+    def rates_ahead(self, periods: int) -> dict[str, Any]:
+        """Nobody asks for them here."""
+        del periods
+        return {}
+
     def to_json(self) -> dict[str, Any]:
         """The number of periods."""
         return {"seen": self.seen}

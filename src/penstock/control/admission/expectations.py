@@ -96,6 +96,15 @@ class Expecting:
         rates = _outlook(self._rates, self._last, self._order, self.horizon, self._mean())
         return rates if self._costs is None else rates.at(self._costs)
 
+    def rates_ahead(self, periods: int) -> dict[str, tuple[Floats, float]]:
+        """Rows a second of each stream in the next periods, and the standard error of such a rate."""
+        leads = Horizon(self.horizon.seconds, leads=tuple(range(1, periods + 1)))
+        found = _outlook(self._rates, self._last, self._order, leads, self._mean())
+        return {
+            stream: (path, float(error))
+            for stream, path, error in zip(self._streams, found.path, found.spread, strict=True)
+        }
+
     def outlook_of_new(
         self, count: int, declared: Mapping[str, Floats], costs: Costs | None = None
     ) -> Outlook:

@@ -130,6 +130,10 @@ class Expectations(Protocol):
         """What to expect of streams that nobody has seen yet."""
         ...
 
+    def rates_ahead(self, periods: int) -> dict[str, tuple[Floats, float]]:
+        """Rows a second of each stream in the next periods, and the standard error of such a rate."""
+        ...
+
     def to_json(self) -> dict[str, Any]:
         """What a restart must know."""
         ...

@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 from penstock import threads
 from penstock.control.admission import AdmissionSetup
 from penstock.control.controller import Mode
+from penstock.control.expected import Expected, QueryLoad
 from penstock.errors import BadMessage, BadMetadata, IngestError, NoGate
 from penstock.ingest.directory.control_loop import ControlLoop
 from penstock.ingest.directory.fleet import Fleet
@@ -208,9 +209,12 @@ class Directory:
             _LOGGER.info("gate %s is there", address)
         with self._lock:
             readers, forgotten = self._registry.readers(), self._registry.readers(forgotten=True)
+            most, reason = self._steering.intake.get(address, (None, None))
         return Registered(
             tuple((each.inlet, each.reader) for each in readers),
             tuple((each.inlet, each.reader) for each in forgotten),
+            most,
+            reason,
         )
 
     def where(
@@ -280,6 +284,11 @@ class Directory:
         """A reader has come so far; gates delete nothing before every reader that is known has had it."""
         with self._lock:
             self._registry.reader_at(inlet, reader, upto, time.time())
+
+    def query(self, inlet: str, reader: str, load: QueryLoad, *, by_stream: bool = False) -> Expected | None:
+        """A run says how it is; what it has to expect, with `by_stream` of each stream too."""
+        with self._lock:
+            return self._steering.query(inlet, reader, load, time.time(), by_stream=by_stream)
 
     def producer(self, stream: str) -> int:
         """The newest producer of a stream."""

@@ -6,7 +6,7 @@ gate did not answer has no value, which is not 0; the next value is the mean sin
 capacities are learnt by `penstock.control.admission`. Time is an argument.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -108,8 +108,12 @@ class Measuring:
         homes: Mapping[str, str | None],
         looks: Mapping[str, Look],
         abilities: Mapping[str, Ability] | None = None,
+        limited: Collection[str] = (),
     ) -> Measured:
-        """Measure the streams with their gates; `looks` are the gates that answered."""
+        """Measure the streams with their gates; `looks` are the gates that answered.
+
+        Where gates are `limited` on purpose, that rows wait says nothing of what they can do.
+        """
         told: dict[str, list[Mapping[str, Any]]] = {}
         for look in looks.values():
             for stream, each in look.told.streams.items():
@@ -126,7 +130,7 @@ class Measuring:
         did = self._did(looks, abilities or {})
         self._learn(list(homes), looks, did)
         costs = self.costs(list(homes), abilities or {})
-        waiting = self._waits(homes, looks, did)
+        waiting = self._waits(homes, looks, did) | dict.fromkeys(looks.keys() & set(limited), 0.0)
         for gate, done in did.items():
             long = min(waiting[gate], self._waiting.get(gate, 0.0)) > _LONG * self.bound
             self._capacities.observe(gate, done.counts, done.used, waits=long)

@@ -24,16 +24,21 @@ from penstock.control.admission import (
     Seen,
     StartGate,
 )
+from penstock.control.expected import Expected, QueryLoad
 from penstock.errors import NoGate
 from penstock.forecast import CHARACTERISTICS
 from penstock.ingest.directory.fleet import Fleet
 from penstock.ingest.directory.journal import Journal
 from penstock.ingest.directory.measuring import Ability, Look, Measuring, StreamMeasure
+from penstock.ingest.directory.queries import Queries
 from penstock.ingest.directory.registry import StreamRegistry
+from penstock.ingest.wire.protocol import inlet_of
 
 __all__ = ["Steering"]
 
 _LOGGER = logging.getLogger("penstock.controller")
+AHEAD: Final = 12
+"""The periods that runs are told of."""
 PATIENCE_S: Final = 60.0
 """A stream that has not asked again for so long does not wait for its gate any more."""
 _NAMES: Final = tuple(each for each in CHARACTERISTICS if each != "phase")
@@ -78,6 +83,11 @@ class Steering:
         self._declared_by: tuple[Any, ...] = ()
         self._said: dict[tuple[str, str], Any] = {}
         self._missing: set[str] = set()
+        self._queries = Queries()
+        self._ahead: dict[str, tuple[NDArray[np.float64], float]] | None = None
+        self._looked = 0.0
+        self.intake: dict[str, tuple[float, str]] = {}
+        """The gates that should take no more than so many rows a second for now, and why."""
         self.forecasts: dict[str, float] = {}
         self.waits: dict[str, float] = {}
         """Seconds that a row waits for each gate, by what its clients hold."""
@@ -165,6 +175,8 @@ class Steering:
             if each.gate in usable and now - each.since < PATIENCE_S
         }
         seen = self._seen(looks, now)
+        self._looked = now
+        self._limit_intake(seen, now)
         if self._setup.mode == "off":
             return {}
         self._begin()
@@ -225,6 +237,37 @@ class Steering:
                 moves.setdefault(source, {})[target] = group
         return moves
 
+    # ---- the runs behind the gates -----------------------------------------------------------------------
+
+    def query(
+        self, inlet: str, reader: str, load: QueryLoad, now: float, *, by_stream: bool
+    ) -> Expected | None:
+        """A run says how it is; the rates that it has to expect, None as long as nobody knows."""
+        self._queries.tell(inlet, reader, load, now)
+        if self._ahead is None:
+            self._ahead = self._policy.expectations.rates_ahead(AHEAD)
+        own = {stream: each for stream, each in self._ahead.items() if inlet_of(stream) == inlet}
+        if not own:
+            return None
+        return Expected.of(self._looked, self._setup.period, own, single=by_stream)
+
+    def _limit_intake(self, seen: Seen, now: float) -> None:
+        """Gates take no more than the runs behind them."""
+        self._ahead = None
+        rates: dict[str, dict[str, float]] = {}
+        for stream, home, rate in zip(
+            seen.streams, seen.home.tolist(), np.nan_to_num(seen.rates).tolist(), strict=True
+        ):
+            if home != NOWHERE:
+                inlets = rates.setdefault(seen.gates[home], {})
+                inlets[inlet_of(stream)] = inlets.get(inlet_of(stream), 0.0) + rate
+        before, self.intake = self.intake, self._queries.intake(rates, now)
+        if self._setup.mode != "on":
+            self.intake = {}
+        for gate in self.intake.keys() - before.keys():
+            rows, why = self.intake[gate]
+            _LOGGER.info("gate %s takes %.0f rows/s for now: %s", gate, rows, why)
+
     # ---- what the policy sees --------------------------------------------------------------------------
 
     def _seen(self, looks: Mapping[str, Look], now: float) -> Seen:
@@ -242,7 +285,7 @@ class Steering:
         home = np.array([places.get(homes[each], NOWHERE) for each in streams], np.int64)
         # A stream that waits for a gate is measured where it still is.
         where = {each: at.get(each) for each in streams}
-        measured = self._measuring.period(now, where, looks, self._abilities())
+        measured = self._measuring.period(now, where, looks, self._abilities(), self.intake)
         starting = set(self.fleet.starting())
         away = np.array(
             [each not in starting and self.registry.is_away(each, now) for each in gates], np.bool_
@@ -262,7 +305,8 @@ class Steering:
             open=~away,
             declared=self._declared_now(streams),
             away=away,
-            startable=tuple(self.fleet.startable(now)),
+            # More gates do not help a run that cannot take what the present ones would.
+            startable=() if self.intake else tuple(self.fleet.startable(now)),
             prices=measured.costs,
             new_capacity=self._measuring.capacity_of(""),
             learnt=self._measuring.to_json(),
