@@ -264,7 +264,7 @@ class IngestSimulation:
     def poll(self, gate):
         if gate.up:
             rows = [{"stream": s, "low": low, "high": high} for s, low, high in gate.index()]
-            self.registry.observe(gate.name, "r", pa.Table.from_pylist(rows, INDEX), self.now)
+            self.registry.observe(gate.name, pa.Table.from_pylist(rows, INDEX))
 
     def restart_controller(self):
         self.registry = StreamRegistry(self.base, AWAY, self.now)

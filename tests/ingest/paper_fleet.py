@@ -33,7 +33,7 @@ class PaperNodes:
         self.running.clear()
 
 
-def told(rows=0, *, next_=None, waits=0, kept=0, batches=1, size=100, oldest=0.0, metadata=None):
+def told(rows=0, *, next_=None, waits=0, kept=0, batches=1, size=100, oldest=0.0, metadata=None, here=True):
     """What a gate tells of a stream."""
     said = {
         "rows": rows,
@@ -43,6 +43,7 @@ def told(rows=0, *, next_=None, waits=0, kept=0, batches=1, size=100, oldest=0.0
         "client_rows": waits,
         "kept_rows": kept,
         "oldest_seconds": oldest,
+        "connected": here,
     }
     return said if metadata is None else {**said, "metadata": metadata}
 
@@ -65,8 +66,8 @@ class PaperController:
     def __init__(self, *gates, capacity=100.0, strategy="ard", nodes=None, mode="on", **more):
         self.registry = StreamRegistry(None, 1000.0, 0.0)
         self.fleet = Fleet(self.registry, nodes)
-        setup = AdmissionSetup(capacity, strategy, more.pop("period", 10.0), **more)
-        self.steering = Steering(self.registry, self.fleet, setup, mode)
+        setup = AdmissionSetup(capacity, strategy, more.pop("period", 10.0), mode=mode, **more)
+        self.steering = Steering(self.registry, self.fleet, setup)
         for gate in gates:
             self.registry.register(gate, {}, 0.0)
 

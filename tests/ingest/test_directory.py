@@ -4,6 +4,7 @@ import pytest
 
 from ingest.gate_processes import Served
 from ingest.held import act, numbers, whole
+from penstock.control.admission import AdmissionSetup
 from penstock.errors import GateAway, NoGate, Refused
 from penstock.ingest import Client, Connection, Directory
 
@@ -12,7 +13,10 @@ SCHEMA = "n bigint"
 
 @pytest.fixture
 def directory(tmp_path, two_gates):
-    with Directory("127.0.0.1:0", tmp_path / "directory", away_seconds=60, poll_seconds=0.05) as known:
+    place, setup = tmp_path / "directory", AdmissionSetup(period=0.2)
+    with Directory(
+        "127.0.0.1:0", place, away_seconds=60, poll_seconds=0.05, admission=setup, control="off"
+    ) as known:
         for gate in two_gates:
             known.register(gate.address)
         yield known
@@ -63,9 +67,12 @@ def test_it_sees_rates_and_ends(directory):
         client.flush(120)
         until(lambda: act(directory.address, "streams", inlet="r")["streams"][0]["next"] == 5)
         until(lambda: act(directory.address, "streams", inlet="r")["streams"][0]["frontier"] == 77)
-        client.push(numbers(5, 5))
-        client.flush(120)
-        until(lambda: (act(directory.address, "streams")["streams"][0]["rate"] or 0) > 0)
+
+        def flows():
+            client.push(numbers(client.sequence, 5))
+            return (act(directory.address, "streams")["streams"][0]["rate"] or 0) > 0
+
+        until(flows)
     status = act(directory.address, "status")
     assert (len(status["gates"]), status["streams"], status["gates"][0]["away"]) == (2, 1, False)
 

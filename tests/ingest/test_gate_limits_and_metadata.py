@@ -7,6 +7,7 @@ from ingest.held import act, numbers, whole
 from penstock.cli.app import app
 from penstock.errors import Refused
 from penstock.ingest import Client, Gate, Limits
+from penstock.ingest.gate.events import IntakeLimited
 
 
 def test_a_gate_with_a_rate_makes_clients_wait_and_takes_every_row_in_the_end(tmp_path):
@@ -19,6 +20,24 @@ def test_a_gate_with_a_rate_makes_clients_wait_and_takes_every_row_in_the_end(tm
         client.flush(120)
         assert whole([gate.address], "r") == {"r/a": list(range(300))}
         assert gate.state.counts["waits"] > 0
+
+
+def test_a_gate_takes_no_more_than_its_controller_says_and_tells_clients_why(tmp_path, caplog):
+    with (
+        Gate("127.0.0.1:0", tmp_path) as gate,
+        Client(gate.address, "r/a", "n bigint", batch_rows=50) as client,
+    ):
+        gate.shell.control(IntakeLimited(400.0, "a run over r takes 400 rows/s"))
+        with caplog.at_level("DEBUG", logger="penstock.client"):
+            client.push(numbers(0, 300))
+            client.flush(120)
+        assert gate.state.counts["waits"] > 0
+        gate.shell.control(IntakeLimited())
+        waits = gate.state.counts["waits"]
+        client.push(numbers(300, 300))
+        client.flush(120)
+        assert gate.state.counts["waits"] == waits
+        assert whole([gate.address], "r") == {"r/a": list(range(600))}
 
 
 def test_metadata_are_declared_to_a_gate_checked_listed_and_kept(tmp_path):

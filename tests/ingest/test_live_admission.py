@@ -156,3 +156,22 @@ def test_gates_are_started_for_streams_and_stopped_when_their_rows_are_read(tmp_
             assert not (tmp_path / "gates" / left.split(":")[1]).exists()
             for client in clients:
                 client.close(120)
+
+
+def test_without_any_option_streams_are_charged_what_they_declare(tmp_path):
+    with (
+        Gate("127.0.0.1:0", tmp_path / "a") as one,
+        Gate("127.0.0.1:0", tmp_path / "b") as other,
+        Directory("127.0.0.1:0", tmp_path / "controller", away_seconds=600) as directory,
+    ):
+        for gate in (one, other):
+            directory.register(gate.address, {"cores": 2.0, "rows_per_second": 1000.0})
+        with Connection(directory.address) as connection:
+            clients = [Client(connection, f"r/{n}", SCHEMA, {"expected_rate": 450}) for n in range(4)]
+            for client in clients:
+                client.push(numbers(0, 5))
+                client.flush(120)
+            homes = [client.gate for client in clients]
+            for client in clients:
+                client.close(120)
+    assert sorted(homes.count(gate.address) for gate in (one, other)) == [2, 2]

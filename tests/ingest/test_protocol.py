@@ -49,6 +49,7 @@ BY_CHECK = {
     "as_count": st.integers(0, 2**63 - 1),
     "as_sequence": SEQUENCE,
     "as_seconds": st.floats(0, 1e9),
+    "as_rates": st.lists(st.floats(0, 1e9), max_size=3).map(tuple),
     "as_object": OBJECT,
     "as_streams": st.lists(STREAM, max_size=3).map(tuple),
     "as_texts": st.lists(TEXT, max_size=3).map(tuple),

@@ -24,13 +24,12 @@ def test_new_streams_are_spread_and_known_ones_stay():
     assert known.where({"r/1": None, "r/2": None}, now=2.0) == first
 
 
-def test_the_gate_with_the_lowest_expected_rate_is_chosen():
+def test_without_a_strategy_the_gate_with_the_fewest_streams_is_chosen():
     known = registry()
     known.register("a:1", {}, now=1.0)
-    known.where({"r/busy": {"expected_rate": 100}}, now=1.0)
+    known.where({"r/1": None}, now=1.0)
     known.register("b:1", {}, now=1.0)
-    known.where({"r/1": {"expected_rate": 10}}, now=1.0)
-    assert known.where({"r/2": {"expected_rate": 10}}, now=1.0) == {"r/2": "b:1"}
+    assert known.where({"r/2": None}, now=1.0) == {"r/2": "b:1"}
 
 
 def test_streams_of_a_silent_or_draining_gate_go_elsewhere():
@@ -69,18 +68,6 @@ def test_a_restart_knows_gates_streams_and_holders(tmp_path):
     after.forget_gate("a:1")
     after.close()
     assert registry(tmp_path).holders("r/1") == {"b:1"}
-
-
-def test_rates_are_those_of_the_gate_that_the_stream_is_at():
-    known = registry()
-    known.register("a:1", {}, now=0.0)
-    known.observe("a:1", "r", index(**{"r/1": 100}), now=1.0)
-    known.observe("a:1", "r", index(**{"r/1": 300}), now=2.0)
-    assert known.streams()[0].rate == 200.0
-    known.observe("b:1", "r", index(**{"r/1": 50}), now=2.5)
-    assert known.streams()[0].rate == 200.0
-    known.observe("a:1", "r", index(), now=3.0)
-    assert known.streams()[0].rate == pytest.approx(140.0)
 
 
 def test_streams_are_bounded(monkeypatch):

@@ -41,7 +41,7 @@ def test_a_policy_that_fails_changes_nothing_and_is_logged(monkeypatch, caplog):
     def fail(_):
         raise ZeroDivisionError("broken strategy")
 
-    monkeypatch.setattr(made.steering._policy, "decide", fail)
+    monkeypatch.setattr(made.steering._policy, "propose", fail)
     with caplog.at_level(logging.ERROR, logger="penstock.controller"):
         assert overloaded(made) == {}
     assert set(made.homes().values()) == {"a:1"}
@@ -129,3 +129,15 @@ def test_a_stream_that_is_declared_before_it_flows_is_placed_by_it():
     assert made.homes()["y"] == ""
     assert made.where(1.0, y=None)["r/y"] != made.homes()["x"]
     assert made.registry.holders("r/y") == {made.homes()["y"]}
+
+
+def test_a_stream_that_is_gone_takes_nothing_and_enters_as_a_new_one_when_it_is_back():
+    made = PaperController("a:1", "b:1", strategy="drf-m")
+    made.where(0.0, x={"expected_rate": 60}, y={"expected_rate": 30})
+    for second, here in ((0.0, True), (10.0, True), (20.0, False), (30.0, False)):
+        made.period(second, look("a:1", x=told(here=here), y=told()), look("b:1"))
+    assert made.where(31.0, z={"expected_rate": 65}) == {"r/z": "a:1"}
+    made.period(40.0, look("a:1", x=told(here=False), y=told(), z=told()), look("b:1"))
+    assert made.where(41.0, x=None) == {"r/x": "b:1"}
+    made.period(50.0, look("a:1", x=told(here=False), y=told(), z=told()), look("b:1", x=told()))
+    assert set(made.steering.forecasts) == {"r/x", "r/y", "r/z"}

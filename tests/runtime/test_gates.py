@@ -9,6 +9,7 @@ import pytest
 
 import penstock as ps
 from ingest.gate_processes import free_port
+from penstock.control.admission import AdmissionSetup
 from penstock.errors import BadSource, GateAway
 from penstock.ingest import Client, Directory, Gate
 
@@ -149,3 +150,33 @@ def test_streams_of_a_gate_that_is_away_at_the_first_epoch_are_not_late(spark, t
             with Gate(address, tmp_path / "a"):
                 until(lambda: sum(each.rows for each in run.progress) == 200)
                 assert (run.counts.late, run.progress[-1].away) == (0, ())
+
+
+def test_a_run_and_the_controller_of_its_gates_tell_each_other_what_they_know(spark, two_gates, tmp_path):
+    one, _ = two_gates
+    setup, heard = AdmissionSetup(period=0.3), []
+    with Directory(
+        "127.0.0.1:0", tmp_path / "d", away_seconds=600, poll_seconds=0.05, admission=setup
+    ) as known:
+        known.register(one.address)
+        with (
+            Client(known.address, "reports/a", SCHEMA, {"max_rate": 1e6}) as client,
+            counts(known.address).start(
+                ps.memory(),
+                checkpoint=tmp_path / "state",
+                session=spark,
+                policy=lambda seen: heard.append(dict(seen.expected)) or (),
+            ) as run,
+        ):
+
+            def told():
+                first = client.sequence
+                n = np.arange(first, first + 20)
+                column = pa.array(n * 1_000_000, SCHEMA.field("time").type)
+                client.push(pa.record_batch([column, n], schema=SCHEMA))
+                return any(each and each["reports"].rates[0] > 0 for each in heard)
+
+            until(told)
+            (load,) = (load for _, load in known._steering._queries._told.values())
+            assert load.row_seconds > 0
+            assert run.running

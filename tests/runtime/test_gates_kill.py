@@ -53,7 +53,8 @@ class Stage:
         self.folder = folder
         self.ordeal = ordeal
         self.chance = chance
-        self.directory = Directory("127.0.0.1:0", folder / "directory", away_seconds=3)
+        # Streams are spread over all gates, whose memory is measured.
+        self.directory = Directory("127.0.0.1:0", folder / "directory", away_seconds=3, control="off")
         names = [folder / f"gate-{number}" for number in range(ordeal.gates)]
         options = ("--controller", self.directory.address, "--segment-mib", "1")
         self.gates = [Served("gate", name, *options) for name in names]

@@ -1,10 +1,11 @@
-"""`penstock bench admission`: strategies of admission on live gates with a set capacity.
+"""`penstock bench admission`: strategies of admission on live gates of a limited speed.
 
-Clients push at the rates of a workload of [000] to gates that take a limited number of rows a second. A
-controller admits and redirects their streams and starts and stops gates, all of them real processes. A reader
-takes every row and commits, so that emptied gates can go; each row holds its own number, so whatever is
-lost, doubled or out of order shows. Beside each live figure stands the one of the simulation, which runs the
-same policy on the same rates.
+Clients push at the rates of a workload of [000] to gates that take a limited number of rows a second. The
+engine "learnt" is a controller that nobody told it, the others are tuned by hand. A controller admits and
+redirects their streams and starts and stops gates, all of them real processes. A reader takes every row and
+commits, so that emptied gates can go; each row holds its own number, so whatever is lost, doubled or out of
+order shows. Beside each live figure stands the one of the simulation, which runs the same policy on the same
+rates.
 """
 
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,12 +24,14 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from penstock.control.admission import AdmissionSetup
+from penstock.control.admission import AdmissionRecording, AdmissionSetup, Seen
 from penstock.ingest import Client, Connection
+from penstock.ingest.directory.journal import recordings
 from penstock.ingest.reader import GateWatch, Gathering, InletReader, Offsets
 from penstock.ingest.security.access import Access
 from penstock.ingest.wire import Endpoint
 from penstock.ingest.wire.protocol import GateListRequest
+from penstock.state.storage import Location
 from penstock_lab.algorithms.bin_bounds import lower_bound
 from penstock_lab.reports import Check, Report, Value, report_here, say
 from penstock_lab.simulate.gates import GateCosts, simulate_gates
@@ -38,7 +42,13 @@ __all__ = ["FULL", "QUICK", "Size", "admission"]
 INLET: Final = "live"
 SCHEMA: Final = pa.schema([("n", pa.int64())])
 READ: Final = pa.schema([("stream", pa.string()), ("n", pa.int64())])
-STRATEGIES: Final = ("ard", "drf-m", "penstock")
+LEARNT, OURS = "learnt", "penstock"
+STRATEGIES: Final = ("ard", "drf-m", OURS, LEARNT)
+MOST_GATES: Final = 8
+HEADROOM: Final = 0.9
+"""The part of what gates can do that whoever tunes by hand gives them: at all of it no queue shrinks."""
+COMING: Final = "coming"
+"""The workload sfvar, with streams that come and go."""
 TICKS: Final = 2
 """Pushes of each stream in a second."""
 GROUPS: Final = 5
@@ -62,9 +72,9 @@ class Size:
     seconds: float
     """Of a period."""
     capacity: float
-    share: float = 0.2
+    share: float = 0.1
     """Of the workload's rates: a small machine is to be kept busy by streams and gates, not by rows."""
-    workloads: tuple[str, ...] = ("sfvar", "bursty")
+    workloads: tuple[str, ...] = ("sfvar", "bursty", COMING)
     unjudged: str = ""
 
     @property
@@ -81,9 +91,7 @@ def admission(size: Size, *, strategies: Sequence[str] = STRATEGIES, seed: int =
     """Measure every strategy on every workload, one after the other."""
     rows: list[Mapping[str, Value]] = []
     for workload in size.workloads:
-        made = _scaled(
-            rates_of(workload, np.random.default_rng(seed), size.periods, streams=size.streams), size
-        )
+        made = _scaled(_drawn(workload, size, seed), size)
         for strategy in strategies:
             say(f"{workload}, {strategy}: {size.streams} streams for {size.periods * size.seconds:g} s")
             rows.append(_measured(size, strategy, made, seed))
@@ -92,26 +100,26 @@ def admission(size: Size, *, strategies: Sequence[str] = STRATEGIES, seed: int =
 
 def _measured(size: Size, strategy: str, made: Rates, seed: int) -> Mapping[str, Value]:
     optimal = np.array([lower_bound(each, size.capacity) for each in made.rows])
-    least, most = max(int(optimal.min()), 1), 2 * int(optimal.max()) + 1
-    with (
-        tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
-        _controller(Path(folder), size, strategy, least, most) as address,
-        _Counting(address) as counting,
-    ):
-        course = _drive(address, made, size, least)
-        counting.until(course.pushed)
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        with _controller(Path(folder), size, strategy) as address, _Counting(address) as counting:
+            course = _drive(address, made, size)
+            counting.until(course.pushed)
+        learnt = _Learnt.of(recordings(Location.of(folder)))
     delays = [each.seconds for each in course.redirections]
     p50, p99 = np.percentile(delays, [50, 99]) * 1000 if delays else (0.0, 0.0)
     return {
         "case": made.name,
         "engine": strategy,
         "redirections": len(delays),
-        "simulated": _simulated(size, strategy, made, seed),
+        "simulated": _simulated(size, OURS if strategy == LEARNT else strategy, made, seed),
         "buffered_rows": sum(each.rows for each in course.redirections),
         "p50_ms": round(float(p50), 1),
         "p99_ms": round(float(p99), 1),
         "gates": round(float(np.mean(course.gates)), 2),
         "optimal": round(float(optimal[size.warm_up :].mean()), 2),
+        "late_percent": round(100 * course.late / max(course.acknowledged, 1), 3),
+        "first_period": learnt.first,
+        "price_off": round(learnt.off, 2),
         "waiting_rows": round(float(np.mean(course.waiting))),
         "rows": sum(course.pushed.values()),
         "lost": counting.lost(course.pushed),
@@ -119,8 +127,50 @@ def _measured(size: Size, strategy: str, made: Rates, seed: int) -> Mapping[str,
     }
 
 
+@dataclass(frozen=True)
+class _Learnt:
+    """What a recording tells: the period of the first decision, and how far off the first prices were."""
+
+    first: int
+    off: float
+
+    @classmethod
+    def of(cls, found: Sequence[AdmissionRecording]) -> "_Learnt":
+        periods = [each for recording in found for each in recording.periods]
+        first = seen = 0
+        for each in periods:
+            if each.decisions and (seen or any(told["kind"] == "start" for told in each.decisions)):
+                break
+            seen += isinstance(each.seen, Seen)
+            first = seen
+        last: dict[str, float] = {}
+        then: dict[str, float] = {}
+        for each in periods:
+            if isinstance(each.seen, Seen) and each.seen.prices is not None:
+                rate = np.nan_to_num(each.seen.declared["expected_rate"])
+                whole = float(np.mean(each.seen.capacity))
+                last = dict(
+                    zip(each.seen.streams, (each.seen.prices.work(rate) / whole).tolist(), strict=True)
+                )
+                then = {**last, **then}
+        ratios = [max(then[each] / now, now / then[each]) for each, now in last.items() if now > 0]
+        return cls(first, float(np.quantile(ratios, 0.99)) if ratios else 1.0)
+
+
+def _drawn(workload: str, size: Size, seed: int) -> Rates:
+    """The rates of a workload; of those that come and go, 0 while a stream is not there."""
+    rng = np.random.default_rng(seed)
+    if workload != COMING:
+        return rates_of(workload, rng, size.periods, streams=size.streams)
+    made = rates_of("sfvar", rng, size.periods, streams=size.streams)
+    starts = rng.integers(-size.periods, size.periods, size.streams)
+    ends = starts + rng.integers(size.periods // 4, size.periods, size.streams)
+    at = np.arange(size.periods)[:, None]
+    return Rates(COMING, made.rows * ((at >= starts) & (at < ends)), made.declared)
+
+
 def _simulated(size: Size, strategy: str, made: Rates, seed: int) -> int:
-    setup = AdmissionSetup(size.capacity, strategy, size.seconds, size.seconds / 2)
+    setup = AdmissionSetup(HEADROOM * size.capacity, strategy, size.seconds, size.seconds / 2)
     costs = GateCosts(size.capacity, size.seconds, 0.05, START_S, bound=size.seconds / 2)
     rng = np.random.default_rng(seed)
     found = simulate_gates(setup.policy(), made.rows, costs, rng, declared=made.declared)
@@ -143,17 +193,15 @@ def _metadata(declared: Mapping[str, Any], stream: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _controller(folder: Path, size: Size, strategy: str, least: int, most: int) -> Iterator[str]:
+def _controller(folder: Path, size: Size, strategy: str) -> Iterator[str]:
     """A controller that starts and stops gates; its address."""
-    options = {
+    tuned = {} if strategy == LEARNT else {"capacity": HEADROOM * size.capacity, "strategy": strategy}
+    options = tuned | {
         "address": "127.0.0.1:0",
         "folder": folder,
-        "capacity": size.capacity,
-        "strategy": strategy,
         "period": size.seconds,
         "wait-seconds": size.seconds / 2,
-        "gates-from": least,
-        "gates-to": most,
+        "gates-to": MOST_GATES,
         "gate-port": 0,
         "gate-option": f"--rows-per-second={size.capacity}",
     }
@@ -179,38 +227,87 @@ class _Course:
     redirections: list[Any] = field(default_factory=list)
     gates: list[int] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
+    acknowledged: int = 0
+    late: int = 0
 
 
-def _drive(address: str, made: Rates, size: Size, least: int) -> _Course:
+class _Pushing:
+    """A stream of the drive: its client while it is there, and when its rows were pushed."""
+
+    def __init__(self, connection: Connection, number: int, metadata: Mapping[str, Any]) -> None:
+        self._connection, self._metadata = connection, metadata
+        self.stream = f"{INLET}/{number:03d}"
+        self.client: Client | None = None
+        self.due = self.pushed = 0.0
+        self._open: deque[tuple[int, float]] = deque()
+        self.redirections: list[Any] = []
+
+    def push(self, rate: float, seconds: float, now: float) -> None:
+        """The rows of so many seconds; without a rate the stream goes."""
+        if not rate:
+            self.close()
+            return
+        if self.client is None:
+            self.client = Client(self._connection, self.stream, SCHEMA, self._metadata, buffer_rows=1_000_000)
+            self.due = float(self.client.sequence)
+        self.due += rate * seconds
+        numbers = np.arange(self.client.sequence, int(self.due), dtype=np.int64)
+        if len(numbers):
+            self.client.push(pa.record_batch([pa.array(numbers)], schema=SCHEMA))
+            self.pushed = self.client.sequence
+            self._open.append((self.client.sequence, now))
+
+    def acknowledged(self, now: float, bound: float) -> tuple[int, int]:
+        """Rows that were acknowledged since the last look, and those of them that waited too long."""
+        if self.client is None:
+            return 0, 0
+        upto, rows, late = self.client.acknowledged, 0, 0
+        while self._open and self._open[0][0] <= upto:
+            rows += 1
+            late += now - self._open.popleft()[1] > bound
+        return rows, late
+
+    def moves(self) -> int:
+        """The redirections so far."""
+        return len(self.redirections) + (len(self.client.redirections) if self.client is not None else 0)
+
+    def close(self) -> None:
+        """Wait until all is acknowledged."""
+        if self.client is not None:
+            self.client.close(_PATIENCE_S)
+            self.redirections += self.client.redirections
+            self.client = None
+            self._open.clear()
+
+
+def _drive(address: str, made: Rates, size: Size) -> _Course:
     course = _Course()
     with Endpoint(address) as controller, Connection(address) as connection:
-        _until(lambda: len(controller.ask(GateListRequest()).gates) >= least)
-        clients = [
-            Client(connection, f"{INLET}/{n:03d}", SCHEMA, _metadata(made.declared, n), buffer_rows=1_000_000)
-            for n in range(size.streams)
-        ]
+        _until(lambda: len(controller.ask(GateListRequest()).gates) >= 1)
+        streams = [_Pushing(connection, n, _metadata(made.declared, n)) for n in range(size.streams)]
+        for n, each in enumerate(streams):
+            each.push(made.rows[0][n], 1 / TICKS, 0.0)
         before: dict[str, int] = {}
-        start = time.monotonic()
-        due, each_s = np.zeros(size.streams), 1 / (TICKS * GROUPS)
+        start, each_s = time.monotonic(), 1 / (TICKS * GROUPS)
         for tick in range(int(size.periods * size.seconds / each_s)):
             period = min(int(tick * each_s / size.seconds), size.periods - 1)
-            due += made.rows[period] * each_s
             for n in range(tick % GROUPS, size.streams, GROUPS):
-                numbers = np.arange(clients[n].sequence, int(due[n]), dtype=np.int64)
-                if len(numbers):
-                    clients[n].push(pa.record_batch([pa.array(numbers)], schema=SCHEMA))
+                streams[n].push(made.rows[period][n], 1 / TICKS, time.monotonic())
+            judged = period >= size.warm_up
+            for each in streams:
+                rows, late = each.acknowledged(time.monotonic(), size.seconds / 2)
+                course.acknowledged += rows * judged
+                course.late += late * judged
             if (tick + 1) % round(size.seconds / each_s) == 0 and period >= size.warm_up - 1:
                 if not before:
-                    before = {each.stream: len(each.redirections) for each in clients}
+                    before = {each.stream: each.moves() for each in streams}
                 course.gates.append(sum(g["streams"] > 0 for g in controller.ask(GateListRequest()).gates))
                 course.waiting.append(connection.unacknowledged())
             time.sleep(max(start + (tick + 1) * each_s - time.monotonic(), 0.0))
-        for client in clients:
-            client.flush(_PATIENCE_S)
-        course.pushed = {client.stream: client.sequence for client in clients}
-        for client in clients:
-            course.redirections += client.redirections[before.get(client.stream, 0) :]
-            client.close(_PATIENCE_S)
+        for each in streams:
+            each.close()
+            course.redirections += each.redirections[before.get(each.stream, 0) :]
+        course.pushed = {each.stream: int(each.pushed) for each in streams if each.pushed}
     return course
 
 
@@ -294,7 +391,9 @@ def _checks(size: Size, rows: Sequence[Mapping[str, Value]]) -> list[Check]:
         checks.append(Check(f"rows lost, {name}", _number(row["lost"]), "exactly once", ceiling=0))
         checks.append(Check(f"rows doubled, {name}", _number(row["doubled"]), "exactly once", ceiling=0))
     for workload in size.workloads:
-        own = [row for row in rows if row["case"] == workload]
+        checks += _learnt_checks(size, workload, [row for row in rows if row["case"] == workload])
+    for workload in (each for each in size.workloads if each != COMING):
+        own = [row for row in rows if row["case"] == workload and row["engine"] != LEARNT]
         if len(own) > 1:
             wrong = sum(_wrong_order(first, second) for first, second in combinations(own, 2))
             checks.append(
@@ -307,6 +406,28 @@ def _checks(size: Size, rows: Sequence[Mapping[str, Value]]) -> list[Check]:
                 )
             )
     return checks
+
+
+def _learnt_checks(size: Size, workload: str, rows: Sequence[Mapping[str, Value]]) -> list[Check]:
+    """What a controller that nobody tuned has to do as well as one that somebody did."""
+    known = {str(row["engine"]): row for row in rows}
+    if LEARNT not in known:
+        return []
+    ours = {name: _number(value) for name, value in known[LEARNT].items() if isinstance(value, int | float)}
+    source = "admission acts by default"
+    ceilings = {
+        "periods until the first decision": (ours["first_period"], 3.0),
+        "gates over the bound": (round(ours["gates"] / ours["optimal"], 3), 1.2),
+        "batches that wait beyond the bound, %": (ours["late_percent"], 1.0),
+        "price of what is declared, first period to last, times": (ours["price_off"], 2.0),
+    }
+    if OURS in known:
+        tuned = max(_number(known[OURS]["redirections"]), 1.0)
+        ceilings["redirections over hand-tuned"] = (round(ours["redirections"] / tuned, 3), 1.1)
+    return [
+        Check(f"{name}, {workload}", value, source, ceiling=most, unjudged=size.unjudged)
+        for name, (value, most) in ceilings.items()
+    ]
 
 
 def _wrong_order(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:

@@ -108,19 +108,19 @@ def period(planner: Planner, streams: int, gates: int, seed: int) -> tuple[float
     places = [f"g{number:05d}" for number in range(gates)]
     home = rng.integers(0, gates, streams)
     capacity, calm = np.full(gates, CAPACITY), np.zeros(gates)
-    policy = Admission(planner, Expecting(), capacity=CAPACITY)
+    control = Admission(planner, Expecting(), capacity=CAPACITY).controller()
     observe = 0.0
     for at, rate in enumerate(made.rows):
         seen = Seen(
             float(at), names, places, home, rate * scale, capacity, calm, np.ones(gates, np.bool_), declared
         )
         start = time.process_time()
-        policy.observe(seen)
+        control.observe(seen)
         observe = time.process_time() - start
     start = time.process_time()
-    found = policy.decide(float(OBSERVED))
+    found = control.decide(float(OBSERVED))
     decide = time.process_time() - start
-    return observe, decide, sum(isinstance(each, Redirect) for each in found)
+    return observe, decide, sum(isinstance(each.decision, Redirect) for each in found)
 
 
 def day(streams: int, seed: int) -> tuple[float, int]:

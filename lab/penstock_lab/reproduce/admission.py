@@ -17,6 +17,7 @@ from penstock.control.admission import (
     NOWHERE,
     STRATEGIES,
     Admission,
+    Costs,
     Expecting,
     ForecastIntervals,
     Outlook,
@@ -91,9 +92,14 @@ class _Recorded:
         """That of the last period."""
         return self.outlooks[self.seen - 1]
 
-    def outlook_of_new(self, count: int, declared: Mapping[str, Any]) -> Outlook:
+    def outlook_of_new(self, count: int, declared: Mapping[str, Any], costs: Costs | None = None) -> Outlook:
         """That of streams that nobody has seen; here all are there from the beginning."""
-        return Expecting().outlook_of_new(count, declared)
+        return Expecting().outlook_of_new(count, declared, costs)
+
+    def rates_ahead(self, periods: int) -> dict[str, Any]:
+        """Nobody asks for them here."""
+        del periods
+        return {}
 
     def to_json(self) -> dict[str, Any]:
         """The number of periods."""

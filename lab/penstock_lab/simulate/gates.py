@@ -102,6 +102,7 @@ def simulate_gates(
     declared: Mapping[str, Floats] | None = None,
 ) -> GateCourse:
     """Runs the policy over the rates of each period."""
+    control = policy.controller()
     measured: list[tuple[float, ...]] = []
     streams: tuple[str, ...] = ()
     cluster = _Gates([], np.empty(0, np.int64), np.empty(0))
@@ -137,7 +138,7 @@ def simulate_gates(
             cluster = _without(cluster, np.flatnonzero(~failed))
             waiting = cluster.queue / costs.capacity
         forced = int(np.count_nonzero(placed & (cluster.home < 0)))
-        policy.observe(
+        control.observe(
             Seen(
                 at,
                 streams,
@@ -148,9 +149,12 @@ def simulate_gates(
                 waiting,
                 np.ones(len(cluster.names), np.bool_),
                 declared or {},
+                epoch=len(measured),
+                seconds=costs.period,
             )
         )
-        redirections, buffered, delay = _carry_out(cluster, policy.decide(at), rate, costs, numbers)
+        made = [each.decision for each in control.decide(at) if each.carried_out]
+        redirections, buffered, delay = _carry_out(cluster, made, rate, costs, numbers)
         moves = (redirections, forced, buffered, delay)
     if not measured:
         raise BadSimulation("no period to simulate; give at least one")

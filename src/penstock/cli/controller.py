@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from penstock.control.controller import Mode
     from penstock.ingest import TLS
-    from penstock.ingest.directory import ControlMode
 
 __all__ = ["controller"]
 
@@ -33,14 +33,7 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
         float | None,
         typer.Option(
             min=0,
-            help="Rows per second that one gate takes; with it streams are admitted and moved by a strategy.",
-        ),
-    ] = None,
-    cpu_capacity: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="Instead of --capacity: the part of a core that a gate may use; costs are measured.",
+            help="Rows per second that one gate takes, instead of what is learnt of each.",
         ),
     ] = None,
     strategy: Annotated[
@@ -57,7 +50,9 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     exclude: Annotated[
         list[str] | None, typer.Option(help="A stream that is never moved. May be repeated.")
     ] = None,
-    control: Annotated[str, typer.Option(help="on, or observe: decide and record, but move nothing.")] = "on",
+    control: Annotated[
+        str, typer.Option(help="on; observe: decide and record, but move nothing; or off.")
+    ] = "on",
     gates_from: Annotated[
         int, typer.Option(min=0, help="Gates that always run, if --gates-to is given.")
     ] = 1,
@@ -104,22 +99,18 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
 ) -> None:
     """Run the directory: gates register here, and clients ask here for their gate.
 
-    With --capacity a strategy decides every period which stream enters through which gate, and with
-    --gates-to also which gates run. The controller calls gates with the token in PENSTOCK_TOKEN, if they need
-    one. It prints one line when it is ready; its log goes to standard error. SIGTERM or Ctrl-C stops it.
+    A strategy decides every period which stream enters through which gate, by what it has learnt of gates and
+    streams, and with --gates-to also which gates run. The controller calls gates with the token in
+    PENSTOCK_TOKEN, if they need one. It prints one line when it is ready; its log goes to standard error.
+    SIGTERM or Ctrl-C stops it.
 
     Example: penstock controller --address 127.0.0.1:7300 --folder /var/lib/penstock/controller
 
-    Example: penstock controller --capacity 200000 --gates-from 1 --gates-to 8
+    Example: penstock controller --gates-from 1 --gates-to 8
 
     Example: penstock controller --address 127.0.0.1:7300 --forget-reader reports:5f0c…
     """
-    from penstock.control.admission import (  # noqa: PLC0415 -- numpy is slow to import
-        USUAL_PRICE,
-        AdmissionSetup,
-        Limits,
-    )
-    from penstock.errors import BadAdmission  # noqa: PLC0415
+    from penstock.control.admission import AdmissionSetup, Limits  # noqa: PLC0415 -- numpy is slow to import
     from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
     from penstock.ingest.directory import LocalNodes, Nodes  # noqa: PLC0415
 
@@ -132,18 +123,8 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ended.set())
     security = Security(tls_certificate, tls_key, tls_client_roots, tokens, insecure)
-    if capacity is None and cpu_capacity is None and gates_to is not None:
-        raise BadAdmission("--gates-to without --capacity; say how many rows per second one gate takes")
-    if capacity is not None and cpu_capacity is not None:
-        raise BadAdmission("--capacity and --cpu-capacity; give one of them")
     limits = Limits(least_interval, most_moves, frozenset(exclude or ()), max(gates_from, 1))
-    admission = None
-    if capacity is not None:
-        admission = AdmissionSetup(capacity, strategy, period, wait_seconds, limits=limits)
-    elif cpu_capacity is not None:
-        admission = AdmissionSetup(
-            cpu_capacity, strategy, period, wait_seconds, USUAL_PRICE, fitted=True, limits=limits
-        )
+    admission = AdmissionSetup(capacity, strategy, period, wait_seconds, limits)
 
     def nodes(own: str) -> Nodes:
         assert gates_to is not None
@@ -168,12 +149,12 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
         ended.wait()
 
 
-def _mode(control: str) -> "ControlMode":
+def _mode(control: str) -> "Mode":
     from penstock.checks import one_of  # noqa: PLC0415 -- as above
+    from penstock.control.controller import MODES  # noqa: PLC0415
     from penstock.errors import BadAdmission  # noqa: PLC0415
 
-    modes: tuple[ControlMode, ...] = ("on", "observe")
-    return one_of("--control", control, modes, BadAdmission)
+    return one_of("--control", control, MODES, BadAdmission)
 
 
 def _ask(address: str, tls: "TLS | None", forget: list[str], gates: list[str]) -> None:

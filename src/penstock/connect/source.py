@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from penstock.control.expected import Expected, QueryLoad
 from penstock.expressions.schema import Schema
 from penstock.state.storage import Location
 
@@ -172,6 +173,11 @@ class Reader(ABC):
         """What an offset says of the streams behind the source."""
         del upto
         return NOTHING_SAID
+
+    def outlook(self, load: QueryLoad) -> Expected | None:
+        """Say how the run is after an epoch, and hear what rates to expect; must return at once."""
+        del load
+        return None
 
     @property
     def ended(self) -> bool:

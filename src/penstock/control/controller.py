@@ -224,7 +224,7 @@ class Controller(Generic[SeenT, ChangeT]):
             doubted = f", of which {trust:.0%} came true lately" if trust < 1 else ""
             return (
                 f"not worth its price of {shown_seconds(effect.price)} yet: "
-                f"{shown_seconds(effect.worth(self.cpu_price))} an epoch for {effect.lasted} epochs{doubted}"
+                f"{shown_seconds(effect.worth(self.cpu_price))} an epoch for {effect.epochs} epochs{doubted}"
             )
         if self.mode == "observe":
             return "dry run"
@@ -236,7 +236,7 @@ class Controller(Generic[SeenT, ChangeT]):
 
     def _ruled(self, name: str, proposal: Proposal[ChangeT], held: str) -> list[Ruling]:
         """The rulings on a proposal; what stays as it is, is told if the reason was not told lately."""
-        stages = [f"stage {each.stage}" for each in proposal.changes]
+        stages = dict.fromkeys(f"stage {each.stage}" for each in proposal.changes)
         subject = " ".join([name, *(stages or re.findall(r"^stage \d+", proposal.reason))])
         why = held or ("" if proposal.changes else proposal.reason)
         kind = re.sub(r"[\d.,]+( [kMGm]?[Bs]|ms|µs)?", "#", why)

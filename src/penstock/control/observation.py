@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.control.expected import Expected
 from penstock.control.objective import Objective
 from penstock.distribution.anywhere import Grouped
 from penstock.distribution.by_window import Batched
@@ -252,7 +253,8 @@ class Observation:
     of tasks that can run at a time, on so many `cores`; `rows` is the number of tuples of the epoch, and
     `left` of those that the sources had and it did not take. `latency` is the 99th percentile of its results
     in seconds, if there is one to measure. `nodes` are the executors, if their number can be changed.
-    `operators` are in topological order, and `units` are the executors that had tasks.
+    `operators` are in topological order, and `units` are the executors that had tasks. `expected` has the
+    rates that gates expect of a source, by the name of its stream.
     """
 
     epoch: int
@@ -269,6 +271,13 @@ class Observation:
     nodes: Nodes | None = None
     operators: tuple[OperatorWork, ...] = ()
     units: tuple[UnitWork, ...] = ()
+    expected: Mapping[str, Expected] = field(default_factory=dict)
+
+    def growth(self, ahead: float) -> float:
+        """How many times as many rows gates expect in so many seconds as now; 1 where nobody says."""
+        now = sum(each.rate(self.committed) for each in self.expected.values())
+        later = sum(each.rate(self.committed + ahead) for each in self.expected.values())
+        return later / now if now > 0 else 1.0
 
     def __repr__(self) -> str:
         return "\n".join([f"after epoch {self.epoch:,}:", *map(repr, self.stages)])
@@ -292,6 +301,7 @@ class Observation:
             "nodes": None if self.nodes is None else vars(self.nodes),
             "operators": [vars(each) for each in self.operators],
             "units": [vars(each) for each in self.units],
+            "expected": {name: each.to_json() for name, each in self.expected.items()},
         }
 
     @classmethod
@@ -301,7 +311,9 @@ class Observation:
         nodes = None if value.get("nodes") is None else Nodes.from_json(value["nodes"])
         operators = tuple(map(OperatorWork.from_json, value.get("operators", ())))
         units = tuple(UnitWork(**each) for each in value.get("units", ()))
-        return cls(**{**value, "stages": stages, "nodes": nodes, "operators": operators, "units": units})
+        expected = {name: Expected.from_json(each) for name, each in value.get("expected", {}).items()}
+        made = {"stages": stages, "nodes": nodes, "operators": operators, "units": units}
+        return cls(**{**value, **made, "expected": expected})
 
 
 def most_over_least(loads: Sequence[float]) -> float:

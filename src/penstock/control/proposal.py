@@ -22,7 +22,7 @@ class Effect:
 
     `seconds` and `cpu` are saved in each epoch: time that it takes, and processor time. The change itself
     takes `price` seconds, and moves `bytes` of state to other channels. Its cause has `lasted` for so many
-    epochs.
+    epochs; where a forecast says for how many more it will last, they are `foreseen`.
 
     >>> Effect(seconds=0.5, cpu=-1.0).worth(cpu_price=0.1)
     0.4
@@ -33,13 +33,14 @@ class Effect:
     bytes: float = 0.0
     price: float = 0.0
     lasted: int = 1
+    foreseen: int = 0
 
     def worth(self, cpu_price: float) -> float:
         """The seconds that an epoch is better by, with processor time at its price."""
         return self.seconds + cpu_price * self.cpu
 
     def net(self, cpu_price: float, trust: float = 1.0) -> float:
-        """What is gained after the price, if the cause lasts as long again as it has lasted.
+        """What is gained after the price, if the cause lasts as long again as it has lasted, or as foreseen.
 
         Rent or buy: an imbalance is like rent, a change like a purchase. Who buys when the rent paid exceeds
         the price loses at most about twice the price, and never chases what ends sooner.
@@ -49,7 +50,12 @@ class Effect:
         >>> Effect(seconds=0.1, price=0.25, lasted=3).net(0.1) > 0
         True
         """
-        return trust * self.worth(cpu_price) * min(self.lasted, LONGEST) - self.price
+        return trust * self.worth(cpu_price) * self.epochs - self.price
+
+    @property
+    def epochs(self) -> int:
+        """For how many epochs the gain counts."""
+        return self.foreseen or min(self.lasted, LONGEST)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["NOWHERE", "Node", "here", "usable_cores"]
+from penstock.cores import cores, host_cores
 
-_GROUPS = ((Path("/sys/fs/cgroup"), "cpu.max"), (Path("/sys/fs/cgroup/cpu"), "cpu.cfs_quota_us"))
-"""Where control groups of both versions have their files, and which one has the limit."""
+__all__ = ["NOWHERE", "Node", "here", "usable_cores"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,8 @@ def here() -> Node:
     process = os.getppid()
     with suppress(OSError, ValueError):
         process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-    host, quota = socket.gethostname(), float("inf")
-    # Not every system has either.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with suppress(OSError, ValueError, IndexError):
-        quota = _quota()
-    return Node(f"{host}:{process}", host, cores, min(quota, cores))
+    host = socket.gethostname()
+    return Node(f"{host}:{process}", host, host_cores(), cores())
 
 
 def usable_cores(nodes: Iterable[Node], slots: int) -> float:
@@ -56,21 +51,3 @@ def usable_cores(nodes: Iterable[Node], slots: int) -> float:
         _, sum_ = hosts.get(node.host, (0, 0.0))
         hosts[node.host] = node.host_cores, sum_ + min(node.cores, each)
     return sum(min(float(cores), sum_) for cores, sum_ in hosts.values()) or 1.0
-
-
-def _quota() -> float:
-    """The cores that the control group allows; infinite without a limit, or where there is no such thing."""
-    group = Path("/proc/self/cgroup")
-    names = [line.split(":", 2)[2] for line in group.read_text().splitlines()] if group.exists() else []
-    found = [float("inf")]
-    for name in {*names, "/"}:
-        for root, path in _GROUPS:
-            file = root / name.lstrip("/") / path
-            if not file.exists():
-                continue
-            words = file.read_text().split()
-            if path == "cpu.cfs_quota_us":
-                words.append((file.parent / "cpu.cfs_period_us").read_text().strip())
-            if words[0] not in {"max", "-1"}:
-                found.append(int(words[0]) / int(words[1]))
-    return min(found)

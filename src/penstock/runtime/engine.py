@@ -135,6 +135,7 @@ class SparkEngine:
         closing += [each.close for each in epochs.works.readers.values()]
         closing.append(epochs.works.jobs.close)
         epochs.readers = run.readers
+        epochs.outlook.bound = options.latency_seconds
         if not ends:
             epochs.meter = LatencyMeter(result_ways(graph), query.streams, options.latency_seconds)
             epochs.tick = period(query.streams)

@@ -29,6 +29,7 @@ from penstock.runtime.observation import (
     stage_channels,
     units_worked,
 )
+from penstock.runtime.outlook import Outlook
 from penstock.runtime.pacer import Pacer
 from penstock.runtime.planning import Planner
 from penstock.runtime.progress import EpochProgress, Phases, ResultLatency
@@ -87,6 +88,7 @@ class Epochs:
     def __post_init__(self) -> None:
         self.last = self.works.checkpoint.latest()
         self._shown = self.last
+        self.outlook = Outlook(self.works.readers)
         self._happened = 0
         self._ran = time.monotonic()
         self._noted: Mapping[str, SourceNote] = {}
@@ -239,7 +241,10 @@ class Epochs:
             disorder=mergers.disorder,
         )
         self.planner.ended()
-        rulings = []
+        rulings, expected = [], {}
+        if not epoch_id.drain:
+            taken = {name: each.rows for name, each in epoch.seen.items()}
+            expected = self.outlook.after(taken, left, arrived, committed)
         # After a drain nothing comes that could be decided on.
         if not self.control.silent and not epoch_id.drain:
             rulings = self.control.after(
@@ -256,6 +261,7 @@ class Epochs:
                     latency=None if latency is None else latency.p99,
                     operators=operators_worked(self.works.streams, self.works.graph.stages, told, left),
                     units=units_worked(told),
+                    expected=expected,
                     **self._at_hand(told),
                 ),
             )

@@ -28,3 +28,16 @@ def clusters(draw):
     path = np.column_stack([last, (last + later) / 2, later])
     outlook = Outlook(last, last, later, declared, np.array([1, 2, 4]), path, last / 10)
     return cluster, outlook
+
+
+class Never:
+    """No period was seen."""
+
+    def __init__(self, at):
+        self.at = at
+
+
+def decided(policy, now):
+    """What an arbiter carries out of the policy's proposals."""
+    policy.budget.observe(policy._seen or Never(now))
+    return [each.decision for each in policy.controller().decide(now) if each.carried_out]

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from control.admission.clusters import decided
 from penstock.control.admission import (
     AdmissionSetup,
     Admit,
@@ -35,7 +36,7 @@ def policy(strategy="drf-m", **limits):
 def observed(work, home, strategy="drf-m", **more):
     made = policy(strategy)
     made.observe(seen(work, home, **more))
-    made.decide(0.0)
+    decided(made, 0.0)
     return made
 
 
@@ -80,21 +81,21 @@ def test_redirections_to_gates_that_cannot_be_started_are_left_out():
     for startable, kinds in ((("g3",), [StartGate, Redirect]), ((), [])):
         made = policy("ard")
         made.observe(seen(overloaded, [0, 0], gates=("g1",), startable=startable))
-        assert [type(each) for each in made.decide(0.0)] == kinds
+        assert [type(each) for each in decided(made, 0.0)] == kinds
 
 
 def test_the_least_number_of_gates_stays_with_its_streams():
     for least, kinds in ((1, {Redirect, DrainGate}), (2, set())):
         made = policy("ard", least_gates=least)
         made.observe(seen([10.0, 10.0], [0, 1]))
-        assert {type(each) for each in made.decide(0.0)} == kinds
+        assert {type(each) for each in decided(made, 0.0)} == kinds
 
 
 def test_streams_of_a_gate_that_is_away_stay_there():
     for away, moved in ((False, 1), (True, 0)):
         made = policy("ard")
         made.observe(seen([90.0, 90.0, 5.0], [0, 0, 1], away=np.array([away, False])))
-        assert sum(isinstance(each, Redirect) for each in made.decide(0.0)) == moved
+        assert sum(isinstance(each, Redirect) for each in decided(made, 0.0)) == moved
 
 
 @pytest.mark.parametrize("strategy", ["drf-m", "penstock"])
@@ -103,7 +104,7 @@ def test_a_declared_rate_of_a_silent_stream_still_counts_after_a_minute(strategy
     declared = {"expected_rate": np.array([500.0, np.nan])}
     for second in range(61):
         made.observe(seen([0.0, 40.0], [0, 1], at=float(second), declared=declared))
-        made.decide(float(second))
+        decided(made, float(second))
     assert made.expected()["s0"] == pytest.approx(500.0)
 
 

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from control.admission.clusters import decided
 from penstock.control.admission import (
     STRATEGIES,
     Admission,
@@ -73,7 +74,7 @@ def course(planner, periods, *, cut=None, limits=None):
         policy.observe(cluster.seen(period, rates(period), DECLARED))
         if period == cut:
             text = json.dumps(policy.to_json())
-        decisions = policy.decide(10.0 * period)
+        decisions = decided(policy, 10.0 * period)
         if period == cut:
             text = json.dumps(policy.to_json())
             policy = make(planner, limits)
@@ -116,16 +117,16 @@ def test_excluded_streams_and_the_least_interval_hold(planner):
 def test_streams_come_and_go():
     policy, cluster = make(Packing(STRATEGIES["DRF-M"])), Cluster()
     policy.observe(cluster.seen(0, rates(0)))
-    cluster.carry_out(policy.decide(0.0))
+    cluster.carry_out(decided(policy, 0.0))
     later = Cluster((*STREAMS[4:], "t00", "t01"))
     later.gates, later.started = cluster.gates, cluster.started
     later.home = {stream: cluster.home.get(stream) for stream in later.streams}
     work = np.append(rates(1)[4:], [np.nan, np.nan])
     policy.observe(later.seen(1, np.append(rates(1)[4:], [0.0, 0.0])))
-    later.carry_out(policy.decide(10.0))
+    later.carry_out(decided(policy, 10.0))
     assert None not in later.home.values()
     policy.observe(later.seen(2, np.nan_to_num(work)))
-    later.carry_out(policy.decide(20.0))
+    later.carry_out(decided(policy, 20.0))
 
 
 def test_a_gate_that_is_away_is_missing_data_and_not_a_rate_of_zero():
@@ -133,7 +134,7 @@ def test_a_gate_that_is_away_is_missing_data_and_not_a_rate_of_zero():
     steady = np.full(12, 300.0)
     for period in range(6):
         policy.observe(cluster.seen(period, steady))
-        cluster.carry_out(policy.decide(10.0 * period))
+        cluster.carry_out(decided(policy, 10.0 * period))
     away = cluster.seen(6, steady)
     policy.observe(
         Seen(
@@ -141,7 +142,7 @@ def test_a_gate_that_is_away_is_missing_data_and_not_a_rate_of_zero():
         )
     )
     assert policy.expectations.outlook().next == pytest.approx(steady)
-    assert not policy.decide(60.0)
+    assert not decided(policy, 60.0)
 
 
 def test_a_declared_rate_counts_while_the_stream_is_silent():
@@ -149,7 +150,7 @@ def test_a_declared_rate_counts_while_the_stream_is_silent():
     declared = {"expected_rate": np.where(np.arange(12) == 2, 500.0, np.nan)}
     for period in range(8):
         policy.observe(cluster.seen(period, np.zeros(12), declared))
-        cluster.carry_out(policy.decide(10.0 * period))
+        cluster.carry_out(decided(policy, 10.0 * period))
     assert policy.expectations.outlook().declared[2] == 500.0
 
 
@@ -164,7 +165,7 @@ def test_a_trend_that_nobody_declared_is_not_trusted_beyond_the_leads_that_are_s
 
 
 def test_nothing_is_decided_before_a_period_is_seen():
-    assert not make(ForecastIntervals()).decide(0.0)
+    assert not decided(make(ForecastIntervals()), 0.0)
 
 
 def test_a_state_of_another_strategy_is_refused():

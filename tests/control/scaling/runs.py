@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.control.controller import Controller
+from penstock.control.expected import Expected
 from penstock.control.observation import Nodes, Observation, OperatorWork, UnitWork
 from penstock.control.pace import Pace
 from penstock.control.ruling import Ruling
@@ -35,6 +36,8 @@ class PaperRun:
     fixed: float = 0.8
     got: float = 1.0
     units: int = 1
+    forecast: Callable[[float], Expected] | None = None
+    """What gates expect at an instant."""
     ready: list[float] = field(init=False)
     waits: list[float] = field(default_factory=list, init=False)
     """The latency of each window of a second."""
@@ -72,6 +75,7 @@ class PaperRun:
                     OperatorWork("stage 0", int(passed), halves[1], ((0, int(passed)),)),
                 ),
                 units=tuple(UnitWork(str(each), wall, wall * self.got) for each in range(there)),
+                expected={} if self.forecast is None else {"calls": self.forecast(end)},
             )
             self.controller.observe(seen)
             rulings = self.controller.decide(end)

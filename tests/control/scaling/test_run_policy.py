@@ -4,9 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.control.scaling.runs import PaperRun
+from tests.control.scaling.runs import COST, PaperRun, hill
 
 from penstock.control.controller import Controller
+from penstock.control.expected import Expected
 from penstock.control.limits import Budget, Limits
 from penstock.control.observation import Nodes, Observation, OperatorWork, UnitWork
 from penstock.control.recording import Recording, controller_line, differences, epoch_line
@@ -174,3 +175,32 @@ def test_wrong_settings_are_refused():
         RunScaling("penstock", tick=0)
     with pytest.raises(BadScaling, match="no scaling policy 'best'"):
         RunScaling("best")
+
+
+def known_hill(now):
+    """What a directory says that knows the streams: the rates of the hill, five per cent apart."""
+    rates = tuple(hill(now + 5.0 * step + 2.5) / COST for step in range(12))
+    return Expected(
+        now, 5.0, rates, tuple(0.95 * each for each in rates), tuple(1.05 * each for each in rates)
+    )
+
+
+def test_executors_are_asked_for_before_the_load_that_gates_forecast_is_there():
+    #  executors' worth   0.5 ──╮ 1.0 at 51 s
+    #  second              0   40
+    found = {}
+    for name, forecast in (("alone", None), ("with gates", known_hill)):
+        run = PaperRun(controller(), startup=20.0, fixed=0.5, forecast=forecast)
+        made = [(seen.committed, each) for seen, rulings in run.epochs(240) for each in scales(rulings)]
+        found[name] = run.late(BOUND), next((at, each) for at, each in made if each.carried_out)
+    at, first = found["with gates"][1]
+    assert hill(at) < 1.0
+    assert "gates forecast" in first.decision.reason
+    assert at < found["alone"][1][0]
+    assert found["with gates"][0] <= found["alone"][0]
+
+
+def test_what_gates_forecast_is_recorded_and_replayed():
+    run = PaperRun(controller(), startup=20.0, fixed=0.5, forecast=known_hill)
+    seen = [each for each, _ in run.epochs(30)]
+    assert [Observation.from_json(json.loads(json.dumps(each.to_json()))) for each in seen] == seen

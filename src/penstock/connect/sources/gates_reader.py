@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from penstock.connect.source import ARRIVED, Ahead, Offset, Reader, SourceContext, SourceNote, Split
 from penstock.connect.sources.gates import GatesSource
+from penstock.control.expected import Expected, QueryLoad
 from penstock.durable import Purpose
 from penstock.ingest.reader import GateWatch, Gathering, InletReader, Offsets, Part
 from penstock.ingest.security import Access
@@ -73,6 +74,10 @@ class GatesReader(Reader):
             least=min(promised.values()) if promised and all_have else None,
             column=self._source.stream_column if promised else None,
         )
+
+    def outlook(self, load: QueryLoad) -> Expected | None:
+        """What the controller of the gates expects, if there is one."""
+        return self._inlet.outlook(load)
 
     @property
     def ended(self) -> bool:

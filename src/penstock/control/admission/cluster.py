@@ -6,11 +6,16 @@ time per second (`capacity.py`).
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.control.proposal import Effect
 from penstock.errors import BadAdmission
+
+if TYPE_CHECKING:
+    from penstock.control.admission.costs import Costs
 
 __all__ = ["NOWHERE", "Bools", "Cluster", "Floats", "Ints", "Outlook", "Placement", "fits", "loads"]
 
@@ -28,7 +33,8 @@ class Cluster:
     """The gate of every stream (`NOWHERE` for a new one), and what gates can take.
 
     `open` gates may get streams: they neither drain nor are they away. `movable` streams may be redirected.
-    `waiting` is the estimated seconds that a row waits at a gate. A gate that is started has `new_capacity`.
+    `waiting` is the estimated seconds that a row waits at a gate. A gate that is started has `new_capacity`,
+    and takes streams after `starting` periods, if that is known.
     """
 
     home: Ints
@@ -37,6 +43,7 @@ class Cluster:
     open: Bools
     waiting: Floats
     movable: Bools
+    starting: float | None = None
 
     def __post_init__(self) -> None:
         streams, gates = len(self.home), len(self.capacity)
@@ -84,13 +91,22 @@ class Outlook:
     path: Floats
     spread: Floats
 
+    def at(self, costs: "Costs") -> "Outlook":
+        """The work of what is expected in rows."""
+        last, next_, later, declared, path = map(
+            costs.work, (self.last, self.next, self.later, self.declared, self.path)
+        )
+        return Outlook(last, next_, later, declared, self.leads, path, self.spread * costs.row)
+
 
 @dataclass(frozen=True)
 class Placement:
     """Where every stream is to be; gates from the present number on are new.
 
     `load` is what each gate is charged with afterwards, `why` the strategy's reason for each gate that
-    streams leave: "overloaded", "emptied" or "packed afresh".
+    streams leave: "overloaded", "emptied", "settled" or "packed afresh". `weighed` is what the moves bring
+    that no gate needs at once, in gates: saved in a period, for how long, and their price; without it all
+    are made.
     """
 
     home: Ints
@@ -98,6 +114,7 @@ class Placement:
     size: Floats
     why: dict[int, str]
     drained: Ints
+    weighed: Effect | None = None
 
 
 def loads(home: Ints, size: Floats, gates: int) -> Floats:

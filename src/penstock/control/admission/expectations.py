@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.control.admission.cluster import Bools, Floats, Ints, Outlook
+from penstock.control.admission.costs import Costs
 from penstock.control.admission.policy import Seen
 from penstock.errors import BadAdmission
 from penstock.forecast import (
@@ -63,6 +64,7 @@ class Expecting:
         self._order: Ints = np.empty(0, np.int64)
         self._declared: Mapping[str, Floats] = {}
         self._last: Floats = np.empty(0)
+        self._costs: Costs | None = None
         self._population: dict[str, Any] | None = None
         self._period = 0
 
@@ -75,31 +77,45 @@ class Expecting:
             self._rates.declare(self._order, _given(seen.declared))
             self._declared = seen.declared
         values = np.full(self._rates.streams, np.nan)
-        values[self._order] = seen.work
+        values[self._order] = seen.rates
+        self._costs = seen.prices
         self._rates.observe(values, self._period)
         self._period += 1
         self._population = None
-        known = ~np.isnan(seen.work)
+        known = ~np.isnan(seen.rates)
         before = (
             self._last[self._order]
             if len(self._last) == self._rates.streams
-            else np.full(len(seen.work), np.nan)
+            else np.full(len(seen.rates), np.nan)
         )
         self._last = np.full(self._rates.streams, np.nan)
-        self._last[self._order] = np.where(known, seen.work, before)
+        self._last[self._order] = np.where(known, seen.rates, before)
 
     def outlook(self) -> Outlook:
         """What to expect of the streams of the last period."""
-        return _outlook(self._rates, self._last, self._order, self.horizon, self._mean())
+        rates = _outlook(self._rates, self._last, self._order, self.horizon, self._mean())
+        return rates if self._costs is None else rates.at(self._costs)
 
-    def outlook_of_new(self, count: int, declared: Mapping[str, Floats]) -> Outlook:
+    def rates_ahead(self, periods: int) -> dict[str, tuple[Floats, float]]:
+        """Rows a second of each stream in the next periods, and the standard error of such a rate."""
+        leads = Horizon(self.horizon.seconds, leads=tuple(range(1, periods + 1)))
+        found = _outlook(self._rates, self._last, self._order, leads, self._mean())
+        return {
+            stream: (path, float(error))
+            for stream, path, error in zip(self._streams, found.path, found.spread, strict=True)
+        }
+
+    def outlook_of_new(
+        self, count: int, declared: Mapping[str, Floats], costs: Costs | None = None
+    ) -> Outlook:
         """What to expect of streams never seen: what they declare, else what the others are like."""
         if self._population is None:
             self._population = population_defaults(self._rates)
         rates = self._model.start(count)
         rates.declare(np.arange(count), _given(declared))
         rates.assume(self._population)
-        return _outlook(rates, np.full(count, np.nan), np.arange(count), self.horizon, self._mean())
+        found = _outlook(rates, np.full(count, np.nan), np.arange(count), self.horizon, self._mean())
+        return found if costs is None else found.at(costs)
 
     def _mean(self) -> float:
         return float(np.nanmean(self._last)) if np.isfinite(self._last).any() else _UNKNOWN

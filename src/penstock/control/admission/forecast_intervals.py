@@ -23,6 +23,7 @@ another one each time.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from penstock.control.admission.cluster import (
     Placement,
     loads,
 )
+from penstock.control.proposal import Effect
 from penstock.errors import BadAdmission
 
 __all__ = ["ForecastIntervals"]
@@ -63,9 +65,10 @@ class ForecastIntervals:
     `period` is the seconds of a period. A gate is relieved if rows will wait longer than `bound` seconds
     within `alarm` periods. A stream fits for `reach` periods if rows then wait no longer than `lag` seconds,
     and the mean load is within the part `fill` of the capacity. If the total will exceed that within `ahead`
-    periods, a gate is started rather than the others filled to the brim. A redirection costs as much as
-    a gate for `price` periods; to settle it must take away the part `worth` of that in strain, counted beyond
-    `doubt` standard errors. As much room is left in a gate for streams that declare nothing.
+    periods, a gate is started rather than the others filled to the brim. Once it is known how long a gate
+    takes to start, `alarm` and `ahead` reach at least as far. A redirection costs as much as a gate for
+    `price` periods; to settle it must take away the part `worth` of that in strain, counted beyond `doubt`
+    standard errors. As much room is left in a gate for streams that declare nothing.
     """
 
     period: float = 10.0
@@ -100,7 +103,8 @@ class ForecastIntervals:
         making.settle()
         making.empty()
         drained = np.array(making.drained, np.int64)
-        return Placement(making.home, making.gates, outlook.path[:, 0], making.why, drained)
+        path = outlook.path[:, 0]
+        return Placement(making.home, making.gates, path, making.why, drained, making.weighed())
 
     def charged(self, outlook: Outlook) -> Floats:
         """The mean over the reach."""
@@ -120,10 +124,11 @@ class _Making:
         # What comes in at the far end is cut off there: it counts little, and more as it comes near.
         middle = self.leads - (self.widths - 1) / 2
         self.tapered = self.widths * (1 - middle / (self.leads[-1] + 1))
-        self.reached, self.soon, self.near, self.coming = (
+        self.reached, self.soon, self.coming, self.near = (
             max(1, int(np.searchsorted(self.leads, each, side="right")))
-            for each in (rules.reach, rules.alarm, _NEAR, rules.ahead)
+            for each in (rules.reach, *_horizon(rules, cluster.starting), _NEAR)
         )
+        self.gained, self.price = 0.0, 0.0
         self.total = self.path.sum(axis=0)
         self.home = cluster.home.copy()
         self.gates = len(cluster.capacity)
@@ -178,6 +183,9 @@ class _Making:
             over = np.maximum(self.load[gate] - firm[gate], 0.0) * self.tapered
             gain, stream, target, back = self._exchange(gate, firm, over, least)
             if gain > 0:
+                moves = 1 if back == NOWHERE else 2
+                self.gained += gain + least * moves
+                self.price += least * moves
                 self._swap(stream, target, back, "settled")
 
     def empty(self) -> None:
@@ -195,9 +203,19 @@ class _Making:
             can = self.open & ~self.barred & (fixed == 0) & worth & (held <= self.most)
             if np.count_nonzero(self.open) < 2:
                 return
-            order = np.lexsort((self.load.max(axis=1), held))
-            if not any(self._empty(gate) for gate in order[can[order]][:_EMPTIED].tolist()):
+            order, saved = np.lexsort((self.load.max(axis=1), held)), self._saved()
+            for gate in order[can[order]][:_EMPTIED].tolist():
+                if self._empty(gate):
+                    self.gained += float(saved[gate])
+                    self.price += float(held[gate]) * self.rules.price
+                    break
+            else:
                 return
+
+    def weighed(self) -> Effect:
+        """What settling and emptying bring, in gates."""
+        periods = int(self.leads[-1])
+        return Effect(seconds=self.gained / periods, price=self.price, foreseen=periods)
 
     def _saved(self) -> Ints:
         """For how many periods the total load would fit without each of the gates, as far as is foreseen."""
@@ -423,6 +441,14 @@ class _Making:
         if moved:
             self.why[gate] = "emptied"
         return True
+
+
+def _horizon(rules: ForecastIntervals, starting: float | None) -> tuple[int, int]:
+    """The periods in which a queue alarms, and a lack of gates: at least as long as one takes to start."""
+    if starting is None:
+        return rules.alarm, rules.ahead
+    least = ceil(starting) + 1
+    return max(rules.alarm, least), max(2, least)
 
 
 class _Members:

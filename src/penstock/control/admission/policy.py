@@ -1,4 +1,4 @@
-"""The policy of admission: a period's measurements in, redirections and starts and drains of gates out.
+"""The policy of admission: a period's measurements in, proposals to move streams, start and drain gates out.
 
 Deterministic: the same observations give the same decisions, also when the state went through JSON between
 any two of them. Gates report every period; a gate that is away reports NaN for its streams, never 0. Streams
@@ -22,13 +22,19 @@ from penstock.control.admission.cluster import (
     Placement,
     loads,
 )
+from penstock.control.admission.costs import Costs
 from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
-from penstock.control.admission.limits import Limits
+from penstock.control.admission.limits import Budget, Limits
 from penstock.control.admission.possible import possible
+from penstock.control.controller import Controller, Mode
+from penstock.control.proposal import Proposal
+from penstock.control.scale import CLUSTER
 from penstock.errors import BadAdmission
 
-__all__ = ["Admission", "Arrivals", "Expectations", "Planner", "Seen"]
+__all__ = ["NAME", "Admission", "AdmissionController", "Arrivals", "Expectations", "Planner", "Seen"]
 
+NAME = "admission"
+"""The name of the policy in rulings."""
 # An exponentially weighted mean of the queue: about the last three periods ([000] §2.5).
 _QUEUE_WEIGHT = 0.5
 
@@ -37,24 +43,40 @@ _QUEUE_WEIGHT = 0.5
 class Seen:
     """A period as gates measured it; arrays over `streams` and `gates`, both in the order of their ids.
 
-    `home` is a place in `gates`, or `NOWHERE`. `work` is the mean of the period, NaN where nobody measured
-    it; `waiting` the seconds that a row waits, NaN if unknown. `declared` has what clients declare, by the
-    name of the characteristic, NaN where nothing is declared. Streams of a gate that is `away` stay there:
-    nobody can tell their clients. `startable` names the gates that can be started, in the order in which they
-    are; None stands for any number of them.
+    `home` is a place in `gates`, or `NOWHERE`. `rates` are the means of the period, NaN where nobody knows
+    them, and `prices` what they cost a gate; without, a rate is the work itself. `waiting` has the seconds
+    that a row waits, NaN if unknown. `declared` has what clients declare, by the name of the characteristic,
+    NaN where nothing is declared. Streams of a gate that is `away` stay there: nobody can tell their clients.
+    `startable` names the gates that can be started, in the order in which they are, each of `new_capacity`
+    (by default the policy's); None stands for any number of them.
     """
 
     at: float
     streams: Sequence[str]
     gates: Sequence[str]
     home: Ints
-    work: Floats
+    rates: Floats
     capacity: Floats
     waiting: Floats
     open: Bools
     declared: Mapping[str, Floats] = field(default_factory=dict)
     away: Bools | None = None
     startable: Sequence[str] | None = None
+    prices: Costs | None = None
+    new_capacity: float | None = None
+    learnt: Mapping[str, Any] = field(default_factory=dict)
+    """What is known of gates and prices, for whoever goes on after a restart."""
+    epoch: int = 0
+    """The number of the period."""
+    seconds: float = 10.0
+    """Its length."""
+    startup: float | None = None
+    """The seconds that a gate takes to start, if one has."""
+
+    def costs(self) -> dict[int, tuple[float, float]]:
+        """What the period cost in gates: those that were open, and what would have done the waiting work."""
+        waits = float(np.nan_to_num(self.waiting).sum()) / self.seconds
+        return {CLUSTER: (float(np.count_nonzero(self.open)) + waits, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -70,6 +92,8 @@ class Arrivals:
     capacity: Floats
     declared: Mapping[str, Floats] = field(default_factory=dict)
     startable: Sequence[str] | None = None
+    prices: Costs | None = None
+    new_capacity: float | None = None
 
 
 class Planner(Protocol):
@@ -100,8 +124,14 @@ class Expectations(Protocol):
         """What to expect of the streams of the last period."""
         ...
 
-    def outlook_of_new(self, count: int, declared: Mapping[str, Floats]) -> Outlook:
+    def outlook_of_new(
+        self, count: int, declared: Mapping[str, Floats], costs: Costs | None = None
+    ) -> Outlook:
         """What to expect of streams that nobody has seen yet."""
+        ...
+
+    def rates_ahead(self, periods: int) -> dict[str, tuple[Floats, float]]:
+        """Rows a second of each stream in the next periods, and the standard error of such a rate."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -114,29 +144,37 @@ class Expectations(Protocol):
 
 
 class Admission:
-    """Observes periods and decides after each, by a planner and its expectations, within limits.
+    """Observes periods and proposes changes after each, by a planner and its expectations, within limits.
 
-    `capacity` is that of a gate that is started.
+    `capacity` is that of a gate that is started, unless an observation says it.
     """
 
     def __init__(
-        self, planner: Planner, expectations: Expectations, *, capacity: float, limits: Limits | None = None
+        self,
+        planner: Planner,
+        expectations: Expectations,
+        *,
+        capacity: float = 1.0,
+        limits: Limits | None = None,
     ) -> None:
         self.planner = planner
         self.expectations = expectations
         self.capacity = capacity
-        self.limits = limits or Limits()
+        self.budget = Budget(limits or Limits())
         self._seen: Seen | None = None
         self._waiting: dict[str, float] = {}
-        self._moved: dict[str, float] = {}
         self._charged: dict[str, float] = {}
         """The work that every gate is charged with, after the last decisions."""
 
+    def controller(self, mode: Mode = "on") -> "AdmissionController":
+        """The arbiter of what it proposes."""
+        return Controller({NAME: self}, self.budget, mode)
+
     def observe(self, seen: Seen) -> None:
-        """Takes in a period; `decide` answers for the last one."""
-        if len(seen.work) != len(seen.streams) or len(seen.home) != len(seen.streams):
+        """Takes in a period; `propose` answers for the last one."""
+        if len(seen.rates) != len(seen.streams) or len(seen.home) != len(seen.streams):
             raise BadAdmission(
-                f"{len(seen.streams)} streams, {len(seen.work)} measurements and {len(seen.home)} gates; "
+                f"{len(seen.streams)} streams, {len(seen.rates)} measurements and {len(seen.home)} gates; "
                 "give one for each"
             )
         self.expectations.observe(seen)
@@ -148,31 +186,26 @@ class Admission:
         }
         self._seen = seen
 
-    def decide(self, now: float) -> Sequence[Decision]:
-        """The decisions for the coming period: starts, streams, drains; none before a period is seen."""
+    def propose(self, now: float) -> list[Proposal[Decision]]:
+        """Changes for the coming period: what gates need at once, and what pays; or why there is nothing."""
         seen = self._seen
         if seen is None:
-            return []
+            return [Proposal((), reason="no period was seen")]
         cluster = Cluster(
             np.asarray(seen.home, np.int64),
             np.asarray(seen.capacity, np.float64),
-            self.capacity,
+            self.capacity if seen.new_capacity is None else seen.new_capacity,
             np.asarray(seen.open, np.bool_),
             np.array([self._waiting[gate] for gate in seen.gates], np.float64),
             self._movable(seen, now),
+            None if seen.startup is None else seen.startup / seen.seconds,
         )
-        placed = self.planner.plan(cluster, self.expectations.outlook(), self.limits.most_moves)
+        placed = self.planner.plan(cluster, self.expectations.outlook(), self.budget.limits.most_moves)
         startable = None if seen.startable is None else len(seen.startable)
-        placed = possible(cluster, placed, startable, self.limits.least_gates)
+        placed = possible(cluster, placed, startable, self.budget.limits.least_gates)
         names = [*seen.gates, *_new_names(seen.startable, placed.gates - len(seen.gates))]
         self._charged = dict(zip(names, loads(placed.home, placed.size, placed.gates).tolist(), strict=True))
-        decisions = list(_decisions(seen, names, cluster, placed))
-        if self.limits.least_interval > 0:
-            self._moved = {
-                stream: at for stream, at in self._moved.items() if now - at < self.limits.least_interval
-            }
-            self._moved |= {each.stream: now for each in decisions if isinstance(each, Redirect)}
-        return decisions
+        return _proposals(seen, names, cluster, placed)
 
     def admit(self, arrivals: Arrivals) -> Sequence[Decision]:
         """Where streams enter that come between two periods: best fit decreasing into what is left free.
@@ -180,18 +213,19 @@ class Admission:
         What fits nowhere starts a gate, or enters where the most is free if none can be started. Streams find
         no gate only if there is none.
         """
-        outlook = self.expectations.outlook_of_new(len(arrivals.streams), arrivals.declared)
+        fresh = self.capacity if arrivals.new_capacity is None else arrivals.new_capacity
+        outlook = self.expectations.outlook_of_new(len(arrivals.streams), arrivals.declared, arrivals.prices)
         size = self.planner.charged(outlook)
         order = np.lexsort((np.arange(len(size)), -size))
         load = [self._charged.get(gate, 0.0) for gate in arrivals.gates]
         free = [most - each for most, each in zip(arrivals.capacity.tolist(), load, strict=True)]
-        chosen, count = best_fit(size[order], free, self.capacity)
+        chosen, count = best_fit(size[order], free, fresh)
         startable = arrivals.startable
         new = min(count - len(free), len(startable) if startable is not None else count)
         names = [*arrivals.gates, *_new_names(startable, new)]
         if not names:
             return []
-        capacity = np.append(arrivals.capacity, np.full(new, self.capacity))
+        capacity = np.append(arrivals.capacity, np.full(new, fresh))
         filled = np.append(np.array(load, np.float64), np.zeros(new))
         found: list[Decision] = []
         for place, gate in zip(order.tolist(), chosen, strict=True):
@@ -222,11 +256,10 @@ class Admission:
         return dict(zip(self._seen.streams, charged.tolist(), strict=True))
 
     def to_json(self) -> dict[str, Any]:
-        """Queues, last moves and what the expectations know, but not a period that waits for `decide`."""
+        """Queues and what the expectations know, but not a period that waits for `propose`."""
         return {
             "planner": self.planner.name,
             "waiting": dict(self._waiting),
-            "moved": dict(self._moved),
             "charged": dict(self._charged),
             "expectations": self.expectations.to_json(),
         }
@@ -239,7 +272,6 @@ class Admission:
                 f"{self.planner.name!r}: start without state"
             )
         self._waiting = {str(gate): float(each) for gate, each in value["waiting"].items()}
-        self._moved = {str(stream): float(at) for stream, at in value["moved"].items()}
         self._charged = {str(gate): float(each) for gate, each in value["charged"].items()}
         self.expectations.resume(value["expectations"])
         self._seen = None
@@ -248,8 +280,7 @@ class Admission:
         movable = np.ones(len(seen.streams), np.bool_)
         if seen.away is not None and len(seen.away):
             movable &= (seen.home < 0) | ~seen.away[seen.home]
-        recent = {stream for stream, at in self._moved.items() if now - at < self.limits.least_interval}
-        fixed = recent | self.limits.excluded
+        fixed = self.budget.fixed(now)
         if fixed:
             movable[[place for place, stream in enumerate(seen.streams) if stream in fixed]] = False
         return movable
@@ -259,6 +290,30 @@ def _new_names(startable: Sequence[str] | None, count: int) -> list[str]:
     return (
         [f"new/{number}" for number in range(1, count + 1)] if startable is None else list(startable[:count])
     )
+
+
+def _proposals(
+    seen: Seen, names: Sequence[str], cluster: Cluster, placed: Placement
+) -> list[Proposal[Decision]]:
+    """What gates need at once, and the rest, which has to pay."""
+    made = list(_decisions(seen, names, cluster, placed))
+    if not made:
+        used = float(loads(cluster.home, placed.size, len(seen.gates)).sum()) / max(
+            cluster.capacity.sum(), 1e-9
+        )
+        words = f"{np.count_nonzero(seen.open)} gates have {used:.0%} of the work that they can do"
+        return [Proposal((), reason=f"{words}, and no move pays")]
+    if placed.weighed is None:
+        return [Proposal(tuple(made), urgent=True)]
+    needed = {names[gate] for gate, why in placed.why.items() if why == "overloaded"}
+    urgent, rest = list[Decision](), list[Decision]()
+    for each in made:
+        at_once = isinstance(each, Admit | StartGate) or (
+            isinstance(each, Redirect) and (each.source in needed or each.target in needed)
+        )
+        (urgent if at_once else rest).append(each)
+    found = [Proposal(tuple(urgent), urgent=True)] if urgent else []
+    return [*found, Proposal(tuple(rest), placed.weighed)] if rest else found
 
 
 def _decisions(seen: Seen, names: Sequence[str], cluster: Cluster, placed: Placement) -> "Sequence[Decision]":
@@ -301,3 +356,7 @@ def _decisions(seen: Seen, names: Sequence[str], cluster: Cluster, placed: Place
 
 def _word(why: str) -> str:
     return {"overloaded": "is overloaded", "emptied": "is emptied"}.get(why, f"is {why}")
+
+
+AdmissionController = Controller[Seen, Decision]
+"""What rules on the proposals of admission."""

@@ -6,17 +6,19 @@ same as in the line before is left out. So each file can be replayed alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import isnan
 from typing import Any
 
 import numpy as np
 
 from penstock.control.admission.cluster import Floats
-from penstock.control.admission.decision import Admit, Decision, DrainGate, Redirect, StartGate
-from penstock.control.admission.policy import Admission, Arrivals, Seen
+from penstock.control.admission.costs import Costs
+from penstock.control.admission.decision import Decision
+from penstock.control.admission.policy import NAME, Admission, AdmissionController, Arrivals, Seen
 from penstock.control.admission.setup import AdmissionSetup
 from penstock.control.lines import line, values
+from penstock.control.ruling import Ruling
 from penstock.errors import BadRecording
 
 __all__ = [
@@ -24,30 +26,28 @@ __all__ = [
     "LineWriter",
     "RecordedAdmission",
     "admission_differences",
-    "decision_json",
     "replayed_admission",
+    "ruling_json",
 ]
 
-_KINDS: Mapping[str, type] = {
-    "start": StartGate,
-    "admit": Admit,
-    "redirect": Redirect,
-    "drain": DrainGate,
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
 
-
-def decision_json(decision: Decision) -> dict[str, Any]:
-    """A decision as plain values."""
-    return {"kind": _NAMES[type(decision)], **asdict(decision)}
+def ruling_json(ruling: Ruling) -> dict[str, Any]:
+    """A ruling as plain values: the decision, why it is held back, and what it was predicted to bring."""
+    told: dict[str, Any] = dict(ruling.decision.to_json())
+    if ruling.held:
+        told["held"] = ruling.held
+    if ruling.effect is not None:
+        told["effect"] = ruling.effect.to_json()
+    return told
 
 
 @dataclass(frozen=True)
 class RecordedAdmission:
-    """What was observed, a period or arrivals, and what was decided then, as plain values."""
+    """What was observed, a period or arrivals, and what was decided then, as plain values; or why nothing."""
 
     seen: Seen | Arrivals
     decisions: tuple[Mapping[str, Any], ...]
+    why: tuple[str, ...] = ()
 
 
 @dataclass
@@ -61,19 +61,21 @@ class LineWriter:
         self._last = {}
         return line({"kind": "admission", "setup": setup.to_json(), "state": state})
 
-    def observed(self, seen: Seen | Arrivals, decisions: Sequence[Decision]) -> str:
-        """The line of a period, or of arrivals."""
-        kind = "period" if isinstance(seen, Seen) else "arrivals"
+    def period(self, seen: Seen, rulings: Sequence[Ruling]) -> str:
+        """The line of a period."""
         told = {name: _plain(value) for name, value in vars(seen).items()}
-        changed = told
-        if kind == "period":
-            changed = {
-                name: value
-                for name, value in told.items()
-                if name not in self._last or self._last[name] != value
-            }
-            self._last = told
-        return line({"kind": kind, "seen": changed, "decisions": [decision_json(each) for each in decisions]})
+        changed = {
+            name: value for name, value in told.items() if name not in self._last or self._last[name] != value
+        }
+        self._last = told
+        made = [ruling_json(each) for each in rulings if each.decision is not None]
+        why = [each.held for each in rulings if each.decision is None]
+        return line({"kind": "period", "seen": changed, "decisions": made, "why": why})
+
+    def arrivals(self, seen: Arrivals, decisions: Sequence[Decision]) -> str:
+        """The line of arrivals."""
+        told = {name: _plain(value) for name, value in vars(seen).items()}
+        return line({"kind": "arrivals", "seen": told, "decisions": [each.to_json() for each in decisions]})
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class AdmissionRecording:
                 decisions = tuple(each["decisions"])
                 if each["kind"] == "period":
                     last = {**last, **each["seen"]}
-                    periods.append(RecordedAdmission(_seen(last), decisions))
+                    periods.append(RecordedAdmission(_seen(last), decisions, tuple(each["why"])))
                 else:
                     periods.append(RecordedAdmission(_arrivals(each["seen"]), decisions))
             return cls(setup, found[0]["state"], tuple(periods))
@@ -107,12 +109,17 @@ class AdmissionRecording:
                 "that recorded it"
             ) from error
 
-    def policy(self) -> Admission:
-        """The policy as it was after the last line."""
-        policy = self.setup.policy()
-        for _ in _replay(self, policy):
+    @property
+    def learnt(self) -> Mapping[str, Any]:
+        """What was known of gates and prices in the last period."""
+        return next((each.seen.learnt for each in self.periods[::-1] if isinstance(each.seen, Seen)), {})
+
+    def resumed(self) -> tuple[Admission, AdmissionController]:
+        """The policy and its controller as they were after the last line."""
+        policy, control = self.setup.policy_and_controller()
+        for _ in _replay(self, policy, control):
             pass
-        return policy
+        return policy, control
 
 
 def replayed_admission(recording: AdmissionRecording, strategy: str) -> list[list[dict[str, Any]]]:
@@ -121,7 +128,7 @@ def replayed_admission(recording: AdmissionRecording, strategy: str) -> list[lis
     The recorded one starts from the recorded state, and so decides the same; another one begins anew.
     Observations are those of the controller: they do not follow what the other strategy decides.
     """
-    return list(_replay(recording, recording.setup.under(strategy).policy()))
+    return list(_replay(recording, *recording.setup.under(strategy).policy_and_controller()))
 
 
 def admission_differences(
@@ -129,7 +136,7 @@ def admission_differences(
 ) -> list[tuple[RecordedAdmission, list[str], list[str]]]:
     """Where the recorded strategy decides another thing now: its lines then and now."""
     found = []
-    now = _replay(recording, recording.setup.policy())
+    now = _replay(recording, *recording.setup.policy_and_controller())
     for each, decided in zip(recording.periods, now, strict=True):
         then, again = [line(told) for told in each.decisions], [line(told) for told in decided]
         if then != again:
@@ -137,23 +144,27 @@ def admission_differences(
     return found
 
 
-def _replay(recording: AdmissionRecording, policy: Admission) -> Iterable[list[dict[str, Any]]]:
+def _replay(
+    recording: AdmissionRecording, policy: Admission, control: AdmissionController
+) -> Iterable[list[dict[str, Any]]]:
     state = recording.state
-    if state and state["planner"] == policy.planner.name:
-        policy.resume(state)
+    if state and state["policies"][NAME]["planner"] == policy.planner.name:
+        control.resume(state)
     for each in recording.periods:
         if isinstance(each.seen, Seen):
-            policy.observe(each.seen)
-            decided = policy.decide(each.seen.at)
+            control.observe(each.seen)
+            rulings = control.decide(each.seen.at)
+            yield [ruling_json(ruling) for ruling in rulings if ruling.decision is not None]
         else:
-            decided = policy.admit(each.seen)
-        yield [decision_json(decision) for decision in decided]
+            yield [decision.to_json() for decision in policy.admit(each.seen)]
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         known = value.tolist()
         return [None if isnan(each) else each for each in known] if value.dtype.kind == "f" else known
+    if isinstance(value, Costs):
+        return _plain(vars(value))
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return list(value) if isinstance(value, list | tuple) else value
@@ -173,13 +184,19 @@ def _seen(given: Mapping[str, Any]) -> Seen:
         streams=given["streams"],
         gates=given["gates"],
         home=np.array(given["home"], np.int64),
-        work=_floats(given["work"]),
+        rates=_floats(given["rates"]),
         capacity=_floats(given["capacity"]),
         waiting=_floats(given["waiting"]),
         open=np.array(given["open"], np.bool_),
         declared=_declared(given["declared"]),
         away=None if given["away"] is None else np.array(given["away"], np.bool_),
         startable=given["startable"],
+        prices=None if given["prices"] is None else Costs(*map(_floats, given["prices"].values())),
+        new_capacity=given["new_capacity"],
+        learnt=given["learnt"],
+        epoch=given["epoch"],
+        seconds=given["seconds"],
+        startup=given["startup"],
     )
 
 
@@ -191,4 +208,6 @@ def _arrivals(given: Mapping[str, Any]) -> Arrivals:
         capacity=_floats(given["capacity"]),
         declared=_declared(given["declared"]),
         startable=given["startable"],
+        prices=None if given["prices"] is None else Costs(*map(_floats, given["prices"].values())),
+        new_capacity=given["new_capacity"],
     )

@@ -34,6 +34,8 @@ _LEAST_PART = 0.05
 _NO_BETTER = f"no layout would be better by {_LEAST_PART:.0%} and more than chance"
 _LONGEST_REASON = 1000
 _EPOCHS_OF_PAIRS = 3
+_AHEAD, _MOST_GROWTH = 10.0, 4.0
+"""Seconds in which layouts are to fit what gates expect, and how many times the rows of now at most."""
 _SHOWN, _MOST_HEAVY = 0.0005, 2
 """Seconds that a reason mentions, and keys above a fair share."""
 
@@ -74,6 +76,7 @@ class LayoutPolicy:
         """Take in an epoch: the loads of stages that worked in it, and what moved."""
         self._objective = Objective(seen.slots, seen.cores, self.settings.cpu_price)
         self._told, self._first = [], []
+        growth = min(max(seen.growth(_AHEAD), 1.0), _MOST_GROWTH)
         for stage in seen.stages:
             if stage.first_grids is not None:
                 self._first.append(Proposal((), reason=_first_words(stage.stage, stage.first_grids)))
@@ -82,6 +85,7 @@ class LayoutPolicy:
             if not stage.rescalable or not stage.router:
                 continue
             watch = self._watches.setdefault(stage.stage, StageWatch())
+            watch.growth = growth
             if not watch.observe(stage):
                 continue
             if watch.due and not watch.counting:
@@ -147,15 +151,15 @@ class LayoutPolicy:
 
     def _evenly(self, watch: StageWatch) -> Callable[[int], float]:
         """The cost of an epoch on a number of channels that all have the same load."""
-        busy, cpu = watch.busy_a_row * watch.rows, watch.cpu_a_row * watch.rows
+        busy, cpu = watch.busy_a_row * watch.coming, watch.cpu_a_row * watch.coming
         return lambda channels: self._objective.cost(np.full(channels, busy / channels), cpu)
 
     def _best_case(
         self, stage: StageChannels, watch: StageWatch, numbers: Sequence[int], cost: Callable[[int], float]
     ) -> tuple[int, float, bool]:
         """The best number of channels, what it gains an epoch, and whether that is more than chance."""
-        present, busy = len(stage.channels), watch.busy_a_row * watch.rows
-        load, cpu = watch.load.mean * (busy / present), watch.cpu_a_row * watch.rows
+        present, busy = len(stage.channels), watch.busy_a_row * watch.coming
+        load, cpu = watch.load.mean * (busy / present), watch.cpu_a_row * watch.coming
         costs = {each: cost(each) for each in numbers}
         goal = min(numbers, key=lambda each: (costs[each], each))
         gain = self._objective.cost(load, cpu) - costs[goal]
@@ -206,9 +210,9 @@ class LayoutPolicy:
             curve=watch.curve.curve(resources.computation),
             resources=resources,
             load=watch.load.mean,
-            busy=watch.busy_a_row * watch.rows,
-            cpu=watch.cpu_a_row * watch.rows,
-            rows=watch.rows,
+            busy=watch.busy_a_row * watch.coming,
+            cpu=watch.cpu_a_row * watch.coming,
+            rows=watch.coming,
             state=np.array([each.state_bytes for each in stage.channels], np.float64),
             objective=self._objective,
             price=self._price,
@@ -249,6 +253,7 @@ class LayoutPolicy:
             f"{goal}{cause}; {_grids_words(now, spread)}moving {shown_bytes(effect.bytes)} costs "
             f"{shown_seconds(effect.price)} and {_saved(effect)} an epoch, worth "
             f"{shown_seconds(worth * epochs)} over the next {epochs}{_above_fair(stage, best.places.router)}"
+            f"{_growth_words(self._watches[stage.stage].growth)}"
         )
         numbers = {
             "busiest": model.now.busiest,
@@ -434,3 +439,7 @@ def _grids_words(then: Spread, now: Spread) -> str:
     more, less = len(now.grids.keys() - then.grids.keys()), len(then.grids.keys() - now.grids.keys())
     words = [f"{more} more keys on grids" if more else "", f"{less} keys whole again" if less else ""]
     return "".join(f"{each}; " for each in words if each)
+
+
+def _growth_words(growth: float) -> str:
+    return "" if growth < 1.1 else f"; gates forecast {growth:.1f} times the rows in {_AHEAD:g} s"

@@ -51,6 +51,8 @@ class StageWatch:
     lasted: int = 0
     epoch: int = 0
     speeds: dict[str, float] = field(default_factory=dict)
+    growth: float = 1.0
+    """How many times as many rows gates expect soon."""
     _placed: str = ""
     _calm: int = 0
     _rest_until: int = 0
@@ -60,6 +62,11 @@ class StageWatch:
     _steady: int = 0
     _fresh: bool = False
     _looked_at: int = 0
+
+    @property
+    def coming(self) -> float:
+        """The rows of an epoch that layouts are for: as many as lately, or as are expected."""
+        return self.rows * self.growth
 
     def observe(self, stage: StageChannels) -> bool:
         """Take in an epoch of the stage; whether it says anything about its load."""

@@ -8,6 +8,7 @@ processor, so that operators that share a pool can be added up.
 import math
 from dataclasses import dataclass
 
+from penstock.control.expected import Expected
 from penstock.errors import BadScaling
 
 __all__ = ["Edge", "Load", "OperatorLoad", "PoolLoad"]
@@ -26,7 +27,8 @@ class OperatorLoad:
     """One operator in a tick: tuples that arrived, that were processed, and that wait at its end.
 
     `cpu` is what a tuple costs in seconds of the processor, NaN while none was processed. `latency` is the
-    mean time that tuples of this tick waited and ran here. An operator without parents is fed from outside.
+    mean time that tuples of this tick waited and ran here. An operator without parents is fed from outside;
+    `expected` is what those outside say will come, if anybody does.
     """
 
     name: str
@@ -37,6 +39,7 @@ class OperatorLoad:
     cpu: float
     parents: tuple[Edge, ...] = ()
     latency: float = 0.0
+    expected: Expected | None = None
 
 
 @dataclass(frozen=True)

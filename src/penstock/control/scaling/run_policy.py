@@ -204,6 +204,7 @@ class RunScaling:
                         Edge(parent, count / max(tick.operators[parent].tuples, 1))
                         for parent, count in each.parents
                     ),
+                    expected=None if each.parents else seen.expected.get(each.name),
                 )
             )
         return Load(

@@ -2,6 +2,5 @@
 
 from penstock.ingest.directory.directory import Directory
 from penstock.ingest.directory.nodes import LocalNodes, Nodes
-from penstock.ingest.directory.steering import ControlMode
 
-__all__ = ["ControlMode", "Directory", "LocalNodes", "Nodes"]
+__all__ = ["Directory", "LocalNodes", "Nodes"]

@@ -1,7 +1,7 @@
 """The directory: gates register, clients ask where to go; its answers survive a restart (000, section 3.3).
 
-With an `AdmissionSetup` a policy decides every period which stream enters through which gate (`steering.py`),
-and with `Nodes` which gates run (`fleet.py`). Without, a new stream goes to the gate with the lowest rate.
+A policy decides every period which stream enters through which gate (`steering.py`), and with `Nodes` which
+gates run (`fleet.py`).
 
 A gate that has been silent for `away_seconds` is away: it gets no streams, and its streams go elsewhere
 when their clients ask. The rows that it acknowledged stay with it; readers of them wait for it.
@@ -11,14 +11,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
 from penstock import threads
-from penstock.checks import one_of
 from penstock.control.admission import AdmissionSetup
-from penstock.errors import BadAdmission, BadMessage, BadMetadata, IngestError, NoGate
+from penstock.control.controller import Mode
+from penstock.control.expected import Expected, QueryLoad
+from penstock.errors import BadMessage, BadMetadata, IngestError, NoGate
 from penstock.ingest.directory.control_loop import ControlLoop
 from penstock.ingest.directory.fleet import Fleet
 from penstock.ingest.directory.journal import Journal
@@ -26,7 +27,7 @@ from penstock.ingest.directory.next_question import NextQuestion
 from penstock.ingest.directory.nodes import Nodes
 from penstock.ingest.directory.registry import StreamRecord, StreamRegistry
 from penstock.ingest.directory.server import DirectoryServer
-from penstock.ingest.directory.steering import ControlMode, Steering
+from penstock.ingest.directory.steering import Steering
 from penstock.ingest.security.access import TLS, Access
 from penstock.ingest.security.tokens import OPEN, Security
 from penstock.ingest.wire.codec import check_stream
@@ -46,8 +47,6 @@ __all__ = ["Directory", "Poller"]
 
 CALL_S: Final = 2.0
 INLETS_EVERY_S: Final = 10.0
-PERIOD_S: Final = 10.0
-"""Of a directory that only measures."""
 _LOGGER = logging.getLogger("penstock.controller")
 
 
@@ -129,15 +128,16 @@ class Poller:
             if generation is not None:
                 view.since[inlet] = generation.decode()
             with self._lock:
-                self._registry.observe(gate, inlet, index, time.time())
+                self._registry.observe(gate, index)
 
 
 class Directory:
     """A directory that listens at `address` and keeps its state in `folder` (without one, in memory).
 
     `token` and `tls` are those that it calls gates with. Port 0 takes any free one; `address` then tells it.
-    With `admission` a policy decides every period; with `control="observe"` it is only recorded what it would
-    do. `nodes` makes, from the address of the directory, the manager that starts and stops gates.
+    `admission` says how streams are placed. With `control="observe"` it is only recorded what it would do;
+    with "off" nothing is decided, and new streams go where the fewest are. `nodes` makes, from the address of
+    the directory, the manager that starts and stops gates.
 
     >>> with Directory("127.0.0.1:0") as directory:
     ...     known = directory.register("127.0.0.1:7400")
@@ -153,7 +153,7 @@ class Directory:
         away_seconds: float = 5.0,
         poll_seconds: float = 1.0,
         admission: AdmissionSetup | None = None,
-        control: ControlMode = "on",
+        control: Mode = "on",
         nodes: Callable[[str], Nodes] | None = None,
         security: Security = OPEN,
         token: str | None = None,
@@ -163,20 +163,19 @@ class Directory:
         security.check(wanted.host)
         self._access = Access(tls, token)
         self._lock = threading.Lock()
-        one_of("control", control, ("on", "observe"), BadAdmission)
+        setup = replace(admission or AdmissionSetup(), mode=control)
         place = None if folder is None else Path(folder)
         self._registry = StreamRegistry(place, away_seconds, time.time())
         self._poller = Poller(self._registry, self._lock, self._access, poll_seconds)
         self._fleet = Fleet(self._registry)
-        journal = None if place is None or admission is None else Journal(place, admission)
-        self._steering = Steering(self._registry, self._fleet, admission, control, journal)
+        journal = None if place is None or control == "off" else Journal(place, setup)
+        self._steering = Steering(self._registry, self._fleet, setup, journal)
         self._server = DirectoryServer(self, wanted, security)
         self.address = str(Address(wanted.host, self._server.port))
         self.started = time.time()
         with self._lock:
             self._fleet.nodes = None if nodes is None else nodes(self.address)
-        period = PERIOD_S if admission is None else admission.period
-        self._control = ControlLoop(self._steering, self._lock, self._access, self.address, period)
+        self._control = ControlLoop(self._steering, self._lock, self._access, self.address, setup.period)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -210,9 +209,12 @@ class Directory:
             _LOGGER.info("gate %s is there", address)
         with self._lock:
             readers, forgotten = self._registry.readers(), self._registry.readers(forgotten=True)
+            most, reason = self._steering.intake.get(address, (None, None))
         return Registered(
             tuple((each.inlet, each.reader) for each in readers),
             tuple((each.inlet, each.reader) for each in forgotten),
+            most,
+            reason,
         )
 
     def where(
@@ -283,6 +285,11 @@ class Directory:
         with self._lock:
             self._registry.reader_at(inlet, reader, upto, time.time())
 
+    def query(self, inlet: str, reader: str, load: QueryLoad, *, by_stream: bool = False) -> Expected | None:
+        """A run says how it is; what it has to expect, with `by_stream` of each stream too."""
+        with self._lock:
+            return self._steering.query(inlet, reader, load, time.time(), by_stream=by_stream)
+
     def producer(self, stream: str) -> int:
         """The newest producer of a stream."""
         with self._lock:
@@ -347,10 +354,7 @@ class Directory:
         now = time.time()
         with self._lock:
             streams = self._registry.streams()
-            rates = {
-                each.stream: each.rate if (told := self._steering.measure(each.stream).rate) is None else told
-                for each in streams
-            }
+            rates = {each.stream: self._steering.measure(each.stream).rate for each in streams}
             return [
                 {
                     "gate": each.address,
@@ -374,7 +378,7 @@ class Directory:
         return {
             "stream": record.stream,
             "gate": record.gate,
-            "rate": record.rate if measure.rate is None else round(measure.rate, 3),
+            "rate": None if measure.rate is None else round(measure.rate, 3),
             "forecast": None if forecast is None else round(forecast, 3),
             "frontier": record.frontier,
             "next": record.high,

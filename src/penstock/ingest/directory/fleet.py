@@ -35,6 +35,8 @@ class Fleet:
     nodes: Nodes | None = None
     _started: dict[str, float] = field(default_factory=dict)
     _first: dict[str, float] = field(default_factory=dict)
+    startup: float | None = None
+    """The seconds that the last gate took to start, None if none has."""
 
     @property
     def managed(self) -> tuple[str, ...]:
@@ -82,6 +84,7 @@ class Fleet:
             mode, there = self.registry.mode(gate), not self.registry.is_away(gate, now)
             if mode is GateMode.STARTING and there:
                 self.registry.set_mode(gate, GateMode.ACTIVE)
+                self.startup = now - self._first.pop(gate, now)
                 come.append(gate)
             elif mode is GateMode.STARTING and now - self._first.setdefault(gate, now) > PATIENCE_S:
                 _LOGGER.warning("gate %s has not registered for %g s; it is given up", gate, PATIENCE_S)
@@ -100,7 +103,7 @@ class Fleet:
 
     def to_close(self, looks: Mapping[str, Look]) -> list[str]:
         """The draining gates that hold nothing for readers: they are to take no rows any more."""
-        homes = {each.gate for each in self.registry.streams()}
+        homes = {each.gate for each in self.registry.present()}
         return [
             gate
             for gate in self.managed

@@ -7,12 +7,14 @@ goes on where the last one was: the last file is replayed from the state at its 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from penstock.control.admission import (
     Admission,
+    AdmissionController,
     AdmissionRecording,
     AdmissionSetup,
     Arrivals,
@@ -20,6 +22,7 @@ from penstock.control.admission import (
     LineWriter,
     Seen,
 )
+from penstock.control.ruling import Ruling
 from penstock.errors import PenstockError
 from penstock.state.line_files import LineFiles
 from penstock.state.storage import Location
@@ -37,35 +40,42 @@ class Journal:
         self._setup = setup
         self._folder = Location.of(folder / FOLDER)
         self._lines = LineWriter()
-        self._policy: Admission | None = None
+        self._control: AdmissionController | None = None
+        self.learnt: Mapping[str, Any] = {}
+        """What the last life had learnt of gates, once its policy was asked for."""
         names = self._names()
         life = 1 + (int(names[-1].split("-")[0]) if names else 0)
         self._files = LineFiles(self._folder, f"{life:012d}", self._head, _LOGGER)
 
-    def policy(self) -> Admission | None:
-        """The policy as the last life left it; None if there was none with this setup."""
+    def resumed(self) -> tuple[Admission, AdmissionController] | None:
+        """Policy and controller as the last life left them; None if there were none with this setup."""
         names = self._names()
         if not names:
             return None
         try:
             text = self._folder.read(names[-1]).decode()
             last = AdmissionRecording.parse(text.splitlines(), names[-1])
-            if last.setup != self._setup:
+            self.learnt = last.learnt
+            if replace(last.setup, mode=self._setup.mode) != self._setup:
                 _LOGGER.info("admission begins anew, since its settings are not those of the last start")
                 return None
-            return last.policy()
+            return replace(last, setup=self._setup).resumed()
         except (PenstockError, OSError, ValueError) as error:
             _LOGGER.warning("admission begins anew, since its recording cannot be read: %s", error)
             return None
 
-    def begin(self, policy: Admission) -> None:
+    def begin(self, control: AdmissionController) -> None:
         """Begin a file if none is open, before the policy observes anything."""
-        self._policy = policy
+        self._control = control
         self._files.open()
 
-    def add(self, seen: Seen | Arrivals, decisions: Sequence[Decision]) -> None:
-        """Record what was seen and decided."""
-        self._files.add(lambda: [self._lines.observed(seen, decisions)])
+    def period(self, seen: Seen, rulings: Sequence[Ruling]) -> None:
+        """Record what was seen and ruled."""
+        self._files.add(lambda: [self._lines.period(seen, rulings)])
+
+    def arrivals(self, seen: Arrivals, decisions: Sequence[Decision]) -> None:
+        """Record where new streams enter."""
+        self._files.add(lambda: [self._lines.arrivals(seen, decisions)])
 
     def cut(self) -> None:
         """The policy has failed in between: the next file begins with what it knows then."""
@@ -76,8 +86,8 @@ class Journal:
         self._files.close()
 
     def _head(self) -> list[str]:
-        assert self._policy is not None, "a file is begun for a policy"
-        return [self._lines.head(self._setup, self._policy.to_json())]
+        assert self._control is not None, "a file is begun for a policy"
+        return [self._lines.head(self._setup, self._control.to_json())]
 
     def _names(self) -> list[str]:
         return [each for each in self._folder.names() if each.endswith(".jsonl")]

@@ -1,19 +1,20 @@
 """Gates and streams as the directory knows them; time is an argument.
 
-What must survive a restart is written before anyone hears of it; rates and frontiers are measured again.
+What must survive a restart is written before anyone hears of it; frontiers are measured again.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from heapq import heapify, heapreplace
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from penstock.errors import BadMessage, NoGate, TooMany
-from penstock.ingest.directory.assignment import GateLoad, assign, average_rate
 from penstock.ingest.directory.store import DirectoryStore, Numbers
 from penstock.ingest.wire.flight import Address
 from penstock.ingest.wire.protocol import inlet_of
@@ -23,7 +24,6 @@ __all__ = ["Admit", "GateMode", "KnownReader", "RegisteredGate", "StreamRecord",
 _LOGGER = logging.getLogger("penstock.controller")
 MAX_STREAMS: Final = 100_000
 MAX_READERS: Final = 1000
-SMOOTHING: Final = 0.3
 
 Admit = Callable[[Mapping[str, Mapping[str, Any] | None], float], Mapping[str, str | None]]
 """Chooses gates for streams with their metadata; None for a stream whose gate is being started."""
@@ -46,47 +46,26 @@ class GateMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StreamRecord:
-    """A stream: its gate, its metadata, and what was last seen of it; `rate` is in rows per second, smoothed.
+    """A stream: its gate, its metadata, and what was last seen of it.
 
-    >>> record = StreamRecord("reports/v1", "a:1").seen("a:1", 100, None, now=10.0)
-    >>> record.seen("a:1", 300, 77, now=12.0).rate
-    100.0
+    >>> StreamRecord("reports/v1", "a:1").seen("a:1", 100, 77).frontier
+    77
     """
 
     stream: str
     gate: str
     metadata: Mapping[str, Any] | None = None
-    rate: float | None = None
     frontier: int | None = None
     high: int = 0
-    looked: float | None = None
     empty: bool = False
     """Whether its gate was last seen to hold none of its rows any more."""
 
-    def expected_rate(self) -> float | None:
-        """The rate to expect: the declared one, else the measured one (000, section 2.5).
-
-        A quiet stream keeps what it declared.
-        """
-        said = self.metadata or {}
-        if "expected_rate" in said:
-            return float(said["expected_rate"])
-        bounds = [said[each] for each in ("min_rate", "max_rate") if each in said]
-        if self.rate is None:
-            return float(sum(bounds) / len(bounds)) if bounds else None
-        return float(min(max(self.rate, said.get("min_rate", 0.0)), said.get("max_rate", self.rate)))
-
-    def seen(self, gate: str, high: int, frontier: int | None, now: float) -> "StreamRecord":
-        """The record after one more look; gates that the stream has left do not count for its rate."""
+    def seen(self, gate: str, high: int, frontier: int | None) -> "StreamRecord":
+        """The record after one more look; what gates that the stream has left still hold changes nothing."""
         if high <= self.high and gate != self.gate:
             return self
-        rate, rows = self.rate, max(high - self.high, 0)
-        if self.looked is not None and now > self.looked:
-            latest = rows / (now - self.looked)
-            rate = latest if rate is None else rate + SMOOTHING * (latest - rate)
         known = [each for each in (self.frontier, frontier) if each is not None]
-        latest_frontier = max(known) if known else None
-        return replace(self, high=self.high + rows, rate=rate, looked=now, frontier=latest_frontier)
+        return replace(self, high=max(self.high, high), frontier=max(known) if known else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +118,7 @@ class StreamRegistry:
         self._modes = {gate: GateMode(mode) for gate, mode in self._store.states().items()}
         self.declared_version = 0
         """Changes with every change of a stream's metadata, or of which streams there are."""
+        self._gone: set[str] = set()
         self._forgotten = set(self._store.forgotten())
         self._readers = {each[:2]: KnownReader(*each) for each in self._store.readers()}
         for stream, numbers in self._numbers.items():
@@ -279,7 +259,7 @@ class StreamRegistry:
     ) -> dict[str, str]:
         """The gate of each stream; a new one, or one whose gate is away, is assigned.
 
-        `admit` chooses; what it leaves out goes to the gate with the lowest expected rate.
+        `admit` chooses; what it leaves out goes to the gate with the fewest streams.
         """
         if len(self._streams) + sum(each not in self._streams for each in asked) > MAX_STREAMS:
             raise TooMany(
@@ -293,20 +273,7 @@ class StreamRegistry:
         waiting = [each for each, gate in admitted.items() if gate is None]
         if waiting:
             raise NoGate(f"a gate is being started for {waiting[0]!r}; ask again")
-        rates = {each: self._expected(each, coming[each]) for each in coming if each not in admitted}
-        loads = self._loads(now)
-        known = [rate for record in self._streams.values() if (rate := record.expected_rate()) is not None]
-        if loads:
-            moved = assign(rates, loads, average_rate(known))
-        else:
-            # No gate is there; a stream that had a gate waits for it, since no other gate has its rows.
-            moved = {
-                each: self._streams[each].gate
-                for each in rates
-                if each in self._streams and self._streams[each].gate
-            }
-            if len(moved) < len(rates):
-                raise NoGate("no gate is there to take a stream; start one: penstock gate --controller …")
+        moved = self._spread([each for each in coming if each not in admitted], now)
         self._put([(each, gate, asked[each]) for each, gate in moved.items()])
         changed = [
             (each, self._streams[each].gate, said) for each, said in asked.items() if each in stays and said
@@ -336,6 +303,17 @@ class StreamRegistry:
         """Where a stream is; None if it is not known."""
         record = self._streams.get(stream)
         return None if record is None else record.gate
+
+    def present(self) -> list[StreamRecord]:
+        """The streams that have a gate and have not gone, by id."""
+        return [each for each in self.streams() if each.gate and each.stream not in self._gone]
+
+    def went(self, stream: str, *, gone: bool) -> None:
+        """A stream has no client any more, or one again: it then enters as a new one, where it is best."""
+        if gone:
+            self._gone.add(stream)
+        else:
+            self._gone.discard(stream)
 
     def knows(self, stream: str) -> bool:
         """Whether a stream was ever declared, admitted or seen."""
@@ -370,7 +348,7 @@ class StreamRegistry:
         else:
             self._modes[gate] = stored
 
-    def observe(self, gate: str, inlet: str, index: pa.Table, now: float) -> None:
+    def observe(self, gate: str, index: pa.Table) -> None:
         """Take in what has changed of an inlet at a gate; streams unknown so far are those of this gate."""
         columns = [index[each].to_pylist() for each in ("stream", "high", "frontier", "low")]
         # Of several ranges of a stream the last one is the furthest.
@@ -386,11 +364,9 @@ class StreamRegistry:
             self._holders.setdefault(stream, set()).add(gate_too)
         for stream, record in self._streams.items():
             if stream in changed:
-                seen = record.seen(gate, *changed[stream], now)
+                seen = record.seen(gate, *changed[stream])
                 own = empty[stream] if record.gate == gate else seen.empty
                 self._streams[stream] = replace(seen, empty=own)
-            elif record.gate == gate and gate and inlet_of(stream) == inlet:
-                self._streams[stream] = record.seen(gate, record.high, None, now)
 
     def forget_gate(self, gate: str) -> None:
         """Forget a gate for good, and that it ever held anything; readers that miss its rows name it.
@@ -420,10 +396,11 @@ class StreamRegistry:
         for stream in streams:
             self._streams.pop(stream, None)
             self._holders.pop(stream, None)
+            self._gone.discard(stream)
 
     def _stays(self, stream: str, now: float) -> bool:
         record = self._streams.get(stream)
-        return record is not None and self.accepts(record.gate, now)
+        return record is not None and stream not in self._gone and self.accepts(record.gate, now)
 
     def accepts(self, gate: str, now: float) -> bool:
         """Whether a gate is there and may get streams."""
@@ -432,21 +409,24 @@ class StreamRegistry:
     def _takes_rows(self, gate: str, now: float) -> bool:
         return not self.is_away(gate, now) and not self._gates[gate].info.get("draining")
 
-    def _expected(self, stream: str, metadata: Mapping[str, Any] | None) -> float | None:
-        record = self._streams.get(stream) or StreamRecord(stream, "")
-        return replace(record, metadata=metadata).expected_rate()
-
-    def _loads(self, now: float) -> list[GateLoad]:
-        there = [each.address for each in self.gates() if self.accepts(each.address, now)]
-        rates: dict[str, list[float | None]] = {each: [] for each in there}
-        for record in self._streams.values():
-            if record.gate in rates:
-                rates[record.gate].append(record.expected_rate())
-        average = average_rate([rate for each in rates.values() for rate in each if rate is not None])
-        return [
-            GateLoad(gate, len(each), sum(average if rate is None else rate for rate in each))
-            for gate, each in rates.items()
+    def _spread(self, streams: Sequence[str], now: float) -> dict[str, str]:
+        """A gate for each stream, the one with the fewest; without a gate one waits for that which it had."""
+        held = Counter(each.gate for each in self._streams.values())
+        heap = [
+            (held[each.address], each.address) for each in self.gates() if self.accepts(each.address, now)
         ]
+        heapify(heap)
+        found = {}
+        for stream in streams:
+            known = self._streams.get(stream)
+            if heap:
+                count, found[stream] = heap[0]
+                heapreplace(heap, (count + 1, found[stream]))
+            elif known is not None and known.gate:
+                found[stream] = known.gate  # no other gate has its rows
+            else:
+                raise NoGate("no gate is there to take a stream; start one: penstock gate --controller …")
+        return found
 
     def _put(self, streams: list[tuple[str, str, Mapping[str, Any] | None]]) -> None:
         """Write where streams are, then remember it; metadata of None keeps what was known."""
@@ -462,5 +442,6 @@ class StreamRegistry:
             if before is None or before.metadata != record.metadata:
                 self.declared_version += 1
             self._streams[record.stream] = record
+            self._gone.discard(record.stream)
             if record.gate:
                 self._holders.setdefault(record.stream, set()).add(record.gate)

@@ -1,5 +1,6 @@
 """The Flight service of a directory: what can be asked of it, and who may ask."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import flight
 
+from penstock.control.expected import QueryLoad
 from penstock.errors import BadMessage, NoGate, TakenOver
 from penstock.ingest.security.tokens import Rights, Security
 from penstock.ingest.slots import Slot, Slots
@@ -19,6 +21,7 @@ from penstock.ingest.wire.protocol import (
     DirectoryStatus,
     DirectoryStatusRequest,
     Done,
+    ExpectedRates,
     Forget,
     ForgetReader,
     GateList,
@@ -27,6 +30,7 @@ from penstock.ingest.wire.protocol import (
     MoveStreams,
     NextRequest,
     Push,
+    QueryState,
     ReaderList,
     ReaderListRequest,
     ReaderPosition,
@@ -162,6 +166,16 @@ def _reader(directory: "Directory", asked: ReaderPosition, rights: Rights) -> Me
     return Done()
 
 
+def _query(directory: "Directory", asked: QueryState, rights: Rights) -> Message:
+    require(rights.may_commit_some(asked.inlet), f"tell of a run over inlet {asked.inlet!r}")
+    load = QueryLoad(asked.lag, asked.row_seconds, asked.bound)
+    known = directory.query(asked.inlet, asked.reader, load, by_stream=asked.by_stream)
+    if known is None:
+        return ExpectedRates(time.time(), 0.0)
+    streams = {name: list(each) for name, each in known.streams.items() if rights.may_read(name)}
+    return ExpectedRates(known.at, known.period, known.rates, known.lower, known.upper, streams or None)
+
+
 def _readers(directory: "Directory", _: ReaderListRequest, rights: Rights) -> Message:
     require(rights.administer, "look at the readers")
     return ReaderList(tuple(directory.readers()))
@@ -204,6 +218,7 @@ _ANSWERS: Final[dict[type, Callable[["Directory", Any, Rights], Message]]] = {
     MoveStreams: _redirect,
     Forget: _forget,
     ReaderPosition: _reader,
+    QueryState: _query,
     ReaderListRequest: _readers,
     ForgetReader: _forget_reader,
     DirectoryStatusRequest: _status,

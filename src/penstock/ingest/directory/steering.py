@@ -8,14 +8,13 @@ every method holds the lock of the registry, except where it says otherwise.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.control.admission import (
     NOWHERE,
-    Admission,
     AdmissionSetup,
     Admit,
     Arrivals,
@@ -25,20 +24,23 @@ from penstock.control.admission import (
     Seen,
     StartGate,
 )
+from penstock.control.expected import Expected, QueryLoad
 from penstock.errors import NoGate
 from penstock.forecast import CHARACTERISTICS
 from penstock.ingest.directory.fleet import Fleet
 from penstock.ingest.directory.journal import Journal
-from penstock.ingest.directory.measuring import ROWS, Look, Measuring, StreamMeasure
+from penstock.ingest.directory.measuring import Ability, Look, Measuring, StreamMeasure
+from penstock.ingest.directory.queries import Queries
 from penstock.ingest.directory.registry import StreamRegistry
+from penstock.ingest.wire.protocol import inlet_of
 
-__all__ = ["ControlMode", "Steering"]
+__all__ = ["Steering"]
 
-ControlMode = Literal["on", "observe"]
 _LOGGER = logging.getLogger("penstock.controller")
+AHEAD: Final = 12
+"""The periods that runs are told of."""
 PATIENCE_S: Final = 60.0
 """A stream that has not asked again for so long does not wait for its gate any more."""
-_RATES: Final = frozenset({"max_rate", "min_rate", "expected_rate", "burst_peak"})
 _NAMES: Final = tuple(each for each in CHARACTERISTICS if each != "phase")
 _TRANSITIONS: Final = {"jump": 0.0, "trend": 1.0}
 
@@ -56,31 +58,36 @@ class _Waiting:
 
 
 class Steering:
-    """A policy and its surroundings; without a setup it only measures."""
+    """A policy and its surroundings; in the mode "off" it only measures."""
 
     def __init__(
         self,
         registry: StreamRegistry,
         fleet: Fleet,
-        setup: AdmissionSetup | None,
-        mode: ControlMode = "on",
+        setup: AdmissionSetup,
         journal: Journal | None = None,
     ) -> None:
         self.registry = registry
         self.fleet = fleet
-        self.setup = setup
-        self.mode = mode
+        self._setup = setup
         self._journal = journal
-        self._policy: Admission | None = None
-        if setup is not None:
-            self._policy = (journal.policy() if journal else None) or setup.policy()
-        price = setup.price if setup is not None else None
-        self._measuring = Measuring(price or ROWS, fitted=setup is not None and setup.fitted)
+        known = journal.resumed() if journal is not None else None
+        self._policy, self._control = known or setup.policy_and_controller()
+        self._measuring = Measuring(setup.capacity, setup.bound)
+        if journal is not None:
+            self._measuring.resume(journal.learnt)
+        self._periods = 0
         self._waiting: dict[str, _Waiting] = {}
         self._streams: tuple[str, ...] = ()
         self._declared: dict[str, NDArray[np.float64]] = {}
         self._declared_by: tuple[Any, ...] = ()
         self._said: dict[tuple[str, str], Any] = {}
+        self._missing: set[str] = set()
+        self._queries = Queries()
+        self._ahead: dict[str, tuple[NDArray[np.float64], float]] | None = None
+        self._looked = 0.0
+        self.intake: dict[str, tuple[float, str]] = {}
+        """The gates that should take no more than so many rows a second for now, and why."""
         self.forecasts: dict[str, float] = {}
         self.waits: dict[str, float] = {}
         """Seconds that a row waits for each gate, by what its clients hold."""
@@ -102,7 +109,7 @@ class Steering:
         It leaves streams out if there is no policy, or it fails.
         """
         found: dict[str, str | None] = {}
-        if self._policy is None:
+        if self._setup.mode == "off":
             return found
         for stream in asked:
             known = self._waiting.get(stream)
@@ -112,27 +119,33 @@ class Steering:
             elif known is not None and known.gate in self.fleet.starting():
                 found[stream] = None
         new = {stream: metadata for stream, metadata in asked.items() if stream not in found}
-        return found | (self._admit_new(self._policy, new, now) if new else {})
+        return found | (self._admit_new(new, now) if new else {})
 
-    def _admit_new(
-        self, policy: Admission, new: Mapping[str, Mapping[str, Any] | None], now: float
-    ) -> dict[str, str | None]:
-        assert self.setup is not None
+    def _admit_new(self, new: Mapping[str, Mapping[str, Any] | None], now: float) -> dict[str, str | None]:
         gates = sorted({*self._open_gates(now), *self.fleet.starting()})
-        capacity = np.full(len(gates), self.setup.capacity)
-        startable = tuple(self.fleet.startable(now))
         streams = tuple(sorted(new))
-        declared = self._characteristics(streams, [new[each] for each in streams])
-        arrivals = Arrivals(now, streams, gates, capacity, declared, startable)
+        arrivals = Arrivals(
+            now,
+            streams,
+            gates,
+            self._capacity_of(gates),
+            _characteristics([new[each] for each in streams]),
+            tuple(self.fleet.startable(now)),
+            self._measuring.costs(streams, self._abilities()),
+            self._measuring.capacity_of(""),
+        )
         try:
-            self._begin(policy)
-            decisions = policy.admit(arrivals)
+            self._begin()
+            decisions = self._policy.admit(arrivals)
         except Exception:
-            _LOGGER.exception("admission of %d streams failed; they go where the rate is lowest", len(new))
+            _LOGGER.exception(
+                "admission of %d streams failed; they go where the fewest streams are", len(new)
+            )
             self._cut()
             return {}
-        self._record(arrivals, decisions)
-        if self.mode == "observe":
+        if self._journal is not None:
+            self._journal.arrivals(arrivals, decisions)
+        if self._setup.mode == "observe":
             return {}
         found: dict[str, str | None] = {}
         for each in decisions:
@@ -154,6 +167,7 @@ class Steering:
     def period(self, looks: Mapping[str, Look], now: float) -> Moves:
         """Measure, decide and make it durable; what is to be told to whom, without the lock."""
         self._adopt_declared(looks)
+        self._come_and_go(looks)
         usable = {*self.fleet.starting(), *self._open_gates(now)}
         self._waiting = {
             stream: each
@@ -161,20 +175,22 @@ class Steering:
             if each.gate in usable and now - each.since < PATIENCE_S
         }
         seen = self._seen(looks, now)
-        policy = self._policy
-        if policy is None:
+        self._looked = now
+        self._limit_intake(seen, now)
+        if self._setup.mode == "off":
             return {}
-        try:
-            self._begin(policy)
-            policy.observe(seen)
-            decisions = policy.decide(now)
-            self.forecasts = policy.expected()
-        except Exception:
-            _LOGGER.exception("admission failed; every stream stays where it is")
+        self._begin()
+        self._control.observe(seen)
+        rulings = self._control.decide(now)
+        self.forecasts = self._policy.expected()
+        failed = [each for each in rulings if each.failed]
+        for each in failed:
+            _LOGGER.error("admission: %s", each.held)
+        if failed:
             self._cut()
-            return {}
-        self._record(seen, decisions)
-        return self._carry_out(decisions, now) if self.mode == "on" else {}
+        elif self._journal is not None:
+            self._journal.period(seen, rulings)
+        return self._carry_out([each.decision for each in rulings if each.carried_out], now)
 
     def gate_came(self, gate: str, now: float) -> Moves:
         """Move the streams that waited for a gate; new ones hear of it when they ask again."""
@@ -221,6 +237,37 @@ class Steering:
                 moves.setdefault(source, {})[target] = group
         return moves
 
+    # ---- the runs behind the gates -----------------------------------------------------------------------
+
+    def query(
+        self, inlet: str, reader: str, load: QueryLoad, now: float, *, by_stream: bool
+    ) -> Expected | None:
+        """A run says how it is; the rates that it has to expect, None as long as nobody knows."""
+        self._queries.tell(inlet, reader, load, now)
+        if self._ahead is None:
+            self._ahead = self._policy.expectations.rates_ahead(AHEAD)
+        own = {stream: each for stream, each in self._ahead.items() if inlet_of(stream) == inlet}
+        if not own:
+            return None
+        return Expected.of(self._looked, self._setup.period, own, single=by_stream)
+
+    def _limit_intake(self, seen: Seen, now: float) -> None:
+        """Gates take no more than the runs behind them."""
+        self._ahead = None
+        rates: dict[str, dict[str, float]] = {}
+        for stream, home, rate in zip(
+            seen.streams, seen.home.tolist(), np.nan_to_num(seen.rates).tolist(), strict=True
+        ):
+            if home != NOWHERE:
+                inlets = rates.setdefault(seen.gates[home], {})
+                inlets[inlet_of(stream)] = inlets.get(inlet_of(stream), 0.0) + rate
+        before, self.intake = self.intake, self._queries.intake(rates, now)
+        if self._setup.mode != "on":
+            self.intake = {}
+        for gate in self.intake.keys() - before.keys():
+            rows, why = self.intake[gate]
+            _LOGGER.info("gate %s takes %.0f rows/s for now: %s", gate, rows, why)
+
     # ---- what the policy sees --------------------------------------------------------------------------
 
     def _seen(self, looks: Mapping[str, Look], now: float) -> Seen:
@@ -229,7 +276,7 @@ class Steering:
         gates = tuple(sorted({*used, *self.fleet.starting()}))
         places = {gate: place for place, gate in enumerate(gates)}
         # A stream that was declared and never asked for a gate is not there yet.
-        at = {each.stream: each.gate for each in self.registry.streams() if each.gate}
+        at = {each.stream: each.gate for each in self.registry.present()}
         homes = at | {stream: each.gate for stream, each in self._waiting.items()}
         streams = tuple(sorted(homes))
         if streams == self._streams:
@@ -237,59 +284,70 @@ class Steering:
         self._streams = streams
         home = np.array([places.get(homes[each], NOWHERE) for each in streams], np.int64)
         # A stream that waits for a gate is measured where it still is.
-        measured = self._measuring.period(now, {each: at.get(each) for each in streams}, looks)
-        capacity = np.full(len(gates), 1.0 if self.setup is None else self.setup.capacity)
-        queue = np.bincount(home[home >= 0], measured.waiting[home >= 0], len(gates))
+        where = {each: at.get(each) for each in streams}
+        measured = self._measuring.period(now, where, looks, self._abilities(), self.intake)
         starting = set(self.fleet.starting())
         away = np.array(
             [each not in starting and self.registry.is_away(each, now) for each in gates], np.bool_
         )
-        waiting = np.where(away, np.nan, queue / capacity)
+        waits = [measured.waiting.get(each, 0.0) for each in gates]
+        waiting = np.where(away, np.nan, np.array(waits, np.float64))
         self.waits = {gate: round(each, 3) for gate, each in zip(gates, waiting.tolist(), strict=True)}
+        self._periods += 1
         return Seen(
             at=now,
             streams=streams,
             gates=gates,
             home=home,
-            work=measured.work,
-            capacity=capacity,
+            rates=measured.rates,
+            capacity=self._capacity_of(gates),
             waiting=waiting,
             open=~away,
             declared=self._declared_now(streams),
             away=away,
-            startable=tuple(self.fleet.startable(now)),
+            # More gates do not help a run that cannot take what the present ones would.
+            startable=() if self.intake else tuple(self.fleet.startable(now)),
+            prices=measured.costs,
+            new_capacity=self._measuring.capacity_of(""),
+            learnt=self._measuring.to_json(),
+            epoch=self._periods,
+            seconds=self._setup.period,
+            startup=self.fleet.startup,
         )
 
+    def _capacity_of(self, gates: Sequence[str]) -> NDArray[np.float64]:
+        return np.array([self._measuring.capacity_of(each) for each in gates], np.float64)
+
+    def _abilities(self) -> dict[str, Ability]:
+        """What gates said about themselves when they registered."""
+        return {
+            each.address: Ability(each.info.get("cores") or 1.0, each.info.get("rows_per_second") or 0.0)
+            for each in self.registry.gates()
+        }
+
     def _declared_now(self, streams: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
-        costs = self._measuring.row_costs(streams)
-        by = (streams, self.registry.declared_version, len(self._waiting), costs.tobytes())
+        by = (streams, self.registry.declared_version, len(self._waiting))
         if by != self._declared_by:
             metadata = [
                 self.registry.metadata(each)
                 or (self._waiting[each].metadata if each in self._waiting else None)
                 for each in streams
             ]
-            self._declared, self._declared_by = self._characteristics(streams, metadata, costs), by
+            self._declared, self._declared_by = _characteristics(metadata), by
         return self._declared
 
-    def _characteristics(
-        self,
-        streams: Sequence[str],
-        metadata: Sequence[Mapping[str, Any] | None],
-        costs: NDArray[np.float64] | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
-        """What streams declare as the policy takes it: rates as work, jump and trend as numbers."""
-        said = [each or {} for each in metadata]
-        costs = self._measuring.row_costs(streams) if costs is None else costs
-        found = {}
-        for name in _NAMES:
-            if name == "transition":
-                values = [_TRANSITIONS.get(str(each.get(name)), np.nan) for each in said]
-            else:
-                values = [each.get(name, np.nan) for each in said]
-            column = np.array(values, np.float64)
-            found[name] = column * costs if name in _RATES else column
-        return found
+    def _come_and_go(self, looks: Mapping[str, Look]) -> None:
+        """A stream that is without a client at two looks, and without rows of one, takes nothing any more."""
+        there: dict[str, bool] = {}
+        for look in looks.values():
+            for stream, told in look.told.streams.items():
+                here = told.get("connected", True) or told["client_rows"] > 0
+                there[stream] = there.get(stream, False) or here
+        missing = {stream for stream, here in there.items() if not here}
+        for stream in there:
+            if self.registry.gate_of(stream) in looks:
+                self.registry.went(stream, gone=stream in missing and stream in self._missing)
+        self._missing = missing
 
     def _adopt_declared(self, looks: Mapping[str, Look]) -> None:
         """Take over what was declared to gates since the last look; who declared last is right."""
@@ -306,13 +364,9 @@ class Steering:
 
     # ---- the record ------------------------------------------------------------------------------------
 
-    def _begin(self, policy: Admission) -> None:
-        if self._journal is not None and self.setup is not None:
-            self._journal.begin(policy)
-
-    def _record(self, seen: Seen | Arrivals, decisions: Sequence[Decision]) -> None:
+    def _begin(self) -> None:
         if self._journal is not None:
-            self._journal.add(seen, decisions)
+            self._journal.begin(self._control)
 
     def _cut(self) -> None:
         if self._journal is not None:
@@ -321,3 +375,15 @@ class Steering:
     def _say(self, decision: StartGate | DrainGate) -> None:
         verb = "started" if isinstance(decision, StartGate) else "emptied"
         _LOGGER.info("gate %s is to be %s: %s", decision.gate, verb, decision.reason)
+
+
+def _characteristics(metadata: Sequence[Mapping[str, Any] | None]) -> dict[str, NDArray[np.float64]]:
+    """What streams declare as the policy takes it: jump and trend as numbers, NaN for what is not said."""
+    said = [each or {} for each in metadata]
+    found = {}
+    for name in _NAMES:
+        values = [each.get(name, np.nan) for each in said]
+        if name == "transition":
+            values = [_TRANSITIONS.get(str(each), np.nan) for each in values]
+        found[name] = np.array(values, np.float64)
+    return found

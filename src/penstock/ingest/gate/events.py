@@ -171,6 +171,14 @@ class ReadersListed:
 
 
 @dataclass(frozen=True, slots=True)
+class IntakeLimited:
+    """The controller has said how many rows a second to take for now, and why; 0 is no limit."""
+
+    rows: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StoreFailed:
     """What a batch needed could not be written: its schema or its metadata."""
 
@@ -213,6 +221,7 @@ Control: TypeAlias = (
     | ForgetReader
     | NextRequest
     | ReadersListed
+    | IntakeLimited
 )
 Event: TypeAlias = (
     CallOpened

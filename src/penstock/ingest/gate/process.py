@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from penstock import threads
+from penstock.cores import cores
 from penstock.errors import IngestError
-from penstock.ingest.gate.events import ReadersListed
+from penstock.ingest.gate.events import IntakeLimited, ReadersListed
 from penstock.ingest.gate.gate import Gate
 from penstock.ingest.gate.measures import oldest_seconds
 from penstock.ingest.limits import Limits
@@ -84,6 +85,7 @@ class Heartbeat:
         self._controller = Endpoint(Address.parse(controller, CONTROLLER_PORT), access)
         self._ended = threading.Event()
         self._away = False
+        self._limit = IntakeLimited()
         gate.directory = self._controller.ask
         self._thread = threads.service("penstock-heartbeat", self._run, _LOGGER)
         self._thread.start()
@@ -117,10 +119,16 @@ class Heartbeat:
             batches=state.counts["batches"],
             cpu_seconds=self._gate.cpu.seconds(),
             oldest_seconds=oldest_seconds(state, time.time()),
+            cores=cores(),
+            rows_per_second=float(self._gate.limits.rows_per_second) or None,
         )
         try:
             known = self._controller.ask(message, _TIMEOUT)
             self._gate.shell.control(ReadersListed(known.readers, known.forgotten))
+            limit = IntakeLimited(known.most_rows or 0.0, known.reason or "")
+            if limit != self._limit:
+                self._gate.shell.control(limit)
+                self._limit = limit
         except (IngestError, OSError) as error:
             if not self._away:
                 _LOGGER.warning("the gate is not registered (%s); trying again each second", str(error)[:200])

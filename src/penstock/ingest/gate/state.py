@@ -45,6 +45,7 @@ from penstock.ingest.gate.events import (
     Event,
     GroupDurable,
     HoldUp,
+    IntakeLimited,
     MetadataStored,
     Prepare,
     ProducersStored,
@@ -152,6 +153,7 @@ class GateState:
         """Producers that were given out and may not be stored yet: no number is given twice."""
         self._restored = restored.held
         self._rate = RowRate(limits.rows_per_second)
+        self._slow = IntakeLimited()
         self._calls: dict[CallId, _CallState] = {}
         self._pending_of: Counter[str] = Counter()
         """Bytes on their way to the disk, by the token that they were pushed with."""
@@ -372,8 +374,9 @@ class GateState:
         wait = self._rate.wait(event.push.stream, event.take, now)
         if not wait:
             return None
+        why = f" because {self._slow.reason}" if self._slow.rows == self._rate.rows else ""
         return min(wait, LATER), TooMany(
-            f"the gate takes {self.limits.rows_per_second:g} rows/s, all streams together; send again later"
+            f"the gate takes {self._rate.rows:g} rows/s, all streams together{why}; send again later"
         )
 
     def _no_memory(self) -> tuple[float, GateError]:
@@ -595,6 +598,13 @@ class GateState:
         dropped: list[Action] = [DropReader(*each) for each in gone]
         return dropped + (self._delete() if gone else [])
 
+    def _intake_limited(self, event: IntakeLimited, _: float) -> list[Action]:
+        """Take no more than its own limit and the controller's allow."""
+        self._slow = event
+        own = [each for each in (self.limits.rows_per_second, event.rows) if each]
+        self._rate.rows = min(own, default=0.0)
+        return []
+
     def _reader_stored(self, event: ReaderStored, _: float) -> list[Action]:
         self.committed.setdefault((event.inlet, event.reader), {})
         return []
@@ -635,4 +645,5 @@ _HANDLERS: Final[dict[type, Callable[[GateState, Any, float], list[Action]]]] = 
     Committed: GateState._committed,
     ForgetReader: GateState._forget_reader,
     ReadersListed: GateState._readers_known,
+    IntakeLimited: GateState._intake_limited,
 }

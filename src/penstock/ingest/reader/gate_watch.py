@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from penstock.errors import GateAway, Refused
 from penstock.ingest.reader.gate_reader import INDEX, GateReader
 from penstock.ingest.security.access import Access
+from penstock.ingest.wire.codec import Message
 from penstock.ingest.wire.protocol import GateListRequest, Request, StreamListRequest, WhereRequest
 
 __all__ = ["GateWatch", "HeldRanges", "Promises"]
@@ -27,6 +28,7 @@ _ANSWER_S: Final = 2.0
 _GATES_LAST_S: Final = 1.0
 _AGAIN_S: Final = 0.25
 _AT_ONCE: Final = 64
+AnswerT = TypeVar("AnswerT", bound=Message)
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class GateWatch:
         self._addresses = [_Question(self._gates_behind(each)) for each in self._behind]
         self._unseen: set[str] = set()
         self._indexes: dict[str, _Question] = {}
+        self._asked: _Question | None = None
+        self._request: Request[Any] | None = None
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="penstock-watch")
 
     def held(self) -> HeldRanges:
@@ -103,6 +107,20 @@ class GateWatch:
         """Send a request to every controller; whether all have answered. Raises what one refuses."""
         told = self._all([self._behind[place] for place in self._controllers()], request)
         return len(told) == len(self._controllers()) and all(each is None for each in told)
+
+    def ask_controller(self, request: Request[AnswerT]) -> AnswerT | None:
+        """Ask the first controller in the background, once a second; its last answer, if it gives any."""
+        places = self._controllers()
+        if not places:
+            return None
+        reader = self._behind[places[0]]
+        if self._asked is None:
+            self._asked = _Question(lambda: _answer(reader, self._request))
+        self._request = request
+        if self._asked.question is not None and self._asked.question.done():
+            self._asked.take()
+        self._asked.ask(self._pool, _GATES_LAST_S)
+        return cast("AnswerT | None", self._asked.answer)
 
     def _controllers(self) -> list[int]:
         return [place for place, each in enumerate(self._addresses) if each.answer and each.answer.controller]
@@ -229,6 +247,16 @@ class _Question:
             self.answer, self.asked, self.failed = question.result(), self._sent, None
         except GateAway:
             self.answer, self.failed = None, time.monotonic()
+
+
+def _answer(reader: GateReader, request: Request[Any] | None) -> Any:
+    """What a controller answers; one of another version that refuses is away."""
+    assert request is not None, "there is something to ask"
+    try:
+        with _closed_if_away(reader):
+            return reader.endpoint.ask(request, _ANSWER_S)
+    except Refused as error:
+        raise GateAway(str(error)) from error
 
 
 @contextmanager

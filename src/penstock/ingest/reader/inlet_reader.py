@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.control.expected import Expected, QueryLoad
 from penstock.errors import GateAway, RowsGone
 from penstock.ingest.reader.coverage import Pieces, Ranges, pieces, reached
 from penstock.ingest.reader.gate_reader import Part, Wanted
 from penstock.ingest.reader.gate_watch import GateWatch, HeldRanges
 from penstock.ingest.reader.offsets import Offsets
-from penstock.ingest.wire.protocol import Committed, ReaderPosition
+from penstock.ingest.wire.protocol import Committed, QueryState, ReaderPosition
 
 __all__ = ["InletReader", "Waiting", "fair_shares", "split_into_tasks"]
 
@@ -198,6 +199,13 @@ class InletReader:
         )
         self._watch.tell(Committed(self._inlet, self._name, positions))
         return known
+
+    def outlook(self, load: QueryLoad) -> Expected | None:
+        """Tell the controller how the run is; what it last said of the rates to expect. Returns at once."""
+        lag = max(load.lag, self.left)
+        asked = QueryState(self._inlet, self._name, lag, load.row_seconds, load.bound)
+        answer = self._watch.ask_controller(asked)
+        return Expected.from_json(answer.to_object()) if answer is not None and answer.rates else None
 
     def close(self) -> None:
         """Let the gates go."""

@@ -84,6 +84,12 @@ def as_seconds(name: str, value: Any) -> float:
     return float(value)
 
 
+def as_rates(name: str, value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list):
+        raise BadMessage(f"{name} is {short(value)}; give a list of rows per second")
+    return tuple(as_seconds(name, each) for each in value)
+
+
 def as_object(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadMessage(f"{name} is {short(value)}; give an object")

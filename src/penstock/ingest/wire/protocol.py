@@ -25,6 +25,7 @@ from penstock.ingest.wire.codec import (
     as_object,
     as_objects,
     as_ranges,
+    as_rates,
     as_reader,
     as_readers,
     as_runs,
@@ -55,6 +56,7 @@ __all__ = [
     "DirectoryStatusRequest",
     "Done",
     "Drain",
+    "ExpectedRates",
     "Forget",
     "ForgetReader",
     "GateList",
@@ -71,6 +73,7 @@ __all__ = [
     "NextSequences",
     "OpenPush",
     "Push",
+    "QueryState",
     "ReadTicket",
     "ReaderList",
     "ReaderListRequest",
@@ -464,6 +467,34 @@ class ReaderPosition(Request[Done], action="reader"):
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedRates(Message):
+    """Rows a second of an inlet that a controller expects in the periods after `at`, in seconds since 1970.
+
+    `lower` and `upper` hold nine of ten rates; `streams` has those of each stream, if asked for. All are
+    empty before anything is known.
+    """
+
+    at: float = checked(as_seconds)
+    period: float = checked(as_seconds)
+    rates: tuple[float, ...] = checked(as_rates, default=())
+    lower: tuple[float, ...] = checked(as_rates, default=())
+    upper: tuple[float, ...] = checked(as_rates, default=())
+    streams: dict[str, Any] | None = checked(as_object, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryState(Request[ExpectedRates], action="query"):
+    """A run tells a controller how far behind it is, what a row costs it and its bound, both in seconds."""
+
+    inlet: str = checked(as_text)
+    reader: str = checked(as_reader)
+    lag: int = checked(as_count)
+    row_seconds: float = checked(as_seconds)
+    bound: float = checked(as_seconds)
+    by_stream: bool = checked(as_flag, default=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderList(Message):
     """The readers of a controller: inlet, reader, silent_seconds (null before it spoke), rows."""
 
@@ -543,10 +574,15 @@ class Drain(Request[RedirectedStreams], action="drain"):
 
 @dataclass(frozen=True, slots=True)
 class Registered(Message):
-    """The readers, as [inlet, reader], that gates have to keep rows for, and those that were forgotten."""
+    """The readers, as [inlet, reader], that gates have to keep rows for, and those that were forgotten.
+
+    With `most_rows` the gate takes no more rows a second for now, because of the `reason`.
+    """
 
     readers: tuple[tuple[str, str], ...] = checked(as_readers, default=())
     forgotten: tuple[tuple[str, str], ...] = checked(as_readers, default=())
+    most_rows: float | None = checked(as_seconds, default=None)
+    reason: str | None = checked(as_text, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -554,7 +590,8 @@ class Register(Request[Registered], action="register"):
     """A gate says that it is there, which log it has and how it is; it repeats this every second.
 
     `rows`, `batches`, `bytes` and `cpu_seconds` count from the start of this `life` of the gate;
-    `oldest_seconds` is the age of the oldest row that waits at a client of it.
+    `oldest_seconds` is the age of the oldest row that waits at a client of it. It may use so many `cores`,
+    and take `rows_per_second` if there is such a limit.
     """
 
     gate: str = checked(as_text)
@@ -568,6 +605,8 @@ class Register(Request[Registered], action="register"):
     batches: int | None = checked(as_count, default=None)
     cpu_seconds: float | None = checked(as_seconds, default=None)
     oldest_seconds: float | None = checked(as_seconds, default=None)
+    cores: float | None = checked(as_seconds, default=None)
+    rows_per_second: float | None = checked(as_seconds, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -693,6 +732,7 @@ DIRECTORY_REQUESTS: Final = _by_action(
     MoveStreams,
     Forget,
     ReaderPosition,
+    QueryState,
     ReaderListRequest,
     ForgetReader,
     DirectoryStatusRequest,
