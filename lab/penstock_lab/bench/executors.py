@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from penstock.runtime.spark.executors import Executors
 from penstock_lab.bench.cluster import standalone_cluster
 from penstock_lab.bench.data import SECOND_US
 from penstock_lab.bench.latency import Deliveries
+from penstock_lab.bench.ramp_gates import RampGates
 from penstock_lab.bench.ramps import DDL, FAN, RampFiles, Ramps
 from penstock_lab.bench.waiting import wait_until
 from penstock_lab.reports import Check, Report, Value, report_here, say
@@ -58,12 +59,21 @@ _SETTLE_S = 5.0  # the first seconds hold the start of the run
 
 @dataclass(frozen=True)
 class Case:
-    """A load in executors' worth at seconds, for up to `most` executors; `fanned` is when copies begin."""
+    """A load in executors' worth at seconds, for up to `most` executors; `fanned` is when copies begin.
+
+    With `gates` clients push it to gates, and declare between which rates it moves.
+    """
 
     name: str
     load: tuple[tuple[float, float], ...]
     most: int = MOST
     fanned: float = math.inf
+    gates: bool = False
+
+    def worth(self, seconds: float) -> float:
+        """The executors' worth of load after so many seconds."""
+        at, worth = zip(*self.load, strict=True)
+        return float(np.interp(seconds, at, worth))
 
     def expected(self, ramps: Ramps, until_us: int) -> int:
         """The tuples in windows that end before an instant."""
@@ -73,6 +83,7 @@ class Case:
 
 
 _HILL = Case("hill", ((0, 0.5), (30, 0.5), (90, 3.2), (120, 3.2), (150, 0.5), (180, 0.5)))
+_GATES = replace(_HILL, name="hill through gates", gates=True)
 _FAN = Case("fan", ((0, 0.4), (90, 0.4)), fanned=40.0)
 _QUICK = Case("hill", ((0, 0.5), (6, 0.5), (12, 1.4), (22, 1.4), (23, 0.3), (30, 0.3)), most=2)
 
@@ -158,6 +169,7 @@ def _wanted(policies: Sequence[str], *, quick: bool) -> Iterator[tuple[Case, str
         yield from ((_QUICK, each) for each in (STATIC, OURS))
         return
     yield from ((_HILL, each) for each in policies)
+    yield _GATES, OURS
     yield from ((_FAN, each) for each in policies if each != STATIC)
 
 
@@ -183,12 +195,20 @@ def _run(  # noqa: PLR0913, PLR0917 -- a cluster, a load, and what follows it
     ramps = Ramps(time.time_ns() // 1000 + SECOND_US, points)
     found = Counted()
     grown: list[tuple[float, int]] = []
+    told: list[float] = []
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch,
         CoreSeconds(executors) as cores,
-        RampFiles(ramps, Path(scratch, "in"), _KEYS, case.fanned),
+        RampGates(ramps, Path(scratch, "in"), _KEYS)
+        if case.gates
+        else RampFiles(ramps, Path(scratch, "in"), _KEYS, case.fanned) as source,
     ):
-        run = _query(Path(scratch, "in"), COST_S * share, fanned=case.fanned < math.inf).start(
+        live = (
+            ps.gates(source.address)
+            if isinstance(source, RampGates)
+            else ps.files(Path(scratch, "in"), live=True)
+        )
+        run = _query(live, COST_S * share, fanned=case.fanned < math.inf).start(
             sink=ps.each(found.record),
             checkpoint=Path(scratch, "state"),
             session=spark,
@@ -198,7 +218,13 @@ def _run(  # noqa: PLR0913, PLR0917 -- a cluster, a load, and what follows it
         )
         try:
             end = ramps.start_us / SECOND_US + ramps.seconds
-            wait_until(lambda: not run.running or time.time() > end, math.inf)
+
+            def over() -> bool:
+                if not told and any("gates forecast" in each.reason for each in run.decisions):
+                    told.append(time.time() - ramps.start_us / SECOND_US)
+                return not run.running or time.time() > end
+
+            wait_until(over, math.inf)
             wait_until(lambda: not run.running or run.counts.rows >= ramps.total, 10 * bound)
             taken, changes = run.counts.rows, list(run.decisions)
             own = run.latency
@@ -225,14 +251,15 @@ def _run(  # noqa: PLR0913, PLR0917 -- a cluster, a load, and what follows it
         "changes": sum(each.partitioning == "executors" for each in changes),
         "own_p99_s": None if own is None else round(own.p99, 2),
     }
+    if case.gates:
+        row["worth_when_foretold"] = round(case.worth(told[0]), 2) if told else None
     if case.fanned < math.inf:
         after = next((at for at, count in grown if count > 1), math.inf)
         row["grown_after_s"] = round(after - case.fanned, 1) if after < math.inf else None
     return row
 
 
-def _query(folder: Path, seconds: float, *, fanned: bool) -> ps.Relation:
-    source = ps.files(folder, live=True)
+def _query(source: ps.Source, seconds: float, *, fanned: bool) -> ps.Relation:
     stream = ps.stream("calls", schema=DDL, time="time", delay="0 seconds", source=source)
     burning = partial(_burns, seconds)
     if not fanned:
@@ -297,6 +324,7 @@ def _checks(rows: Sequence[Mapping[str, Any]], *, quick: bool) -> list[Check]:
         ),
         Check("hill: changes", float(ours["changes"]), floor=2.0, source="out and in"),
     ]
+    checks += _gates_checks(found.get((_GATES.name, OURS)), always["core_s"])
     if others:
         checks.append(
             Check(
@@ -317,3 +345,23 @@ def _checks(rows: Sequence[Mapping[str, Any]], *, quick: bool) -> list[Check]:
             )
         )
     return checks
+
+
+def _gates_checks(row: Mapping[str, Any] | None, always: float) -> list[Check]:
+    """What is asked of a run that its gates tell what to expect."""
+    if row is None:
+        return []
+    foretold = math.inf if row["worth_when_foretold"] is None else row["worth_when_foretold"]
+    ceilings = {
+        "load at a decision by their forecast, executors' worth": (foretold, 1.0),
+        "windows later than the bound, %": (row["late_percent"], 5.0),
+        "core seconds, as a part of all executors all the time": (
+            round(row["core_s"] / always, 3),
+            MOST_CORES,
+        ),
+    }
+    source = "gates say what comes"
+    return [
+        Check(f"through gates: {name}", value, source, ceiling=most)
+        for name, (value, most) in ceilings.items()
+    ]

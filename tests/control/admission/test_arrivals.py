@@ -105,7 +105,7 @@ def test_a_declared_rate_of_a_silent_stream_still_counts_after_a_minute(strategy
     for second in range(61):
         made.observe(seen([0.0, 40.0], [0, 1], at=float(second), declared=declared))
         decided(made, float(second))
-    assert made.expected()["s0"] == pytest.approx(500.0)
+    assert made.expectations.rates_ahead(1)["s0"][0] == pytest.approx([500.0])
 
 
 def test_the_state_of_arrivals_survives_a_restart():

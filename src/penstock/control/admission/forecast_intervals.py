@@ -37,6 +37,7 @@ from penstock.control.admission.cluster import (
     Placement,
     loads,
 )
+from penstock.control.admission.members import Members, strain_of, summed
 from penstock.control.proposal import Effect
 from penstock.errors import BadAdmission
 
@@ -52,8 +53,6 @@ _STEADY = 0.8
 _SOON = 0.005
 # The periods for which a stream must fit if it fits nowhere for longer.
 _NEAR = 2
-# Streams that are summed together.
-_ROWS = 65_536
 # How a gate takes a stream: for long, for now, or it has to be started although the total would fit.
 _LONG, _NOW, _STARTED = 0, 1, 2
 
@@ -134,13 +133,13 @@ class _Making:
         self.gates = len(cluster.capacity)
         self.capacity, self.open = cluster.capacity.copy(), cluster.open.copy()
         self.queue = cluster.waiting * cluster.capacity
-        self.load = _summed(self.home, self.path, self.gates)
+        self.load = summed(self.home, self.path, self.gates)
         self.doubt = rules.doubt * np.sqrt(loads(self.home, outlook.spread**2, self.gates))
         # What a stream declares beats the errors of its forecasts; of others they are all that is known.
         self.error = np.where(np.isnan(outlook.declared), outlook.spread, 0.0) ** 2
         self.noise = loads(self.home, self.error, self.gates)
         self.barred = np.zeros(self.gates, np.bool_)
-        self.members = _Members(self.home, self.gates)
+        self.members = Members(self.home, self.gates)
         self.why: dict[int, str] = {}
         self.drained: list[int] = []
         self.turn = 0
@@ -173,7 +172,7 @@ class _Making:
         if len(gates) < 2 or self.gates > len(self.cluster.capacity) or not steady:
             return
         firm = self.capacity + self.doubt
-        strain = _strain(self.load[gates], firm[gates], self.tapered)
+        strain = strain_of(self.load[gates], firm[gates], self.tapered)
         least = self.rules.price * self.rules.worth
         count = _SETTLING + len(gates) // _ONE_IN
         order = np.argsort(-strain, kind="stable")[:count]
@@ -252,7 +251,7 @@ class _Making:
         rest = self.load[gate] - self.path[streams]
         above = rest[:, : self.soon].max(axis=1) / capacity - 1
         unsolved = np.where(above > _SOON, above, 0.0)
-        strain = _strain(rest, capacity, self.widths)
+        strain = strain_of(rest, capacity, self.widths)
         # Those that solve it come first, then those that leave the least strain behind.
         rank = np.lexsort((streams, strain, unsolved))[:_TRIED]
         streams, strain, unsolved = streams[rank], strain[rank], unsolved[rank]
@@ -288,7 +287,7 @@ class _Making:
         room = self._room(self.capacity[self.open], self.noise[self.open])
         scarce = self.total[: self.coming].max() > room.sum()
         hows = np.full(size, _NOW if scarce else _STARTED)
-        added = _strain(self.path[streams], self.cluster.new_capacity, self.widths)
+        added = strain_of(self.path[streams], self.cluster.new_capacity, self.widths)
         targets = np.full(size, NOWHERE)
         if not len(gates):
             return hows, added, targets
@@ -296,7 +295,7 @@ class _Making:
         capacity, each = self.capacity[gates], np.arange(size)
         noise = self.noise[gates][None] + self.error[streams][:, None]
         for_long, for_now, free = self._fits(load, gates, noise)
-        more = _strain(load, capacity, self.widths) - _strain(self.load[gates], capacity, self.widths)
+        more = strain_of(load, capacity, self.widths) - strain_of(self.load[gates], capacity, self.widths)
         # Among gates without strain, the fullest for long, so that space stays whole; the emptiest for now.
         for how, fitting, prefer in ((_NOW, for_now, -1e-3), (_LONG, for_long, 1e-6)):
             if how == _NOW and scarce:
@@ -354,14 +353,14 @@ class _Making:
         mine = self._tried(gate, over)
         room = (level[pool, None] - self.load[pool]) @ over
         weights = self.widths if least is None else self.tapered
-        before = _strain(self.load[gate], level[gate], weights)
+        before = strain_of(self.load[gate], level[gate], weights)
         for target in pool[np.argsort(-room, kind="stable")[:_ROOMS]].tolist():
             theirs = self._tried(target, -over)
             came = np.concatenate([np.zeros((1, len(self.leads))), self.path[theirs]])
             goes = self.path[mine][:, None] - came[None]
             here, there = self.load[gate] - goes, self.load[target] + goes
-            strain = _strain(here, level[gate], weights) + _strain(there, level[target], weights)
-            gain = before + _strain(self.load[target], level[target], weights) - strain
+            strain = strain_of(here, level[gate], weights) + strain_of(there, level[target], weights)
+            gain = before + strain_of(self.load[target], level[target], weights) - strain
             fitting = self._calm(there, target)
             if least is None:
                 fitting &= here[..., : self.soon].max(axis=-1) <= self.capacity[gate] * (1 + _SOON)
@@ -449,48 +448,3 @@ def _horizon(rules: ForecastIntervals, starting: float | None) -> tuple[int, int
         return rules.alarm, rules.ahead
     least = ceil(starting) + 1
     return max(rules.alarm, least), max(2, least)
-
-
-class _Members:
-    """The streams of every gate, found without a search over all streams."""
-
-    def __init__(self, home: Ints, gates: int) -> None:
-        self._order = np.argsort(home, kind="stable")
-        self._starts = np.searchsorted(home[self._order], np.arange(gates + 1))
-        self._changed: dict[int, list[int]] = {}
-
-    def of(self, gate: int) -> Ints:
-        """In the order of their numbers."""
-        if gate in self._changed:
-            return np.array(sorted(self._changed[gate]), np.int64)
-        if gate + 1 >= len(self._starts):
-            return np.empty(0, np.int64)
-        found: Ints = self._order[self._starts[gate] : self._starts[gate + 1]]
-        return found
-
-    def move(self, stream: int, source: int, target: int) -> None:
-        """Take a stream from one gate to another."""
-        if source != NOWHERE:
-            self._list(source).remove(stream)
-        self._list(target).append(stream)
-
-    def _list(self, gate: int) -> list[int]:
-        if gate not in self._changed:
-            self._changed[gate] = self.of(gate).tolist()
-        return self._changed[gate]
-
-
-def _strain(load: Floats, capacity: Floats | float, weights: Floats) -> Floats:
-    """Gate-periods above the capacity; the last axis of `load` is the leads."""
-    strain: Floats = np.maximum(load / np.asarray(capacity)[..., None] - 1, 0.0) @ weights
-    return strain
-
-
-def _summed(home: Ints, values: Floats, gates: int) -> Floats:
-    """The sums of the rows of each gate; block by block, since a column of many rows misses the cache."""
-    found = np.zeros((gates, values.shape[1]))
-    for start in range(0, len(home), _ROWS):
-        part = slice(start, start + _ROWS)
-        for lead, column in enumerate(values[part].T):
-            found[:, lead] += loads(home[part], column, gates)
-    return found

@@ -248,13 +248,6 @@ class Admission:
         ]
         return [*started, *found]
 
-    def expected(self) -> dict[str, float]:
-        """The work that is expected of every stream of the last period in the next one."""
-        if self._seen is None:
-            return {}
-        charged = self.planner.charged(self.expectations.outlook())
-        return dict(zip(self._seen.streams, charged.tolist(), strict=True))
-
     def to_json(self) -> dict[str, Any]:
         """Queues and what the expectations know, but not a period that waits for `propose`."""
         return {

@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import NormalDist
 from typing import Any
 
 from penstock.control.bound import DEFAULT_BOUND
 from penstock.control.scaling.fluid import Course, Ramp, course, epochs
-from penstock.control.scaling.load import Load, OperatorLoad, PoolLoad
+from penstock.control.scaling.gate_forecasts import gates_words, with_gates
+from penstock.control.scaling.load import Load, PoolLoad
 from penstock.control.scaling.scaler import Scaler, ScalingLimits, Wish
 from penstock.errors import BadScaling
 from penstock.forecast import Combined, Forecaster, Holt, Naive, Regression
@@ -263,35 +263,21 @@ class TargetLatency(Scaler):
                 max(rate, self._jumped[number], min(now + risen * (step + 1), 2 * now))
                 for step, rate in enumerate(ahead)
             ]
-            found.append([rate * seen.seconds for rate in self._with_gates(seen, each, ahead)])
+            found.append(
+                [
+                    rate * seen.seconds
+                    for rate in with_gates(
+                        seen, each, ahead, self._forecast_horizon(seen.pool(each.pool)), self.settings.level
+                    )
+                ]
+            )
             number += 1
         return found
 
-    def _with_gates(self, seen: Load, operator: OperatorLoad, ahead: list[float]) -> list[float]:
-        """The rates that are forecast here, or those that gates forecast where they are higher.
-
-        What comes after units that are asked for now would be there and have caught up, can wait.
-        """
-        given, pool = operator.expected, seen.pool(operator.pool)
-        if given is None:
-            return ahead
-        errors = NormalDist().inv_cdf(min(self.settings.level, 0.999))
+    def _forecast_horizon(self, pool: PoolLoad) -> float:
+        """When units that are asked for now would be there and have caught up; what comes later can wait."""
         startup, pause = _known(pool.startup, self.settings.startup), _known(pool.pause, self.settings.pause)
-        last = startup + pause + self._catch_up
-        times = [(step + 0.5) * seen.seconds for step in range(len(ahead))]
-        return [
-            max(rate, given.rate(seen.at + min(time, last), errors))
-            for time, rate in zip(times, ahead, strict=True)
-        ]
-
-    def _forecast(self, seen: Load, seconds: float) -> str:
-        """What gates expect in so many seconds, in words; empty if it is no more than comes now."""
-        given = [each for each in seen.operators if each.expected is not None]
-        now = sum(each.received for each in given) / seen.seconds
-        later = sum(each.expected.rate(seen.at + seconds) for each in given if each.expected is not None)
-        if later <= 1.1 * now:
-            return ""
-        return f"; gates forecast {later:,.0f} rows/s in {shown_seconds(seconds)}, {now:,.0f} come now"
+        return startup + pause + self._catch_up
 
     def _ordered(self, seen: Load) -> list[PoolLoad]:
         """Pools in the order of their first operators."""
@@ -425,7 +411,7 @@ class TargetLatency(Scaler):
             reason = f"{words}; {units} units keep the wait below {shown_seconds(goal)}"
             if outlook.excused:
                 reason += f" after {shown_seconds(outlook.excused)}"
-            reason += self._forecast(seen, outlook.startup + outlook.pause + self._catch_up)
+            reason += gates_words(seen, self._forecast_horizon(pool))
             return Wish(pool.name, units, reason, numbers, held)
         if held and pool.present == units:
             return Wish(pool.name, units, words, numbers, held)

@@ -371,10 +371,11 @@ class Directory:
     def streams(self, inlet: str | None = None) -> list[dict[str, Any]]:
         """All streams, or those of an inlet: gate, rate, forecast, frontier, metadata, and what waits."""
         with self._lock:
-            return [self._stream(each) for each in self._registry.streams(inlet)]
+            forecasts = self._steering.forecasts
+            return [self._stream(each, forecasts.get(each.stream)) for each in self._registry.streams(inlet)]
 
-    def _stream(self, record: StreamRecord) -> dict[str, Any]:
-        measure, forecast = self._steering.measure(record.stream), self._steering.forecasts.get(record.stream)
+    def _stream(self, record: StreamRecord, forecast: float | None) -> dict[str, Any]:
+        measure = self._steering.measure(record.stream)
         return {
             "stream": record.stream,
             "gate": record.gate,

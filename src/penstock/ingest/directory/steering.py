@@ -88,7 +88,6 @@ class Steering:
         self._looked = 0.0
         self.intake: dict[str, tuple[float, str]] = {}
         """The gates that should take no more than so many rows a second for now, and why."""
-        self.forecasts: dict[str, float] = {}
         self.waits: dict[str, float] = {}
         """Seconds that a row waits for each gate, by what its clients hold."""
 
@@ -177,12 +176,12 @@ class Steering:
         seen = self._seen(looks, now)
         self._looked = now
         self._limit_intake(seen, now)
+        self._ahead = None
         if self._setup.mode == "off":
             return {}
         self._begin()
         self._control.observe(seen)
         rulings = self._control.decide(now)
-        self.forecasts = self._policy.expected()
         failed = [each for each in rulings if each.failed]
         for each in failed:
             _LOGGER.error("admission: %s", each.held)
@@ -244,16 +243,23 @@ class Steering:
     ) -> Expected | None:
         """A run says how it is; the rates that it has to expect, None as long as nobody knows."""
         self._queries.tell(inlet, reader, load, now)
-        if self._ahead is None:
-            self._ahead = self._policy.expectations.rates_ahead(AHEAD)
-        own = {stream: each for stream, each in self._ahead.items() if inlet_of(stream) == inlet}
+        own = {stream: each for stream, each in self._rates_ahead().items() if inlet_of(stream) == inlet}
         if not own:
             return None
         return Expected.of(self._looked, self._setup.period, own, single=by_stream)
 
+    @property
+    def forecasts(self) -> dict[str, float]:
+        """Rows a second of each stream in the next period."""
+        return {stream: float(path[0]) for stream, (path, _) in self._rates_ahead().items()}
+
+    def _rates_ahead(self) -> dict[str, tuple[NDArray[np.float64], float]]:
+        if self._ahead is None:
+            self._ahead = self._policy.expectations.rates_ahead(AHEAD)
+        return self._ahead
+
     def _limit_intake(self, seen: Seen, now: float) -> None:
         """Gates take no more than the runs behind them."""
-        self._ahead = None
         rates: dict[str, dict[str, float]] = {}
         for stream, home, rate in zip(
             seen.streams, seen.home.tolist(), np.nan_to_num(seen.rates).tolist(), strict=True
