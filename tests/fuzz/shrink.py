@@ -109,7 +109,7 @@ def _fewer_rows(program: Program, still: Callable[[Program], bool]) -> Program:
     for name in tables_of(program.query):
         for column in tables_of(program.query)[name].columns:
             table = tables_of(program.query)[name]
-            if column.name == table.time or len(table.columns) < 2:
+            if column.name in {table.time, table.key} or len(table.columns) < 2:
                 continue
             place = table.names.index(column.name)
             candidate = with_table(

@@ -40,7 +40,7 @@ from fuzz.text import program_text
 FRESH = random.SystemRandom().randrange(10**6, 10**9)
 MOST_REFUSED = 0.25
 MOST_EMPTY = 0.2
-SLICE = 300
+SLICE = 260
 """Programs without Spark in every run of the tests: about a minute."""
 
 
