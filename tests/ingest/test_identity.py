@@ -395,7 +395,7 @@ def test_a_reader_says_that_a_gate_has_come_with_another_log_until_it_is_forgott
         directory.register(str(gate), {"log": gate._gate.log.catalogue.log})
         with Client(directory.address, "reports/a", DDL) as client:
             client.push(numbers(10, 10))
-        assert f"penstock controller --forget-gate {gate}" in raised(reader(directory.address), end)
+        assert f"penstock gates forget {gate}" in raised(reader(directory.address), end)
         directory.forget(gate=str(gate))
         inlet = reader(directory.address)
         assert taken(inlet, end, at(inlet, end, a=20)) == {"a": list(range(10, 20))}

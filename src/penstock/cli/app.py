@@ -14,6 +14,7 @@ from penstock.cli.cluster import cluster
 from penstock.cli.controller import controller
 from penstock.cli.demo import demo
 from penstock.cli.gate import gate
+from penstock.cli.gates import gates
 from penstock.cli.push import push
 from penstock.cli.replay import replay
 from penstock.cli.state import state
@@ -76,6 +77,7 @@ app.command()(controller)
 app.command()(push)
 app.command()(cluster)
 app.command()(streams)
+app.add_typer(gates, name="gates")
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from penstock.ingest import TLS
     from penstock.ingest.directory import ControlMode
 
 __all__ = ["controller"]
@@ -87,20 +86,6 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     gate_roots: Annotated[
         Path | None, typer.Option(help="PEM file of roots to trust; turns on TLS towards gates.")
     ] = None,
-    readers: Annotated[
-        bool, typer.Option("--readers", help="List the readers of the controller that runs at --address.")
-    ] = False,
-    forget_gate: Annotated[
-        list[str] | None,
-        typer.Option(help="Tell the controller that runs at --address that what a gate held is lost."),
-    ] = None,
-    forget_reader: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="INLET:READER",
-            help="Tell the controller that runs at --address that a reader does not come back.",
-        ),
-    ] = None,
 ) -> None:
     """Run the directory: gates register here, and clients ask here for their gate.
 
@@ -111,8 +96,6 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     Example: penstock controller --address 127.0.0.1:7300 --folder /var/lib/penstock/controller
 
     Example: penstock controller --capacity 200000 --gates-from 1 --gates-to 8
-
-    Example: penstock controller --address 127.0.0.1:7300 --forget-reader reports:5f0c…
     """
     from penstock.control.admission import (  # noqa: PLC0415 -- numpy is slow to import
         USUAL_PRICE,
@@ -124,9 +107,6 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     from penstock.ingest.directory import LocalNodes, Nodes  # noqa: PLC0415
 
     tls = None if gate_roots is None else TLS(gate_roots, tls_certificate, tls_key)
-    if readers or forget_reader or forget_gate:
-        _ask(address, tls, forget_reader or [], forget_gate or [])
-        return
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     ended = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -174,23 +154,3 @@ def _mode(control: str) -> "ControlMode":
 
     modes: tuple[ControlMode, ...] = ("on", "observe")
     return one_of("--control", control, modes, BadAdmission)
-
-
-def _ask(address: str, tls: "TLS | None", forget: list[str], gates: list[str]) -> None:
-    """Have a running controller forget readers and gates, then print the readers that it knows."""
-    from penstock.ingest.security import Access  # noqa: PLC0415 -- --help does not need Flight
-    from penstock.ingest.wire import CONTROLLER_PORT, Address, Endpoint  # noqa: PLC0415
-    from penstock.ingest.wire.protocol import Forget, ForgetReader, ReaderListRequest  # noqa: PLC0415
-
-    with Endpoint(Address.parse(address, CONTROLLER_PORT), Access(tls)) as running:
-        for gate in gates:
-            running.ask(Forget(gate=gate))
-        for each in forget:
-            inlet, colon, reader = each.partition(":")
-            if not colon:
-                raise typer.BadParameter(f"{each!r} names no reader; give INLET:READER as --readers does")
-            running.ask(ForgetReader(inlet, reader))
-        for known in running.ask(ReaderListRequest()).readers:
-            silent = known["silent_seconds"]
-            heard = "not heard of since the start" if silent is None else f"heard of {silent:,.0f} s ago"
-            typer.echo(f"{known['inlet']}:{known['reader']}  {known['rows']:,} rows, {heard}")

@@ -54,7 +54,8 @@ class Fleet:
             and not self.registry.is_away(each.address, now)
             and not each.info.get("draining")
         ]
-        return [*idle, *(each for each in self.managed if self.registry.mode(each) is None)]
+        more = [each for each in self.managed if self.registry.mode(each) is None]
+        return [each for each in (*idle, *more) if self.registry.kept_out(each) is None]
 
     def start(self, gate: str, now: float) -> None:
         """Use a gate: at once if it runs."""

@@ -67,6 +67,10 @@ class Journal:
         """Record what was seen and decided."""
         self._files.add(lambda: [self._lines.observed(seen, decisions)])
 
+    def asked(self, at: float, decisions: Sequence[Decision]) -> None:
+        """Record what an operator has decided."""
+        self._files.add(lambda: [self._lines.asked(at, decisions)])
+
     def cut(self) -> None:
         """The policy has failed in between: the next file begins with what it knows then."""
         self._files.cut()

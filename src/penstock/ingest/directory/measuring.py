@@ -42,6 +42,7 @@ class StreamMeasure:
     oldest_seconds: float = 0.0
     lag: int = 0
     """Rows that gates hold because a reader has not committed them, and those that wait at the client."""
+    connected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ def _measure(rate: float | None, told: Sequence[tuple[str, Mapping[str, Any]]]) 
         waits,
         max((each.get("oldest_seconds", 0.0) for _, each in told), default=0.0),
         waits + sum(each.get("kept_rows", 0) for _, each in told),
+        any(each.get("connected", False) for _, each in told),
     )
 
 

@@ -16,9 +16,11 @@ from penstock.ingest.wire.protocol import (
     DIRECTORY_REQUESTS,
     Answer,
     Declare,
+    DeleteInlet,
     DirectoryStatus,
     DirectoryStatusRequest,
     Done,
+    DrainGate,
     Forget,
     ForgetReader,
     GateList,
@@ -36,6 +38,7 @@ from penstock.ingest.wire.protocol import (
     StreamGates,
     StreamList,
     StreamListRequest,
+    UseGate,
     Wait,
     WhereRequest,
     encode_answers,
@@ -158,7 +161,7 @@ def _reader(directory: "Directory", asked: ReaderPosition, rights: Rights) -> Me
     require(rights.may_commit_some(asked.inlet), f"commit rows of inlet {asked.inlet!r}")
     for stream in asked.upto:
         require(rights.may_commit(stream), f"commit rows of stream {stream!r}")
-    directory.reader_at(asked.inlet, asked.reader, asked.upto)
+    directory.reader_at(asked.inlet, asked.reader, asked.upto, asked.run)
     return Done()
 
 
@@ -177,6 +180,24 @@ def _redirect(directory: "Directory", asked: MoveStreams, rights: Rights) -> Mes
     require(rights.administer, "redirect streams")
     found = directory.redirect(list(asked.streams), asked.to)
     return MovedStreams(tuple(found["moved"]), tuple(found["unreached"]))
+
+
+def _drain(directory: "Directory", asked: DrainGate, rights: Rights) -> Message:
+    require(rights.administer, "drain gates")
+    found = directory.operator.drain(asked.gate)
+    return MovedStreams(tuple(found["moved"]), tuple(found["unreached"]))
+
+
+def _use(directory: "Directory", asked: UseGate, rights: Rights) -> Message:
+    require(rights.administer, "use gates")
+    directory.operator.use(asked.gate)
+    return Done()
+
+
+def _delete_inlet(directory: "Directory", asked: DeleteInlet, rights: Rights) -> Message:
+    require(rights.administer, "delete an inlet")
+    directory.operator.delete_inlet(asked.inlet)
+    return Done()
 
 
 def _forget(directory: "Directory", asked: Forget, rights: Rights) -> Message:
@@ -208,4 +229,7 @@ _ANSWERS: Final[dict[type, Callable[["Directory", Any, Rights], Message]]] = {
     ForgetReader: _forget_reader,
     DirectoryStatusRequest: _status,
     Declare: _declare,
+    DrainGate: _drain,
+    UseGate: _use,
+    DeleteInlet: _delete_inlet,
 }

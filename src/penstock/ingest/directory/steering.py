@@ -32,7 +32,7 @@ from penstock.ingest.directory.journal import Journal
 from penstock.ingest.directory.measuring import ROWS, Look, Measuring, StreamMeasure
 from penstock.ingest.directory.registry import StreamRegistry
 
-__all__ = ["ControlMode", "Steering"]
+__all__ = ["ControlMode", "GateView", "Moves", "Steering"]
 
 ControlMode = Literal["on", "observe"]
 _LOGGER = logging.getLogger("penstock.controller")
@@ -44,6 +44,14 @@ _TRANSITIONS: Final = {"jump": 0.0, "trend": 1.0}
 
 Moves = dict[str, dict[str, list[str]]]
 """Streams to be told, by the gate that they leave and the gate that they go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """A gate as the policy saw it last: the work of its streams a second, and what it can take."""
+
+    load: float
+    capacity: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,9 @@ class Steering:
         self.forecasts: dict[str, float] = {}
         self.waits: dict[str, float] = {}
         """Seconds that a row waits for each gate, by what its clients hold."""
+        self.views: dict[str, GateView] = {}
+        self.why: dict[str, str] = {}
+        """The reason of the last decision about each gate."""
 
     def measure(self, stream: str) -> StreamMeasure:
         """What gates last told of a stream."""
@@ -132,6 +143,7 @@ class Steering:
             self._cut()
             return {}
         self._record(arrivals, decisions)
+        self._note(decisions)
         if self.mode == "observe":
             return {}
         found: dict[str, str | None] = {}
@@ -174,6 +186,7 @@ class Steering:
             self._cut()
             return {}
         self._record(seen, decisions)
+        self._note(decisions)
         return self._carry_out(decisions, now) if self.mode == "on" else {}
 
     def gate_came(self, gate: str, now: float) -> Moves:
@@ -245,6 +258,9 @@ class Steering:
             [each not in starting and self.registry.is_away(each, now) for each in gates], np.bool_
         )
         waiting = np.where(away, np.nan, queue / capacity)
+        loads = np.bincount(home[home >= 0], np.nan_to_num(measured.work)[home >= 0], len(gates))
+        told = zip(gates, loads.tolist(), capacity.tolist(), strict=True)
+        self.views = {gate: GateView(load, most) for gate, load, most in told} if self.setup else {}
         self.waits = {gate: round(each, 3) for gate, each in zip(gates, waiting.tolist(), strict=True)}
         return Seen(
             at=now,
@@ -313,6 +329,22 @@ class Steering:
     def _record(self, seen: Seen | Arrivals, decisions: Sequence[Decision]) -> None:
         if self._journal is not None:
             self._journal.add(seen, decisions)
+
+    def asked(self, decisions: Sequence[Decision], now: float) -> None:
+        """Take note of what an operator has decided."""
+        if self._journal is not None and self._policy is not None:
+            self._begin(self._policy)
+            self._journal.asked(now, decisions)
+        self._note(decisions)
+
+    def _note(self, decisions: Sequence[Decision]) -> None:
+        """Remember the reasons by gate: to start or drain it says more than a stream that comes or goes."""
+        for each in decisions:
+            if isinstance(each, Redirect):
+                self.why[each.source] = self.why[each.target] = f"{each.stream}: {each.reason}"
+        for each in decisions:
+            if isinstance(each, StartGate | DrainGate):
+                self.why[each.gate] = each.reason
 
     def _cut(self) -> None:
         if self._journal is not None:

@@ -30,6 +30,10 @@ CREATE TABLE IF NOT EXISTS states (gate TEXT PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS readers (
   inlet TEXT NOT NULL, reader TEXT NOT NULL, forgotten INTEGER NOT NULL, PRIMARY KEY (inlet, reader)
 );
+CREATE TABLE IF NOT EXISTS runs (
+  inlet TEXT NOT NULL, reader TEXT NOT NULL, run TEXT NOT NULL, PRIMARY KEY (inlet, reader)
+);
+CREATE TABLE IF NOT EXISTS kept_out (gate TEXT PRIMARY KEY, why TEXT NOT NULL);
 """
 
 
@@ -62,10 +66,11 @@ class DirectoryStore:
         self._base.executescript(_TABLES)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; safe to call twice."""
         self._base.close()
-        if self._owner is not None:
-            os.close(self._owner)
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            os.close(owner)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -174,6 +179,27 @@ class DirectoryStore:
         """Remember a reader, or that it was forgotten: gates that are away have to hear of it too."""
         with self._transaction():
             self._base.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?)", (inlet, reader, forgotten))
+
+    def runs(self) -> dict[tuple[str, str], str]:
+        """What people call readers, by inlet and name."""
+        rows = self._base.execute("SELECT inlet, reader, run FROM runs").fetchall()
+        return {(inlet, reader): run for inlet, reader, run in rows}
+
+    def put_run(self, inlet: str, reader: str, run: str) -> None:
+        """Remember what people call a reader."""
+        with self._transaction():
+            self._base.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", (inlet, reader, run))
+
+    def kept_out(self) -> dict[str, str]:
+        """The gates that are not to be used, and why."""
+        return dict(self._base.execute("SELECT gate, why FROM kept_out").fetchall())
+
+    def put_kept_out(self, gate: str, why: str | None) -> None:
+        """Remember that a gate is not to be used, or with None that it may be."""
+        with self._transaction():
+            self._base.execute("DELETE FROM kept_out WHERE gate = ?", (gate,))
+            if why is not None:
+                self._base.execute("INSERT INTO kept_out VALUES (?, ?)", (gate, why))
 
     def forget_streams(self, streams: Iterable[str]) -> None:
         """Forget streams."""

@@ -18,6 +18,7 @@ from pyarrow import flight
 from penstock import threads
 from penstock.errors import BadMessage, GateError, IngestError, NoGate, TooLarge
 from penstock.ingest.gate import read_requests
+from penstock.ingest.gate.forgotten import ForgottenReaders
 from penstock.ingest.gate.measures import CpuMeter, stream_measures
 from penstock.ingest.gate.shell import GateShell, OpenCall
 from penstock.ingest.limits import Limits
@@ -30,6 +31,7 @@ from penstock.ingest.wire.protocol import (
     PROTOCOL,
     Committed,
     Declare,
+    DeleteInlet,
     Drain,
     ForgetReader,
     GateStatistics,
@@ -98,6 +100,7 @@ class Gate:
             give_up=give_up,
         )
         self.state, self.log = self.shell.state, self.shell.log
+        self.forgotten = ForgottenReaders(self.state, self.log, self.limits)
         self.directory: Callable[[NextRequest], NextSequences] | None = None
         """Asks the controller of this gate, if it has one, who becomes the producer of a stream."""
         self._server = GateServer(self, wanted, security)
@@ -238,7 +241,7 @@ def _status(gate: Gate, _: GateStatusRequest, rights: Rights) -> Message:
             "discarded_segments": log.discarded,
         },
         inlets=tuple(sorted(state.schemas)),
-        readers=tuple({"inlet": inlet, "reader": reader} for inlet, reader in sorted(state.committed)),
+        readers=tuple(dict(each) for each in state.readers.described()),
         streams={each: _stream_status(gate, each) for each in sorted({*log.held.streams, *state.streams})},
     )
 
@@ -343,4 +346,5 @@ _ANSWERS: Final[dict[type, Callable[[Gate, Any, Rights], Message]]] = {
     RedirectStreams: _administer("redirect streams"),
     Drain: _administer("drain the gate"),
     Declare: _administer("declare metadata"),
+    DeleteInlet: _administer("delete an inlet"),
 }

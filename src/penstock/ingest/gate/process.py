@@ -14,7 +14,7 @@ from penstock import threads
 from penstock.errors import IngestError
 from penstock.ingest.gate.events import ReadersListed
 from penstock.ingest.gate.gate import Gate
-from penstock.ingest.gate.measures import oldest_seconds
+from penstock.ingest.gate.measures import oldest_seconds, room
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.access import TLS, Access
 from penstock.ingest.security.tokens import Security
@@ -25,6 +25,8 @@ __all__ = ["Heartbeat", "run_gate"]
 
 _EVERY: Final = 1.0
 _TIMEOUT: Final = 2.0
+_LOOK_S: Final = 10.0
+"""Between two looks for readers that seem forgotten."""
 _LOGGER = logging.getLogger("penstock.gate")
 
 
@@ -62,7 +64,8 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     heartbeat = Heartbeat(controller, gate, Access(controller_tls)) if controller else None
     sys.stdout.write(f"gate ready at {gate.address}\n")
     sys.stdout.flush()
-    ended.wait()
+    while not ended.wait(min(_LOOK_S, limits.silent_seconds)):
+        gate.forgotten.look(time.time())
     if heartbeat:
         heartbeat.leave()
     failure = gate.shell.failure
@@ -117,6 +120,9 @@ class Heartbeat:
             batches=state.counts["batches"],
             cpu_seconds=self._gate.cpu.seconds(),
             oldest_seconds=oldest_seconds(state, time.time()),
+            store_bytes=self._gate.log.bytes,
+            room_bytes=room(self._gate.log, self._gate.limits),
+            holding=self._gate.forgotten.found,
         )
         try:
             known = self._controller.ask(message, _TIMEOUT)

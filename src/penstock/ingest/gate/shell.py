@@ -31,6 +31,7 @@ from penstock.ingest.gate.events import (
     Control,
     DeleteBelow,
     Deleted,
+    DropInlet,
     DropReader,
     Event,
     GroupDurable,
@@ -122,11 +123,11 @@ class GateShell:
         while True:
             done = self._feed(request)
             match done.prerequisite:
-                case StoreReader(inlet, reader):
-                    self.log.catalogue.add_reader(inlet, reader)
+                case StoreReader(inlet, reader, run):
+                    self.log.catalogue.add_reader(inlet, reader, run)
                     self.log.catalogue.sync()
-                    self._feed(ReaderStored(inlet, reader))
-                    _LOGGER.info("reader %s of inlet %s registered", reader, inlet)
+                    self._feed(ReaderStored(inlet, reader, run))
+                    _LOGGER.info("reader %s of inlet %s registered%s", reader, inlet, _for(run))
                 case StoreProducers(producers):
                     assert isinstance(request, NextRequest), "who asks for the next sequence may claim"
                     self._store_producers(producers)
@@ -232,6 +233,9 @@ class GateShell:
                 self.log.promise(stream, frontier, at)
             case DropReader(inlet, reader):
                 self.log.catalogue.remove_reader(inlet, reader)
+            case DropInlet(inlet):
+                self.log.drop_inlet(inlet)
+                _LOGGER.warning("inlet %s is deleted, with its rows, schema and readers", inlet)
             case Reply(message):
                 outcome.reply = message
             case DeleteBelow():
@@ -368,6 +372,10 @@ class AnswerWriter:
         return answers
 
 
+def _for(run: str | None) -> str:
+    return "" if run is None else f" for run {run!r}"
+
+
 def _restored(log: Log, *, awaits_readers: bool) -> Restored:
     return Restored(
         awaits_readers=awaits_readers,
@@ -375,7 +383,7 @@ def _restored(log: Log, *, awaits_readers: bool) -> Restored:
         producers=log.catalogue.producers,
         schemas=log.catalogue.schemas,
         metadata=log.catalogue.declared,
-        readers=frozenset(log.catalogue.readers),
+        readers=log.catalogue.readers,
         store_bytes=log.bytes,
     )
 
