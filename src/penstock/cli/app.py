@@ -15,6 +15,7 @@ from penstock.cli.controller import controller
 from penstock.cli.demo import demo
 from penstock.cli.gate import gate
 from penstock.cli.gates import gates
+from penstock.cli.node import node
 from penstock.cli.push import push
 from penstock.cli.replay import replay
 from penstock.cli.state import state
@@ -74,6 +75,7 @@ app.command()(replay)
 app.command()(gate)
 app.command()(token)
 app.command()(controller)
+app.command()(node)
 app.command()(push)
 app.command()(cluster)
 app.command()(streams)

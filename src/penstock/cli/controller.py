@@ -63,6 +63,10 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     gates_to: Annotated[
         int | None, typer.Option(min=1, help="Start and stop gates on this machine, up to this number.")
     ] = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(help="TOML file of the hosts on which gates are started, instead of this machine."),
+    ] = None,
     gate_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the first of these gates; 0 picks free ones.")
     ] = 7400,
@@ -104,7 +108,7 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     )
     from penstock.errors import BadAdmission  # noqa: PLC0415
     from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
-    from penstock.ingest.directory import LocalNodes, Nodes  # noqa: PLC0415
+    from penstock.ingest.directory import LocalNodes, Nodes, RemoteNodes, read_nodes  # noqa: PLC0415
 
     tls = None if gate_roots is None else TLS(gate_roots, tls_certificate, tls_key)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
@@ -112,8 +116,8 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ended.set())
     security = Security(tls_certificate, tls_key, tls_client_roots, tokens, insecure)
-    if capacity is None and cpu_capacity is None and gates_to is not None:
-        raise BadAdmission("--gates-to without --capacity; say how many rows per second one gate takes")
+    if capacity is None and cpu_capacity is None and (gates_to is not None or nodes is not None):
+        raise BadAdmission("gates are started only with --capacity; say how many rows per second one takes")
     if capacity is not None and cpu_capacity is not None:
         raise BadAdmission("--capacity and --cpu-capacity; give one of them")
     limits = Limits(least_interval, most_moves, frozenset(exclude or ()), max(gates_from, 1))
@@ -125,7 +129,9 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
             cpu_capacity, strategy, period, wait_seconds, USUAL_PRICE, fitted=True, limits=limits
         )
 
-    def nodes(own: str) -> Nodes:
+    def run_nodes(own: str) -> Nodes:
+        if nodes is not None:
+            return RemoteNodes(read_nodes(nodes), own, least=gates_from, most=gates_to)
         assert gates_to is not None
         options = gate_option or ()
         return LocalNodes(
@@ -139,7 +145,7 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
         poll_seconds=poll_seconds,
         admission=admission,
         control=_mode(control),
-        nodes=None if gates_to is None else nodes,
+        nodes=None if gates_to is None and nodes is None else run_nodes,
         security=security,
         tls=tls,
     )

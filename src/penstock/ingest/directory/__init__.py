@@ -2,6 +2,7 @@
 
 from penstock.ingest.directory.directory import Directory
 from penstock.ingest.directory.nodes import LocalNodes, Nodes
+from penstock.ingest.directory.remote_nodes import NodeSpec, RemoteNodes, read_nodes
 from penstock.ingest.directory.steering import ControlMode
 
-__all__ = ["ControlMode", "Directory", "LocalNodes", "Nodes"]
+__all__ = ["ControlMode", "Directory", "LocalNodes", "NodeSpec", "Nodes", "RemoteNodes", "read_nodes"]

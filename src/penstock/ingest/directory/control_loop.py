@@ -111,7 +111,8 @@ class ControlLoop:
         looks = self._looks(leaving)
         with self._lock:
             # What a gate tells after it has drained holds for good.
-            self._fleet.stop_closed({gate: looks[gate] for gate in looks if gate in self._drained})
+            read = {gate: looks[gate] for gate in looks if gate in self._drained}
+            self._fleet.stop_closed(read, time.time())
             for each in self._fleet.to_close(looks):
                 self._fleet.closed(each)  # nobody is sent there any more, before it is told
             closing = [each for each in leaving if self._registry.mode(each) is GateMode.CLOSING]

@@ -10,9 +10,12 @@ not stopped. The caller holds the lock of the registry; a mode is durable before
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from penstock.ingest.directory.measuring import Look
 from penstock.ingest.directory.nodes import Nodes
@@ -35,11 +38,18 @@ class Fleet:
     nodes: Nodes | None = None
     _started: dict[str, float] = field(default_factory=dict)
     _first: dict[str, float] = field(default_factory=dict)
+    _stopped: dict[str, float] = field(default_factory=dict)
 
     @property
     def managed(self) -> tuple[str, ...]:
         """The gates that can be started here."""
         return () if self.nodes is None else tuple(self.nodes.gates())
+
+    def capacity(self, gates: Sequence[str], usual: float) -> NDArray[np.float64]:
+        """What each gate can take: a multiple of the usual capacity, as its node says."""
+        nodes, managed = self.nodes, set(self.managed)
+        shares = [nodes.share(each) if nodes is not None and each in managed else 1.0 for each in gates]
+        return usual * np.array(shares, np.float64)
 
     def starting(self) -> list[str]:
         """The gates that are on their way."""
@@ -90,6 +100,8 @@ class Fleet:
                 self.registry.set_mode(gate, None)
             elif mode is GateMode.STOPPING and not self.nodes.runs(gate):
                 self._forget(gate)
+            elif mode is GateMode.STOPPING and now - self._stopped.get(gate, -AGAIN_S) >= AGAIN_S:
+                self._stop(gate, now)  # a node, or an earlier controller, may not have heard of it
             elif mode not in {None, GateMode.STOPPING} and not there and not self.nodes.runs(gate):
                 self._run(gate, now)
         used = [
@@ -112,13 +124,17 @@ class Fleet:
         """A gate takes no rows any more; it is stopped when it still holds nothing at the next look."""
         self.registry.set_mode(gate, GateMode.CLOSING)
 
-    def stop_closed(self, looks: Mapping[str, Look]) -> None:
+    def stop_closed(self, looks: Mapping[str, Look], now: float) -> None:
         """Stop the gates that take no rows and hold none for readers."""
         for gate in self.managed:
             if self.registry.mode(gate) is GateMode.CLOSING and _read(looks.get(gate)):
                 self.registry.set_mode(gate, GateMode.STOPPING)
-                assert self.nodes is not None, "only a managed gate is closed"
-                self.nodes.stop(gate)
+                self._stop(gate, now)
+
+    def _stop(self, gate: str, now: float) -> None:
+        assert self.nodes is not None, "only a managed gate is stopped"
+        self._stopped[gate] = now
+        self.nodes.stop(gate)
 
     def _forget(self, gate: str) -> None:
         assert self.nodes is not None, "only a managed gate is stopped"

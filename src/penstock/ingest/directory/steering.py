@@ -130,7 +130,7 @@ class Steering:
     ) -> dict[str, str | None]:
         assert self.setup is not None
         gates = sorted({*self._open_gates(now), *self.fleet.starting()})
-        capacity = np.full(len(gates), self.setup.capacity)
+        capacity = self.fleet.capacity(gates, self.setup.capacity)
         startable = tuple(self.fleet.startable(now))
         streams = tuple(sorted(new))
         declared = self._characteristics(streams, [new[each] for each in streams])
@@ -251,7 +251,7 @@ class Steering:
         home = np.array([places.get(homes[each], NOWHERE) for each in streams], np.int64)
         # A stream that waits for a gate is measured where it still is.
         measured = self._measuring.period(now, {each: at.get(each) for each in streams}, looks)
-        capacity = np.full(len(gates), 1.0 if self.setup is None else self.setup.capacity)
+        capacity = self.fleet.capacity(gates, 1.0 if self.setup is None else self.setup.capacity)
         queue = np.bincount(home[home >= 0], measured.waiting[home >= 0], len(gates))
         starting = set(self.fleet.starting())
         away = np.array(
