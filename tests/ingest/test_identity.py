@@ -301,7 +301,7 @@ def test_a_malformed_address_is_refused(address):
 def test_a_malformed_address_of_old_does_not_stop_the_poller(tmp_path, caplog):
     """Defect 24: one that was stored earlier is left out and logged; other gates are looked at."""
     StreamRegistry(tmp_path / "d", 5.0, 0.0).close()
-    with sqlite3.connect(tmp_path / "d" / "directory.sqlite") as base:
+    with sqlite3.connect(next((tmp_path / "d").glob("directory-*.sqlite"))) as base:
         base.execute("INSERT INTO gates VALUES ('no gate at all:x', 0)")
     base.close()
     with (

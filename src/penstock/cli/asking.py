@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["Controller", "Json", "Roots", "TLSCertificate", "TLSKey", "Watch", "asked", "shown"]
 
 _CLEAR = "\x1b[2J\x1b[H"
-Controller = Annotated[str, typer.Option("--controller", help="Address of the controller.")]
+Controller = Annotated[
+    str, typer.Option("--controller", help="Address of the controller; A/B if another stands by.")
+]
 Roots = Annotated[Path | None, typer.Option("--tls-roots", help="PEM file of roots to trust; turns on TLS.")]
 TLSCertificate = Annotated[
     Path | None, typer.Option("--tls-certificate", help="PEM file of a certificate, for mutual TLS.")
@@ -36,10 +38,10 @@ def asked(
     """A controller or gate to ask, with the token in PENSTOCK_TOKEN."""
     from penstock.ingest import TLS  # noqa: PLC0415 -- --help does not need Flight
     from penstock.ingest.security import Access  # noqa: PLC0415
-    from penstock.ingest.wire import CONTROLLER_PORT, Address, Endpoint  # noqa: PLC0415
+    from penstock.ingest.wire import CONTROLLER_PORT, Endpoint  # noqa: PLC0415
 
     tls = TLS(roots, certificate, key) if roots or certificate else None
-    with Endpoint(Address.parse(address, CONTROLLER_PORT), Access(tls)) as endpoint:
+    with Endpoint(address, Access(tls), port=CONTROLLER_PORT) as endpoint:
         yield endpoint
 
 

@@ -1,17 +1,22 @@
 """`penstock controller`: the directory that assigns gates to clients, and starts and stops gates."""
 
 import logging
+import os
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from penstock.ingest.directory import ControlMode
+    from penstock.control.admission import AdmissionSetup, Limits
+    from penstock.ingest.directory import ControlMode, Lease
 
 __all__ = ["controller"]
+
+_LOOK_S = 0.2
 
 
 def controller(  # noqa: PLR0913 -- each is one option of the command
@@ -22,6 +27,9 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     folder: Annotated[Path, typer.Option(help="Folder for the state, which survives restarts.")] = Path(
         "controller"
     ),
+    advertise: Annotated[
+        str | None, typer.Option(help="Address for gates and clients, if it differs from --address.")
+    ] = None,
     away_seconds: Annotated[
         float, typer.Option(min=0.1, help="Silence after which a gate gets no more streams.")
     ] = 5.0,
@@ -97,15 +105,16 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     --gates-to also which gates run. The controller calls gates with the token in PENSTOCK_TOKEN, if they need
     one. It prints one line when it is ready; its log goes to standard error. SIGTERM or Ctrl-C stops it.
 
+    A second controller on the same folder stands by: it takes over as soon as the first one has ended, or has
+    given no sign for 5 s. One that was taken over ends with status 3. Give clients and gates both addresses.
+
     Example: penstock controller --address 127.0.0.1:7300 --folder /var/lib/penstock/controller
 
     Example: penstock controller --capacity 200000 --gates-from 1 --gates-to 8
+
+    Example: penstock controller --capacity 200000 --nodes nodes.toml --address 10.0.0.1:7300
     """
-    from penstock.control.admission import (  # noqa: PLC0415 -- numpy is slow to import
-        USUAL_PRICE,
-        AdmissionSetup,
-        Limits,
-    )
+    from penstock.control.admission import Limits  # noqa: PLC0415 -- numpy is slow to import
     from penstock.errors import BadAdmission  # noqa: PLC0415
     from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
     from penstock.ingest.directory import LocalNodes, Nodes, RemoteNodes, read_nodes  # noqa: PLC0415
@@ -116,26 +125,28 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: ended.set())
     security = Security(tls_certificate, tls_key, tls_client_roots, tokens, insecure)
+    limits = Limits(least_interval, most_moves, frozenset(exclude or ()), max(gates_from, 1))
     if capacity is None and cpu_capacity is None and (gates_to is not None or nodes is not None):
         raise BadAdmission("gates are started only with --capacity; say how many rows per second one takes")
-    if capacity is not None and cpu_capacity is not None:
-        raise BadAdmission("--capacity and --cpu-capacity; give one of them")
-    limits = Limits(least_interval, most_moves, frozenset(exclude or ()), max(gates_from, 1))
-    admission = None
-    if capacity is not None:
-        admission = AdmissionSetup(capacity, strategy, period, wait_seconds, limits=limits)
-    elif cpu_capacity is not None:
-        admission = AdmissionSetup(
-            cpu_capacity, strategy, period, wait_seconds, USUAL_PRICE, fitted=True, limits=limits
-        )
+    admission = _admission(capacity, cpu_capacity, strategy, period, wait_seconds, limits)
+
+    lease = _lease(folder, advertise or address, ended)
+    if lease is None:
+        return
 
     def run_nodes(own: str) -> Nodes:
         if nodes is not None:
-            return RemoteNodes(read_nodes(nodes), own, least=gates_from, most=gates_to)
+            return RemoteNodes(read_nodes(nodes), own, least=gates_from, most=gates_to, term=lease.number)
         assert gates_to is not None
         options = gate_option or ()
         return LocalNodes(
-            folder / "gates", own, least=gates_from, most=gates_to, port=gate_port, options=options
+            folder / "gates",
+            own,
+            least=gates_from,
+            most=gates_to,
+            port=gate_port,
+            options=options,
+            term=lease.number,
         )
 
     directory = Directory(
@@ -146,12 +157,52 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
         admission=admission,
         control=_mode(control),
         nodes=None if gates_to is None and nodes is None else run_nodes,
+        lease=lease,
+        advertise=advertise,
         security=security,
         tls=tls,
     )
     with directory:
         typer.echo(f"controller ready at {directory.address}")
-        ended.wait()
+        while not ended.wait(_LOOK_S):
+            if directory.lost.is_set():
+                logging.shutdown()
+                os._exit(3)  # nothing is ended in order: all that this one had is another one's now
+
+
+def _lease(folder: Path, address: str, ended: threading.Event) -> "Lease | None":
+    """The right to decide, once no other controller on this folder has it; None if this one is to end."""
+    from penstock.errors import BadGate  # noqa: PLC0415 -- as above
+    from penstock.ingest.directory import Lease, stand_by  # noqa: PLC0415
+
+    while True:
+        last = stand_by(folder, ended)
+        if last is None:
+            return None
+        with suppress(BadGate):  # another one that stood by was faster
+            return Lease.take(folder, address, from_=last)
+
+
+def _admission(  # noqa: PLR0913, PLR0917 -- the options of the command
+    capacity: float | None,
+    cpu_capacity: float | None,
+    strategy: str,
+    period: float,
+    wait_seconds: float,
+    limits: "Limits",
+) -> "AdmissionSetup | None":
+    from penstock.control.admission import USUAL_PRICE, AdmissionSetup  # noqa: PLC0415 -- as above
+    from penstock.errors import BadAdmission  # noqa: PLC0415
+
+    if capacity is not None and cpu_capacity is not None:
+        raise BadAdmission("--capacity and --cpu-capacity; give one of them")
+    if capacity is not None:
+        return AdmissionSetup(capacity, strategy, period, wait_seconds, limits=limits)
+    if cpu_capacity is not None:
+        return AdmissionSetup(
+            cpu_capacity, strategy, period, wait_seconds, USUAL_PRICE, fitted=True, limits=limits
+        )
+    return None
 
 
 def _mode(control: str) -> "ControlMode":

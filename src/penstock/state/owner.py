@@ -1,4 +1,4 @@
-"""Who owns a folder: a process of a host, told apart from those of other boots, containers and uses of a number.
+"""Who owns a folder: a process of a host, told apart from those of other boots and containers.
 
 A host name that is the same after a reboot, or in another container, stands for a process that is gone.
 """

@@ -22,6 +22,7 @@ from penstock.errors import BadAdmission, BadMessage, BadMetadata, IngestError, 
 from penstock.ingest.directory.control_loop import ControlLoop
 from penstock.ingest.directory.fleet import Fleet
 from penstock.ingest.directory.journal import Journal
+from penstock.ingest.directory.lease import Lease
 from penstock.ingest.directory.listing import list_gates, list_readers, list_streams
 from penstock.ingest.directory.next_question import NextQuestion
 from penstock.ingest.directory.nodes import Nodes
@@ -137,7 +138,8 @@ class Directory:
 
     `token` and `tls` are those that it calls gates with. Port 0 takes any free one; `address` then tells it.
     With `admission` a policy decides every period; with `control="observe"` it is only recorded what it would
-    do. `nodes` makes, from the address of the directory, the manager that starts and stops gates.
+    do. `nodes` makes, from the address of the directory, the manager that starts and stops gates. `lease` is
+    the right to decide over the folder, taken if it is not given; `advertise` is where others find it.
 
     >>> with Directory("127.0.0.1:0") as directory:
     ...     known = directory.register("127.0.0.1:7400")
@@ -155,29 +157,33 @@ class Directory:
         admission: AdmissionSetup | None = None,
         control: ControlMode = "on",
         nodes: Callable[[str], Nodes] | None = None,
+        lease: Lease | None = None,
+        advertise: str | None = None,
         security: Security = OPEN,
         token: str | None = None,
         tls: TLS | None = None,
     ) -> None:
         wanted = Address.parse(address, CONTROLLER_PORT)
         security.check(wanted.host)
-        self._access = Access(tls, token)
         self._lock = threading.Lock()
         one_of("control", control, ("on", "observe"), BadAdmission)
         place = None if folder is None else Path(folder)
-        self._registry = StreamRegistry(place, away_seconds, time.time())
+        self._registry = StreamRegistry(place, away_seconds, time.time(), lease)
+        self._access = Access(tls, token, self._registry.term)
         self._poller = Poller(self._registry, self._lock, self._access, poll_seconds)
         self._fleet = Fleet(self._registry)
         journal = None if place is None or admission is None else Journal(place, admission)
         self._steering = Steering(self._registry, self._fleet, admission, control, journal)
         self.operator = Operator(self._steering, self._lock, lambda gate: Endpoint(gate, self._access))
         self._server = DirectoryServer(self, wanted, security)
-        self.address = str(Address(wanted.host, self._server.port))
+        self.address = advertise or str(Address(wanted.host, self._server.port))
+        self.lost = threading.Event()
+        """Whether another controller has taken over: this one gives no answers and no orders any more."""
         self.started = time.time()
         with self._lock:
             self._fleet.nodes = None if nodes is None else nodes(self.address)
         period = PERIOD_S if admission is None else admission.period
-        self._control = ControlLoop(self._steering, self._lock, self._access, self.address, period)
+        self._control = ControlLoop(self._steering, self._lock, self._access, self.address, period, self.lost)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -192,14 +198,18 @@ class Directory:
         return self
 
     def stop(self) -> None:
-        """Stop; every answer given is on disk."""
+        """Stop; every answer given is on disk. Gates of a controller that was taken over are left alone."""
         self._control.stop()
-        if self._fleet.nodes is not None:
+        if self._fleet.nodes is not None and not self.lost.is_set():
             self._fleet.nodes.close()
         self._server.shutdown()
         self._poller.stop()
         self._steering.close()
         self._registry.close()
+
+    def check(self) -> None:
+        """Raise if another controller has taken over."""
+        self._registry.check()
 
     def register(self, gate: str, info: Mapping[str, Any] | None = None) -> Registered:
         """A gate says that it is there, and hears of readers; it repeats this well within `away_seconds`."""
@@ -214,6 +224,7 @@ class Directory:
         return Registered(
             tuple((each.inlet, each.reader) for each in readers),
             tuple((each.inlet, each.reader) for each in forgotten),
+            self._registry.term,
         )
 
     def where(

@@ -5,20 +5,21 @@
     terms/beat                     rewritten every second by the one that decides
     terms/name                     the name of this folder, made once
 
-**Why a late controller cannot do harm.** What it decides is told only after this order: write it durably, then
-see that no later term has begun (`check`). A successor begins its term, then reads the state. So it knows of
-all that was ever told, however long its predecessor was stopped in between, and on whichever clock. Gates
-refuse orders of earlier terms.
+**Why a late controller cannot do harm.** What it decides is told only after this order: write it durably, see
+that no later term has begun (`check`). A successor begins its term, then reads the state. So it knows of all
+that was ever told, however long its predecessor was stopped in between, and on whichever clock. Gates refuse
+orders of earlier terms.
 
-So the question whether a controller is alive only spares a takeover by mistake. A process that is gone is seen
-at once on its host. Elsewhere, and for one that is stopped, what counts is that the beat does not change for a
-while, on the clock of the one that waits.
+So the question whether a controller is alive only spares a takeover by mistake. A process that is gone is
+seen at once on its host. Elsewhere, and for one that is stopped, what counts is that the beat does not change
+for a while, on the clock of the one that waits.
 """
 
 import logging
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +32,7 @@ from penstock.state.owner import Owner
 from penstock.state.sealed import load, seal
 from penstock.state.storage import Location
 
-__all__ = ["LEASE_S", "Lease"]
+__all__ = ["LEASE_S", "Lease", "stand_by"]
 
 LEASE_S: Final = 5.0
 """A controller whose beat has not changed for so long counts as gone."""
@@ -63,16 +64,16 @@ class Lease:
         holder = _holder(folder, last)
         if holder is not None and last != from_:
             raise BadGate(
-                f"another controller uses the folder {state}: {holder}, at {holder.run}; stop it, give this one a "
-                "folder of its own, or let it stand by: penstock controller --standby"
+                f"another controller uses the folder {state}: {holder}; stop it, or give this one a "
+                "folder of its own"
             )
         record = seal(asdict(Owner.here(last + 1, address)))
         try:
             folder.create(f"{last + 1:012d}.json", record, Purpose.OWNER)
         except FileExistsError:
             raise BadGate(
-                f"another controller took the folder {state} at this moment; let this one stand by: penstock "
-                "controller --standby"
+                f"another controller took the folder {state} at this moment; stop it, or give this one a "
+                "folder of its own"
             ) from None
         return cls(folder, last + 1, _name(folder))
 
@@ -82,8 +83,8 @@ class Lease:
         return f"{self.name}:{self.number}"
 
     def check(self) -> None:
-        """Raise if a later term has begun; costs a look at one name."""
-        if os.path.exists(f"{self.folder.path}/{self.number + 1:012d}.json"):  # noqa: PTH110 -- ten times as fast
+        """Raise if a later term has begun; costs a look at a few names."""
+        if _last(self.folder) > self.number:
             raise Superseded(
                 f"another controller has taken over the folder {self.folder.uri}; this one, of term "
                 f"{self.number}, gives no answers and no orders any more"
@@ -153,7 +154,8 @@ def _read_beat(folder: Location) -> str:
 
 
 def _last(folder: Location) -> int:
-    names = (name.removesuffix(".json") for name in folder.names() if name.endswith(".json"))
+    listed = os.listdir(folder.path)  # noqa: PTH208 -- names alone, and it is asked with every answer
+    names = (name.removesuffix(".json") for name in listed if name.endswith(".json"))
     return max((int(name) for name in names if name.isdecimal()), default=0)
 
 
@@ -174,8 +176,6 @@ def _holder(folder: Location, number: int) -> Owner | None:
 
 def _name(folder: Location) -> str:
     if not folder.has("name"):
-        try:
+        with suppress(FileExistsError):
             folder.create("name", uuid4().hex.encode(), Purpose.OWNER)
-        except FileExistsError:
-            pass
     return folder.read("name").decode()

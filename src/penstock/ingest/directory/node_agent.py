@@ -2,8 +2,8 @@
 
 The controller runs it by a command such as ssh. Lines of JSON come in: first `{"open": folder, "term": n,
 "gates": […], "environment": {…}}`, then orders: `{"start": gate, "options": […]}`, `{"stop": gate}`,
-`{"clear": gate}`. Lines go out: `{"runs": […]}`, the gates that run, at each change and every few seconds, and
-`{"error": …}`. When the pipe ends, so does the agent; gates go on, and the next agent finds them.
+`{"clear": gate}`. Lines go out: `{"runs": […]}`, the gates that run, each few seconds and at changes,
+and `{"error": …}`. When the pipe ends, so does the agent; gates go on, and the next agent finds them.
 """
 
 import json

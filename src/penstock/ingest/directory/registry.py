@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from penstock.errors import BadMessage, NoGate, TooMany
 from penstock.ingest.directory.assignment import GateLoad, assign, average_rate
+from penstock.ingest.directory.lease import Lease
 from penstock.ingest.directory.store import DirectoryStore, Numbers
 from penstock.ingest.wire.flight import Address
 from penstock.ingest.wire.protocol import inlet_of
@@ -123,8 +124,14 @@ def _is_address(gate: str) -> bool:
 class StreamRegistry:
     """The state of a directory; the caller makes sure that one thread at a time uses it."""
 
-    def __init__(self, store: DirectoryStore | Path | None, away_seconds: float, now: float) -> None:
-        self._store = store if isinstance(store, DirectoryStore) else DirectoryStore(store)
+    def __init__(
+        self,
+        store: DirectoryStore | Path | None,
+        away_seconds: float,
+        now: float,
+        lease: Lease | None = None,
+    ) -> None:
+        self._store = store if isinstance(store, DirectoryStore) else DirectoryStore(store, lease)
         self._away_seconds = away_seconds
         # A directory that was away has not heard of its gates either: they count as there at first.
         self._gates = {
@@ -154,6 +161,15 @@ class StreamRegistry:
     def close(self) -> None:
         """Close the file."""
         self._store.close()
+
+    @property
+    def term(self) -> str | None:
+        """The term of this controller as gates hear it."""
+        return None if self._store.lease is None else self._store.lease.term
+
+    def check(self) -> None:
+        """Raise if another controller has taken over."""
+        self._store.check()
 
     def register(self, gate: str, info: Mapping[str, Any], now: float) -> None:
         """A gate says that it is there, and whether it is draining."""

@@ -125,11 +125,11 @@ class RemoteNodes:
         term: int = 0,
     ) -> None:
         in_turn = zip_longest(*([(gate, node) for gate in node.addresses()] for node in nodes))
-        every = [each for turn in in_turn for each in turn if each is not None][:most]
+        every: list[tuple[str, NodeSpec]] = [each for turn in in_turn for each in turn if each][:most]
         if not 0 <= least <= len(every):
             raise BadAdmission(f"{least} gates always run, but the nodes have {len(every)}; give fewer")
         self.least = least
-        self._nodes = dict(every)
+        self._nodes: dict[str, NodeSpec] = dict(every)
         self._agents = {node.name: _Agent(node, controller, term) for node in nodes}
 
     def gates(self) -> Sequence[str]:
@@ -138,7 +138,7 @@ class RemoteNodes:
 
     def share(self, gate: str) -> float:
         """What the node gives."""
-        return self._nodes[gate].capacity
+        return float(self._nodes[gate].capacity)
 
     def runs(self, gate: str) -> bool:
         """Whether its process lives; True while its node does not answer."""

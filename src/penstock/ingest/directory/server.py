@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import flight
 
-from penstock.errors import BadMessage, NoGate, TakenOver
+from penstock.errors import BadMessage, NoGate, Superseded, TakenOver
 from penstock.ingest.security.tokens import Rights, Security
 from penstock.ingest.slots import Slot, Slots
 from penstock.ingest.wire.codec import Message
@@ -76,12 +76,13 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
 
     def _answer(self, push: Push) -> Answer:
         try:
+            self._directory.check()
             found = self._directory.where({push.stream: push.declare}, {push.stream: push.producer})
             if push.stream not in found:
                 error = TakenOver.by(self._directory.producer(push.stream), push.producer, push.stream)
                 return Refusal(TakenOver.__name__, str(error), push.stream)
             return Redirect(push.stream, found[push.stream])
-        except NoGate as error:
+        except (NoGate, Superseded) as error:
             return Wait(push.stream, WAIT_S, message=str(error))
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
@@ -94,11 +95,13 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
                 known = ", ".join(DIRECTORY_REQUESTS)
                 raise BadMessage(f"no action {action.type[:40]!r}; the actions are: {known}")
             request = kind.decode(action.body and action.body.to_pybytes())
+            self._directory.check()
             return [_ANSWERS[kind](self._directory, request, self._security.rights(context)).encode()]
 
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """Every request that a directory answers; by `where` a client tells a controller from a gate."""
         with flight_errors():
+            self._directory.check()
             self._security.rights(context)
             return [(name, kind.about()) for name, kind in DIRECTORY_REQUESTS.items()]
 

@@ -19,7 +19,7 @@ from penstock.ingest.limits import Limits
 from penstock.ingest.security.access import TLS, Access
 from penstock.ingest.security.tokens import Security
 from penstock.ingest.wire.flight import CONTROLLER_PORT, Address, Endpoint
-from penstock.ingest.wire.protocol import Register
+from penstock.ingest.wire.protocol import NextRequest, NextSequences, Register
 
 __all__ = ["Heartbeat", "run_gate"]
 
@@ -70,7 +70,7 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
         heartbeat.leave()
     failure = gate.shell.failure
     if failure is None:
-        gate.stop(patience=5.0 if controller else 0.5, drain_to=controller)
+        gate.stop(patience=5.0 if controller else 0.5, drain_to=heartbeat.address if heartbeat else None)
     else:
         gate.end_calls(patience=2.0)
     # Flight waits for pushes that are still open; what they sent is durable or was not answered.
@@ -84,12 +84,27 @@ class Heartbeat:
 
     def __init__(self, controller: str, gate: Gate, access: Access | None = None) -> None:
         self._gate = gate
-        self._controller = Endpoint(Address.parse(controller, CONTROLLER_PORT), access)
+        self._access = access
+        self._controller = Endpoint(controller, access, port=CONTROLLER_PORT)
+        self._others = tuple(str(each) for each in self._controller.others)
+        self._next: str | None = None
         self._ended = threading.Event()
         self._away = False
-        gate.directory = self._controller.ask
+        gate.directory, gate.follow = self._ask, self._follow
         self._thread = threads.service("penstock-heartbeat", self._run, _LOGGER)
         self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """The controller that answered last."""
+        return str(self._controller.address)
+
+    def _ask(self, request: NextRequest) -> NextSequences:
+        return self._controller.ask(request)
+
+    def _follow(self, controller: str) -> None:
+        """Register with another controller, which has taken over; those that were given stay known."""
+        self._next = "/".join(dict.fromkeys((str(Address.parse(controller, CONTROLLER_PORT)), *self._others)))
 
     def leave(self) -> None:
         """Register for the last time, as draining."""
@@ -124,8 +139,14 @@ class Heartbeat:
             room_bytes=room(self._gate.log, self._gate.limits),
             holding=self._gate.forgotten.found,
         )
+        following, self._next = self._next, None
+        if following is not None:
+            # The one before may be in use by a question under way, which ends it.
+            self._controller = Endpoint(following, self._access)
         try:
             known = self._controller.ask(message, _TIMEOUT)
+            if known.term is not None:
+                self._gate.shell.obey(known.term)
             self._gate.shell.control(ReadersListed(known.readers, known.forgotten))
         except (IngestError, OSError) as error:
             if not self._away:

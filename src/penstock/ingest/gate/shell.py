@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from penstock import threads
-from penstock.errors import LogEnded, TooMany
+from penstock.errors import BadMessage, LogEnded, Superseded, TooMany
 from penstock.ingest.gate.events import (
     Action,
     Append,
@@ -84,6 +84,7 @@ class GateShell:
         """Why nothing more can be made durable; the gate has to end."""
         self._changed = threading.Condition(threading.Lock())
         self._writers: dict[CallId, AnswerWriter] = {}
+        self._terms = threading.Lock()
         self._calls = itertools.count(1)
         self.log = Log(folder, limits, self._durable, self._failed, self._log_ended, accept_loss=accept_loss)
         for stream, low, high in give_up:
@@ -141,6 +142,23 @@ class GateShell:
                     self._await_rows(streams)
                 case _:
                     return done.reply
+
+    def obey(self, term: str) -> None:
+        """Follow a controller from now on, also after a restart, unless a later one of its kind is known."""
+        with self._terms:
+            name, _, number = term.partition(":")
+            known, _, newest = self.log.catalogue.term.partition(":")
+            if term == self.log.catalogue.term:
+                return
+            if not name or not number.isdecimal():
+                raise BadMessage(f"no term of a controller: {term[:60]!r}")
+            if name == known and int(number) < int(newest):
+                raise Superseded(
+                    f"this gate follows the controller of term {newest}, and the order comes from term "
+                    f"{number}; that controller was taken over"
+                )
+            self.log.catalogue.follow(term)
+            self.log.catalogue.sync()
 
     def _await_rows(self, streams: tuple[str, ...]) -> None:
         with self._changed:

@@ -54,6 +54,8 @@ class Catalogue:
         """The readers (inlet, name), each with what people call its run."""
         self.dropped: dict[str, int] = {}
         """Rows below this of a stream went with its inlet, though files may still have them."""
+        self.term = ""
+        """The newest controller that this gate has followed."""
         self.gone: set[int] = set()
         """Segments whose rows were deleted; their files may still be there."""
         self.last_gone = 0
@@ -108,6 +110,10 @@ class Catalogue:
     def drop_inlet(self, inlet: str, nexts: Mapping[str, int]) -> None:
         """Forget an inlet, its readers and the rows of its streams up to their next numbers."""
         self._write({"dropped": inlet, "upto": dict(nexts)})
+
+    def follow(self, term: str) -> None:
+        """Remember the newest controller: orders of earlier ones are refused."""
+        self._write({"term": term})
 
     def remove_reader(self, inlet: str, reader: str) -> None:
         """Stop waiting for this reader."""
@@ -190,6 +196,8 @@ class Catalogue:
     def _state(self) -> Iterator[dict[str, Any]]:
         """What holds, as lines."""
         yield {"log": self.log}
+        if self.term:
+            yield {"term": self.term}
         dropped = iter(self.dropped.items())
         while some := dict(islice(dropped, _STREAMS_IN_LINE)):
             yield {"dropped": "", "upto": some}
@@ -238,6 +246,8 @@ class Catalogue:
 
     def _apply_identity(self, line: dict[str, Any]) -> None:
         match line:
+            case {"term": term}:
+                self.term = term
             case {"log": name}:
                 self.log = name
             case {"stream": stream, "given up": [low, high]}:

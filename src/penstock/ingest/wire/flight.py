@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Self, TypeVar, cast
@@ -21,6 +21,7 @@ from penstock.errors import (
     NotAllowed,
     PenstockError,
     Refused,
+    Superseded,
     TooMany,
 )
 from penstock.ingest.security.access import Access
@@ -35,6 +36,7 @@ __all__ = [
     "Endpoint",
     "flight_errors",
     "ingest_error",
+    "parse_each",
     "require",
 ]
 
@@ -56,6 +58,7 @@ _REFUSING: Final = (
     NotImplementedError,
 )
 AnswerT = TypeVar("AnswerT", bound=Message)
+_T = TypeVar("_T")
 _HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]+")
 
 
@@ -91,16 +94,19 @@ class Address:
 
 
 class Endpoint:
-    """An open channel to one gate or controller; close it after use."""
+    """An open channel to one gate or controller; close it after use.
 
-    def __init__(self, address: str | Address, access: Access | None = None) -> None:
-        self.address = Address.parse(address) if isinstance(address, str) else address
+    `address` may name several controllers, of which one decides and the others stand by, as `a:7300/b:7300`.
+    What the present one does not answer, the next one is asked.
+    """
+
+    def __init__(
+        self, address: str | Address, access: Access | None = None, *, port: int = GATE_PORT
+    ) -> None:
+        self.others = parse_each(address, port) if isinstance(address, str) else (address,)
+        self.address = self.others[0]
         self.access = access or Access()
-        self.flight = fl.FlightClient(
-            self.address.location(tls=self.access.tls is not None),
-            generic_options=list(_OPTIONS),
-            **self.access.arguments,
-        )
+        self.flight = self._opened()
 
     def __enter__(self) -> Self:
         return self
@@ -122,31 +128,70 @@ class Endpoint:
 
     def act(self, action: str, body: bytes, timeout: float = CALL_SECONDS) -> bytes:
         """Call an action; the body of its first result, or nothing."""
-        with self._errors():
+
+        def call() -> bytes:
             for result in self.flight.do_action(fl.Action(action, body), self.access.options(timeout)):
                 return bytes(result.body.to_pybytes())
-        return b""
+            return b""
+
+        return self._any(call)
 
     def offers(self, request: type[Request[AnswerT]], timeout: float = CALL_SECONDS) -> bool:
         """Whether the server knows a request."""
-        with self._errors():
+
+        def call() -> bool:
             try:
                 listed = list(self.flight.list_actions(self.access.options(timeout)))
             except NotImplementedError:
                 return False
-        return any(each.type == request.action for each in listed)
+            return any(each.type == request.action for each in listed)
+
+        return self._any(call)
 
     def index(self, ticket: IndexTicket, timeout: float = CALL_SECONDS) -> pa.Table:
         """The ranges that a gate holds."""
-        with self._errors():
-            return self.flight.do_get(fl.Ticket(ticket.encode()), self.access.options(timeout)).read_all()
+        return self._any(
+            lambda: self.flight.do_get(fl.Ticket(ticket.encode()), self.access.options(timeout)).read_all()
+        )
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (fl.FlightError, pa.ArrowException, OSError) as error:
-            raise ingest_error(error, self.address) from None
+    def _any(self, call: Callable[[], _T]) -> _T:
+        """What the first server answers that does, beginning with the present one."""
+        first: GateAway | None = None
+        for _ in self.others:
+            try:
+                return call()
+            except (fl.FlightError, pa.ArrowException, OSError) as error:
+                ours = ingest_error(error, self.address)
+                if not isinstance(ours, GateAway):
+                    raise ours from None
+                first = first or ours
+                if len(self.others) > 1:
+                    self._turn()
+        assert first is not None, "there is an address"
+        raise first
+
+    def _turn(self) -> None:
+        """Go over to the next address."""
+        self.flight.close()
+        at = self.others.index(self.address) + 1
+        self.address = self.others[at % len(self.others)]
+        self.flight = self._opened()
+
+    def _opened(self) -> fl.FlightClient:
+        return fl.FlightClient(
+            self.address.location(tls=self.access.tls is not None),
+            generic_options=list(_OPTIONS),
+            **self.access.arguments,
+        )
+
+
+def parse_each(text: str, port: int = GATE_PORT) -> tuple[Address, ...]:
+    """The addresses of controllers of which one decides, separated by slashes.
+
+    >>> [str(each) for each in parse_each("10.0.0.1:7300/10.0.0.2", 7300)]
+    ['10.0.0.1:7300', '10.0.0.2:7300']
+    """
+    return tuple(dict.fromkeys(Address.parse(each, port) for each in text.split("/")))
 
 
 def ingest_error(error: Exception, address: Address) -> IngestError:
@@ -168,7 +213,7 @@ def flight_errors() -> Iterator[None]:
         yield
     except NotAllowed as error:
         raise fl.FlightUnauthorizedError(str(error)) from None
-    except (NoGate, TooMany, LogEnded) as error:
+    except (NoGate, TooMany, LogEnded, Superseded) as error:
         raise fl.FlightUnavailableError(str(error)) from None
     except PenstockError as error:
         raise fl.FlightServerError(f"{type(error).__name__}: {error}") from None

@@ -57,6 +57,7 @@ __all__ = [
     "Done",
     "Drain",
     "DrainGate",
+    "Follow",
     "Forget",
     "ForgetReader",
     "GateList",
@@ -563,6 +564,15 @@ class Registered(Message):
 
     readers: tuple[tuple[str, str], ...] = checked(as_readers, default=())
     forgotten: tuple[tuple[str, str], ...] = checked(as_readers, default=())
+    term: str | None = checked(as_text, default=None)
+    """That of the controller: a gate follows none of an earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Follow(Request[Done], action="follow"):
+    """Has a gate register with a controller that has taken over."""
+
+    controller: str = checked(as_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -723,6 +733,7 @@ GATE_REQUESTS: Final = _by_action(
     Drain,
     Declare,
     DeleteInlet,
+    Follow,
 )
 DIRECTORY_REQUESTS: Final = _by_action(
     Register,
