@@ -220,7 +220,7 @@ def test_a_gate_that_joins_while_a_run_is_down_keeps_its_rows(tmp_path):
         down.commit(middle)
         with Gate("127.0.0.1:0", tmp_path / "b", limits=SMALL, awaits_readers=True) as joined:
             beats.append(Heartbeat(directory.address, joined))
-            until(lambda: ("reports", "down") in joined.state.committed)
+            until(lambda: ("reports", "down") in joined.state.readers.positions)
             for start in (10, 20, 30):
                 push(joined.address, "a", start, start + 10)
             up = reader(directory.address, name="up")
@@ -230,7 +230,7 @@ def test_a_gate_that_joins_while_a_run_is_down_keeps_its_rows(tmp_path):
             assert taken(again, middle, at(again, middle, a=40)) == {"a": list(range(10, 40))}
             assert [each["reader"] for each in directory.readers()] == ["down", "up"]
             directory.forget_reader("reports", "down")
-            assert ("reports", "down") not in joined.state.committed
+            assert ("reports", "down") not in joined.state.readers.positions
             for each in beats:
                 each.leave()
 
@@ -273,7 +273,7 @@ def test_committing_is_a_right_of_its_own_for_each_stream(tmp_path):
                 endpoint.ask(asked)
         with Endpoint(gate.address, Access(token="run")) as endpoint:
             endpoint.ask(Committed("r", "me", {"r/a": 1}))
-        assert gate.state.committed == {("r", "me"): {"r/a": 1}}
+        assert gate.state.readers.positions == {("r", "me"): {"r/a": 1}}
 
 
 def test_names_and_numbers_of_readers_are_limited(tmp_path):

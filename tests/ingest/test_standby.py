@@ -132,8 +132,8 @@ def test_a_gate_refuses_orders_of_an_earlier_term_also_after_a_restart(tmp_path)
 class Controller:
     """`penstock controller` at a port of its own on a folder that several may share."""
 
-    def __init__(self, folder, *options):
-        self.address = f"127.0.0.1:{free_port()}"
+    def __init__(self, folder, *options, host="127.0.0.1"):
+        self.address = f"{host}:{free_port()}"
         command = [sys.executable, "-c", COMMAND, "controller", "--address", self.address]
         self.process = subprocess.Popen(
             [*command, "--folder", str(folder), *options], env=os.environ, stderr=subprocess.PIPE, text=True

@@ -106,7 +106,7 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
             return [(name, kind.about()) for name, kind in DIRECTORY_REQUESTS.items()]
 
     def _slot(self, context: Any) -> AbstractContextManager[Slot]:
-        return self._calls.taken(self._security.caller(context), context.peer())
+        return self._calls.taken(self._security.tenant(context), context.peer())
 
 
 def _chunks(reader: Any, slot: Slot) -> Iterator[Any]:

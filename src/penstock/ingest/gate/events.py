@@ -95,7 +95,9 @@ class CallOpened:
     call: CallId
     schema: pa.Schema
     may_push: Callable[[str], bool]
-    token: str | None = None
+    tenant: str | None = None
+    """Whose limits count: that of its token, else the token itself."""
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,9 +153,10 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
         """A push: batches in, answers out, until the client ends it."""
         with flight_errors(), self._slot(self._pushes, context) as slot:
             OpenPush.decode(descriptor.command)
-            rights, token = self._security.rights(context), self._security.caller(context)
+            rights, tenant = self._security.rights(context), self._security.tenant(context)
             schema = slot.wait_for(lambda: reader.schema)
-            with self._gate.shell.call(schema, rights.may_push, writer.write, token) as call:
+            share = self._security.share(tenant)
+            with self._gate.shell.call(schema, rights.may_push, writer.write, tenant, share) as call:
                 _serve(call, reader, slot)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
@@ -168,8 +169,8 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
             if isinstance(asked, IndexTicket):
                 return flight.RecordBatchStream(read_requests.index(self._gate.log, asked, rights))
             schema, batches = read_requests.rows(self._gate.log, asked, rights, self._gate.limits.ranges)
-            token = self._security.caller(context)
-            return flight.GeneratorStream(schema, self._counted_reads(batches, token))
+            tenant = self._security.tenant(context)
+            return flight.GeneratorStream(schema, self._counted_reads(batches, tenant))
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """A request and its answer."""
@@ -193,12 +194,12 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
             self._security.rights(context)
             return [(name, kind.about()) for name, kind in GATE_REQUESTS.items()]
 
-    def _counted_reads(self, batches: Iterator[Any], token: str | None) -> Iterator[Any]:
-        with flight_errors(), self._reads.taken(token):
+    def _counted_reads(self, batches: Iterator[Any], tenant: str | None) -> Iterator[Any]:
+        with flight_errors(), self._reads.taken(tenant):
             yield from batches
 
     def _slot(self, slots: Slots, context: Any) -> AbstractContextManager[Slot]:
-        return slots.taken(self._security.caller(context), context.peer())
+        return slots.taken(self._security.tenant(context), context.peer())
 
     def _check_size(self, size: int) -> None:
         most = self._gate.limits.request_bytes

@@ -104,12 +104,13 @@ class GateShell:
         schema: pa.Schema,
         may_push: Callable[[str], bool],
         write: Callable[[bytes], Any],
-        token: str | None = None,
+        tenant: str | None = None,
+        share: float = 1.0,
     ) -> "Iterator[OpenCall]":
         """One open push; it ends when everything taken from it is answered."""
         number = next(self._calls)
         writer = self._writers[number] = AnswerWriter(write)
-        self._feed(CallOpened(number, schema, may_push, token))
+        self._feed(CallOpened(number, schema, may_push, tenant, share))
         try:
             yield OpenCall(self, number, writer)
         finally:

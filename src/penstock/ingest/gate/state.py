@@ -130,7 +130,8 @@ class _CallState:
     may_push: Callable[[str], bool]
     streams: set[str] = field(default_factory=set)
     waiting: int = 0
-    token: str | None = None
+    tenant: str | None = None
+    share: float = 1.0
 
 
 class GateState:
@@ -163,7 +164,7 @@ class GateState:
         self._rate = RowRate(limits.rows_per_second)
         self._calls: dict[CallId, _CallState] = {}
         self._pending_of: Counter[str] = Counter()
-        """Bytes on their way to the disk, by the token that they were pushed with."""
+        """Bytes on their way to the disk, by the tenant that pushed them."""
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take in what happened at `now`, in seconds since 1970, and say what to do, in this order."""
@@ -190,7 +191,9 @@ class GateState:
     # ---- calls and batches -----------------------------------------------------------------------------
 
     def _call_opened(self, event: CallOpened, _: float) -> list[Action]:
-        self._calls[event.call] = _CallState(event.schema, event.may_push, token=event.token)
+        self._calls[event.call] = _CallState(
+            event.schema, event.may_push, tenant=event.tenant, share=event.share
+        )
         return []
 
     def _call_closed(self, event: CallClosed, _: float) -> list[Action]:
@@ -331,10 +334,11 @@ class GateState:
             event.size,
             int(now * 1000),
         )
-        self._rate.taken(stream.stream, append.rows, now)
+        call = self._calls[event.call]
+        self._rate.taken(stream.stream, append.rows, now, call.tenant, call.share)
         stream.appended(append)
         self._count_pending(append, append.size)
-        self._calls[event.call].waiting += 1
+        call.waiting += 1
         return [append] if whole else [append, self._again(event.call, stream, append)]
 
     def _again(self, call: CallId, stream: StreamState, append: Append) -> Send:
@@ -379,21 +383,22 @@ class GateState:
         return None
 
     def _over_quota(self, event: BatchPrepared) -> tuple[float, GateError] | None:
-        token = self._calls[event.call].token
-        pending = 0 if token is None else self._pending_of[token]
+        tenant = self._calls[event.call].tenant
+        pending = 0 if tenant is None else self._pending_of[tenant]
         if not pending or pending + event.size <= self.limits.token_bytes:
             return None
         return self._delay(pending), LogFull(
-            f"{pending:,} bytes that were pushed with this token are on their way to the disk, of "
+            f"{pending:,} bytes of this token or its tenant are on their way to the disk, of "
             f"{self.limits.token_bytes:,}; send again later"
         )
 
     def _over_rate(self, event: BatchPrepared, now: float) -> tuple[float, GateError] | None:
-        wait = self._rate.wait(event.push.stream, event.take, now)
+        call = self._calls[event.call]
+        wait = self._rate.wait(event.push.stream, event.take, now, call.tenant, call.share)
         if not wait:
             return None
         return min(wait, LATER), TooMany(
-            f"the gate takes {self.limits.rows_per_second:g} rows/s, all streams together; send again later"
+            f"the gate takes {self.limits.rows_per_second:g} rows/s, shared by its tenants; send again later"
         )
 
     def _no_memory(self) -> tuple[float, GateError]:
@@ -449,11 +454,11 @@ class GateState:
 
     def _count_pending(self, append: Append, size: int) -> None:
         self.pending_bytes += size
-        token = self._calls[append.call].token
-        if token is not None:
-            self._pending_of[token] += size
-            if not self._pending_of[token]:
-                del self._pending_of[token]
+        tenant = self._calls[append.call].tenant
+        if tenant is not None:
+            self._pending_of[tenant] += size
+            if not self._pending_of[tenant]:
+                del self._pending_of[tenant]
 
     def _settle(self, stream: StreamState) -> list[Action]:
         """Once nothing is on its way to the disk, a frontier holds and a redirection is told."""

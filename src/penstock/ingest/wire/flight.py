@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,6 +107,7 @@ class Endpoint:
         self.others = parse_each(address, port) if isinstance(address, str) else (address,)
         self.address = self.others[0]
         self.access = access or Access()
+        self._turning = threading.Lock()
         self.flight = self._opened()
 
     def __enter__(self) -> Self:
@@ -129,8 +131,8 @@ class Endpoint:
     def act(self, action: str, body: bytes, timeout: float = CALL_SECONDS) -> bytes:
         """Call an action; the body of its first result, or nothing."""
 
-        def call() -> bytes:
-            for result in self.flight.do_action(fl.Action(action, body), self.access.options(timeout)):
+        def call(server: fl.FlightClient) -> bytes:
+            for result in server.do_action(fl.Action(action, body), self.access.options(timeout)):
                 return bytes(result.body.to_pybytes())
             return b""
 
@@ -139,9 +141,9 @@ class Endpoint:
     def offers(self, request: type[Request[AnswerT]], timeout: float = CALL_SECONDS) -> bool:
         """Whether the server knows a request."""
 
-        def call() -> bool:
+        def call(server: fl.FlightClient) -> bool:
             try:
-                listed = list(self.flight.list_actions(self.access.options(timeout)))
+                listed = list(server.list_actions(self.access.options(timeout)))
             except NotImplementedError:
                 return False
             return any(each.type == request.action for each in listed)
@@ -151,31 +153,32 @@ class Endpoint:
     def index(self, ticket: IndexTicket, timeout: float = CALL_SECONDS) -> pa.Table:
         """The ranges that a gate holds."""
         return self._any(
-            lambda: self.flight.do_get(fl.Ticket(ticket.encode()), self.access.options(timeout)).read_all()
+            lambda server: server.do_get(fl.Ticket(ticket.encode()), self.access.options(timeout)).read_all()
         )
 
-    def _any(self, call: Callable[[], _T]) -> _T:
+    def _any(self, call: Callable[[fl.FlightClient], _T]) -> _T:
         """What the first server answers that does, beginning with the present one."""
         first: GateAway | None = None
         for _ in self.others:
+            address, server = self.address, self.flight
             try:
-                return call()
+                return call(server)
             except (fl.FlightError, pa.ArrowException, OSError) as error:
-                ours = ingest_error(error, self.address)
+                ours = ingest_error(error, address)
                 if not isinstance(ours, GateAway):
                     raise ours from None
                 first = first or ours
-                if len(self.others) > 1:
-                    self._turn()
+                self._turn(server)
         assert first is not None, "there is an address"
         raise first
 
-    def _turn(self) -> None:
-        """Go over to the next address."""
-        self.flight.close()
-        at = self.others.index(self.address) + 1
-        self.address = self.others[at % len(self.others)]
-        self.flight = self._opened()
+    def _turn(self, failed: fl.FlightClient) -> None:
+        """Go over to the next address, unless another thread has; calls under way keep the old channel."""
+        with self._turning:
+            if len(self.others) > 1 and self.flight is failed:
+                at = self.others.index(self.address) + 1
+                self.address = self.others[at % len(self.others)]
+                self.flight = self._opened()
 
     def _opened(self) -> fl.FlightClient:
         return fl.FlightClient(
