@@ -31,30 +31,29 @@ def run(*command):
 
 
 class Hosts:
-    """A bridge at 192.0.2.1, and hosts behind it that reach each other."""
+    """Hosts that reach this one at 192.0.2.1, each by a cable of its own."""
 
     def __init__(self, **addresses):
         self.addresses = addresses
 
     def __enter__(self):
-        run("ip", "link", "add", "pstk0", "type", "bridge")
-        run("ip", "addr", "add", "192.0.2.1/24", "dev", "pstk0")
-        run("ip", "link", "set", "pstk0", "up")
         for name, address in self.addresses.items():
-            space = f"pstk-{name}"
+            space, cable = f"pstk-{name}", f"pstk-{name}-o"
             run("ip", "netns", "add", space)
-            run("ip", "link", "add", f"pstk-{name}-o", "type", "veth", "peer", "name", "eth0", "netns", space)
-            run("ip", "link", "set", f"pstk-{name}-o", "master", "pstk0", "up")
-            run("ip", "-n", space, "addr", "add", f"{address}/24", "dev", "eth0")
+            run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", space)
+            run("ip", "addr", "add", "192.0.2.1/32", "dev", cable)
+            run("ip", "link", "set", cable, "up")
+            run("ip", "route", "add", f"{address}/32", "dev", cable, "src", "192.0.2.1")
+            run("ip", "-n", space, "addr", "add", f"{address}/32", "dev", "eth0")
             run("ip", "-n", space, "link", "set", "eth0", "up")
             run("ip", "-n", space, "link", "set", "lo", "up")
+            run("ip", "-n", space, "route", "add", "192.0.2.1/32", "dev", "eth0")
         return self
 
     def __exit__(self, *_):
         for name in self.addresses:
             subprocess.run(["ip", "netns", "del", f"pstk-{name}"], check=False)
-            subprocess.run(["ip", "link", "del", f"pstk-{name}-o"], check=False)
-        subprocess.run(["ip", "link", "del", "pstk0"], check=False)
+            subprocess.run(["ip", "link", "del", f"pstk-{name}-o"], check=False, stderr=subprocess.DEVNULL)
 
     def nodes(self, folder, **capacities):
         """The file of nodes: one gate on each host."""
@@ -86,13 +85,11 @@ def gates_of(controller):
 
 
 class Pushing:
-    """Streams that are pushed without end, 5 rows at a time."""
+    """Streams that are pushed without end, `rows` at a time."""
 
     def __init__(self, address):
-        self.connection = Connection(address)
-        self.clients = [
-            Client(self.connection, f"r/{n}", "n bigint", {"expected_rate": 100.0}) for n in range(STREAMS)
-        ]
+        self.connection, self.rows = Connection(address), 5
+        self.clients = [Client(self.connection, f"r/{n}", "n bigint") for n in range(STREAMS)]
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._push)
         self._thread.start()
@@ -100,7 +97,7 @@ class Pushing:
     def _push(self):
         while not self._ended.wait(0.05):
             for client in self.clients:
-                client.push(numbers(client.sequence, 5))
+                client.push(numbers(client.sequence, self.rows))
 
     def end(self):
         """The number of rows of each stream, all of them acknowledged."""
@@ -154,8 +151,7 @@ def killed_while_it_scales_in(folder, options, small, large):
             listed = gates_of(first)
             assert (listed[small]["capacity"], listed[large]["capacity"]) == (CAPACITY, 2 * CAPACITY)
             until(lambda: any("standing by" in each for each in second.said))
-            for n in range(STREAMS):
-                act(first.address, "declare", stream=f"r/{n}", metadata={"expected_rate": 5.0})
+            pushing.rows = 1
             until(lambda: "draining" in {each["state"] for each in gates_of(first).values()})
             first.process.send_signal(signal.SIGKILL)
             began = time.monotonic()

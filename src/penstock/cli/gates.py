@@ -1,5 +1,6 @@
 """`penstock gates`: the gates of a controller, and what an operator asks of them."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from penstock.cli.asking import Controller, Json, Roots, TLSCertificate, TLSKey,
 __all__ = ["gates"]
 
 _AT = "127.0.0.1:7300"
+_WIDE = 1000
 gates = typer.Typer(
     invoke_without_command=True, rich_markup_mode=None, context_settings={"max_content_width": 110}
 )
@@ -303,8 +305,10 @@ def _table(columns: Sequence[tuple[str, Any]], rows: Sequence[Sequence[str]]) ->
 
     table = Table(box=None)
     for name, justify in columns:
-        table.add_column(name, justify=justify)
+        table.add_column(name, justify=justify, no_wrap=name != "why")
     for row in rows:
         table.add_row(*row)
     if rows:
-        Console(soft_wrap=True, highlight=False, markup=False).print(table)
+        # Wide where nobody looks: who reads lines wants each of them whole.
+        width = None if sys.stdout.isatty() else _WIDE
+        Console(width=width, highlight=False, markup=False).print(table)

@@ -98,7 +98,7 @@ class Endpoint:
     """An open channel to one gate or controller; close it after use.
 
     `address` may name several controllers, of which one decides and the others stand by, as `a:7300/b:7300`.
-    What the present one does not answer, the next one is asked.
+    What one does not answer, the next one is asked; the one that answers is the first to be asked then.
     """
 
     def __init__(
@@ -107,8 +107,9 @@ class Endpoint:
         self.others = parse_each(address, port) if isinstance(address, str) else (address,)
         self.address = self.others[0]
         self.access = access or Access()
-        self._turning = threading.Lock()
-        self.flight = self._opened()
+        self._opening = threading.Lock()
+        self._channels: dict[Address, fl.FlightClient] = {}
+        self.flight = self._channel(self.address)
 
     def __enter__(self) -> Self:
         return self
@@ -118,7 +119,8 @@ class Endpoint:
 
     def close(self) -> None:
         """Close the channel."""
-        self.flight.close()
+        for each in self._channels.values():
+            each.close()
 
     def ask(self, request: Request[AnswerT], timeout: float = CALL_SECONDS) -> AnswerT:
         """Send a request and return its answer."""
@@ -157,32 +159,33 @@ class Endpoint:
         )
 
     def _any(self, call: Callable[[fl.FlightClient], _T]) -> _T:
-        """What the first server answers that does, beginning with the present one."""
+        """What the first server answers that does, beginning with the one that answered last."""
         first: GateAway | None = None
-        for _ in self.others:
-            address, server = self.address, self.flight
+        at = self.others.index(self.address)
+        for address in (*self.others[at:], *self.others[:at]):
+            server = self._channel(address)
             try:
-                return call(server)
+                found = call(server)
             except (fl.FlightError, pa.ArrowException, OSError) as error:
                 ours = ingest_error(error, address)
                 if not isinstance(ours, GateAway):
                     raise ours from None
                 first = first or ours
-                self._turn(server)
+            else:
+                self.address, self.flight = address, server
+                return found
         assert first is not None, "there is an address"
         raise first
 
-    def _turn(self, failed: fl.FlightClient) -> None:
-        """Go over to the next address, unless another thread has; calls under way keep the old channel."""
-        with self._turning:
-            if len(self.others) > 1 and self.flight is failed:
-                at = self.others.index(self.address) + 1
-                self.address = self.others[at % len(self.others)]
-                self.flight = self._opened()
+    def _channel(self, address: Address) -> fl.FlightClient:
+        with self._opening:
+            if address not in self._channels:
+                self._channels[address] = self._opened(address)
+            return self._channels[address]
 
-    def _opened(self) -> fl.FlightClient:
+    def _opened(self, address: Address) -> fl.FlightClient:
         return fl.FlightClient(
-            self.address.location(tls=self.access.tls is not None),
+            address.location(tls=self.access.tls is not None),
             generic_options=list(_OPTIONS),
             **self.access.arguments,
         )
