@@ -31,9 +31,9 @@ def test_a_gate_is_stopped_and_forgotten_only_when_all_is_read():
     assert made.fleet.to_close(unread) == made.fleet.to_close({}) == []
     assert made.fleet.to_close(read) == ["m:1"]
     made.fleet.closed("m:1")
-    made.fleet.stop_closed(at(0.0, look("m:1", pending=9)))
+    made.fleet.stop_closed(at(0.0, look("m:1", pending=9)), 0.0)
     assert made.registry.mode("m:1") is GateMode.CLOSING
-    made.fleet.stop_closed(read)
+    made.fleet.stop_closed(read, 0.0)
     assert made.registry.mode("m:1") is GateMode.STOPPING
     made.fleet.look_after(1.0)
     assert made.registry.mode("m:1") is None

@@ -1,0 +1,125 @@
+"""Shares of tenants at a gate that is full: exactly, in simulated time, and over the wire."""
+
+import heapq
+import random
+
+import pytest
+
+from ingest.test_tokens import bearer, entry
+from penstock.errors import BadToken
+from penstock.ingest import Gate, Security
+from penstock.ingest.gate.row_rate import RowRate
+from penstock.ingest.limits import Limits
+from penstock.ingest.security.tokens import TokenFile, hash_of, new_token
+from raw_push import RawPush, rows
+
+RATE = 10_000
+SECONDS = 60
+SEED = 5
+
+
+def simulated(seed=SEED, **tenants):
+    """Rows a second and the 99th percentile of waiting of each (share, streams, rows/s offered, batch)."""
+    rate, chance = RowRate(float(RATE)), random.Random(seed)
+    taken, waited = dict.fromkeys(tenants, 0), {each: [] for each in tenants}
+    due, count = [], 0
+    for tenant, (_, streams, offered, batch) in tenants.items():
+        for stream in range(streams):
+            gap = batch * streams / offered
+            due.append((100 + chance.random() * gap, count, tenant, stream, None))
+            count += 1
+    heapq.heapify(due)
+    while due:
+        now, _, tenant, stream, since = heapq.heappop(due)
+        if now > 100 + SECONDS:
+            continue
+        share, streams, offered, batch = tenants[tenant]
+        since, count = now if since is None else since, count + 1
+        wait = rate.wait(f"{tenant}/{stream}", batch, now, tenant, share)
+        if wait:
+            heapq.heappush(due, (now + min(wait, 1.0), count, tenant, stream, since))
+            continue
+        rate.taken(f"{tenant}/{stream}", batch, now, tenant, share)
+        taken[tenant] += batch
+        waited[tenant].append(now - since)
+        following = max(since + batch * streams / offered * chance.uniform(0.8, 1.2), now)
+        heapq.heappush(due, (following, count, tenant, stream, None))
+    return {
+        each: (taken[each] / SECONDS, sorted(waited[each])[int(0.99 * len(waited[each]))]) for each in tenants
+    }
+
+
+GREEDY = (1.0, 20, 50_000, 100)  # ten times its share of two tenants
+
+
+def test_a_tenant_within_its_share_does_not_wait_for_one_at_ten_times_its_share():
+    alone = simulated(modest=(1.0, 5, 4000, 50))["modest"]
+    beside = simulated(modest=(1.0, 5, 4000, 50), greedy=GREEDY)
+    assert beside["modest"][1] <= 1.2 * alone[1]
+    assert beside["modest"][0] == pytest.approx(4000, rel=0.02)
+    assert sum(rows for rows, _ in beside.values()) == pytest.approx(RATE, rel=0.02)
+
+
+@pytest.mark.parametrize(("share", "rows"), [(1.0, RATE / 2), (2.0, RATE * 2 / 3), (0.25, RATE / 5)])
+def test_tenants_that_all_want_more_have_their_shares(share, rows):
+    found = simulated(one=(share, 5, 50_000, 50), other=GREEDY)
+    assert found["one"][0] == pytest.approx(rows, rel=0.03)
+    assert found["other"][0] == pytest.approx(RATE - rows, rel=0.03)
+
+
+def test_what_a_tenant_leaves_the_others_use():
+    assert simulated(greedy=GREEDY)["greedy"][0] == pytest.approx(RATE, rel=0.02)
+    found = simulated(greedy=GREEDY, quiet=(9.0, 1, 100, 10))
+    assert found["greedy"][0] == pytest.approx(RATE - 100, rel=0.03)
+
+
+def test_a_tenant_that_was_away_has_no_claim_on_what_it_did_not_use():
+    rate = RowRate(1000.0)
+    for n in range(100):
+        rate.taken("a", 10, 10 + n / 100, "a")
+    assert rate.wait("b", 10, 50.0, "b") == 0
+    rate.taken("b", 1000, 50.0, "b")
+    assert rate.wait("b2", 10, 50.0, "b") > 0.9
+
+
+def tenants_of(tmp_path, tokens, shares):
+    path = tmp_path / "tokens.toml"
+    whose = {"a1": "acme", "a2": "acme", "b": "beta"}
+    entries = [
+        entry(name, tokens[name], f'push = ["*"]\ntenant = "{tenant}"') for name, tenant in whose.items()
+    ]
+    path.write_text("".join(entries) + shares)
+    return path
+
+
+def test_tokens_of_a_tenant_have_one_limit_and_its_share(tmp_path):
+    tokens = {each: new_token() for each in ("a1", "a2", "b")}
+    file = tenants_of(tmp_path, tokens, '[[tenant]]\nname = "beta"\nshare = 3\n')
+    known = TokenFile(file)
+    assert [known.entry(tokens[each]).caller for each in ("a1", "a2", "b")] == ["acme", "acme", "beta"]
+    assert (known.share("beta"), known.share("acme"), known.share(None)) == (3.0, 1.0, 1.0)
+    limits = Limits(calls_per_token=1, rows_per_second=1000.0)
+    security = Security(tokens=file)
+    with (
+        Gate("127.0.0.1:0", tmp_path / "gate", limits=limits, security=security) as gate,
+        RawPush(gate.address, options=bearer(tokens["a1"])) as first,
+        RawPush(gate.address, options=bearer(tokens["b"])) as other,
+    ):
+        first.send("reports/1", 0, rows(0, 3000), connect=True)
+        first.wait_for("reports/1", 3000)
+        refused = RawPush(gate.address, options=bearer(tokens["a2"]))
+        refused.close()
+        assert "1 pushes of this token are open, its limit" in str(refused.error)
+        first.send("reports/1", 3000, rows(3000, 10))
+        assert "shared by its tenants" in first.answer()["message"]
+        other.send("reports/2", 0, rows(0, 10), connect=True)
+        other.wait_for("reports/2", 10)
+        assert other.heard.empty()
+
+
+@pytest.mark.parametrize("shares", ['[[tenant]]\nname = "beta"\n', '[[tenant]]\nname = "beta"\nshare = 0\n'])
+def test_a_share_that_is_none_is_said(tmp_path, shares):
+    tokens = {each: new_token() for each in ("a1", "a2", "b")}
+    with pytest.raises(BadToken, match="give a name and a share above 0"):
+        TokenFile(tenants_of(tmp_path, tokens, shares))
+    assert hash_of(tokens["b"]) in (tmp_path / "tokens.toml").read_text()
