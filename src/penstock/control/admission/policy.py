@@ -6,7 +6,7 @@ that come between two periods are admitted at once, by what the last period left
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -163,6 +163,8 @@ class Admission:
         self.budget = Budget(limits or Limits())
         self._seen: Seen | None = None
         self._waiting: dict[str, float] = {}
+        self._lasted = 0
+        """The periods in a row in which gates could be settled or emptied."""
         self._charged: dict[str, float] = {}
         """The work that every gate is charged with, after the last decisions."""
 
@@ -205,7 +207,9 @@ class Admission:
         placed = possible(cluster, placed, startable, self.budget.limits.least_gates)
         names = [*seen.gates, *_new_names(seen.startable, placed.gates - len(seen.gates))]
         self._charged = dict(zip(names, loads(placed.home, placed.size, placed.gates).tolist(), strict=True))
-        return _proposals(seen, names, cluster, placed)
+        found = _proposals(seen, names, cluster, placed)
+        self._lasted = self._lasted + 1 if any(not each.urgent and each.changes for each in found) else 0
+        return [_patient(each, self._lasted) for each in found]
 
     def admit(self, arrivals: Arrivals) -> Sequence[Decision]:
         """Where streams enter that come between two periods: best fit decreasing into what is left free.
@@ -254,6 +258,7 @@ class Admission:
             "planner": self.planner.name,
             "waiting": dict(self._waiting),
             "charged": dict(self._charged),
+            "lasted": self._lasted,
             "expectations": self.expectations.to_json(),
         }
 
@@ -266,6 +271,7 @@ class Admission:
             )
         self._waiting = {str(gate): float(each) for gate, each in value["waiting"].items()}
         self._charged = {str(gate): float(each) for gate, each in value["charged"].items()}
+        self._lasted = int(value["lasted"])
         self.expectations.resume(value["expectations"])
         self._seen = None
 
@@ -345,6 +351,14 @@ def _decisions(seen: Seen, names: Sequence[str], cluster: Cluster, placed: Place
         for gate in placed.drained.tolist()
     ]
     return found
+
+
+def _patient(proposal: Proposal[Decision], lasted: int) -> Proposal[Decision]:
+    """What can wait, waits for a second period: streams that have just begun look smaller than they are."""
+    if proposal.urgent or not proposal.changes:
+        return proposal
+    held = "" if lasted > 1 else "it may be for one period only"
+    return replace(proposal, effect=replace(proposal.effect, lasted=lasted), held=held)
 
 
 def _word(why: str) -> str:
