@@ -37,6 +37,8 @@ NAME = "admission"
 """The name of the policy in rulings."""
 # An exponentially weighted mean of the queue: about the last three periods ([000] §2.5).
 _QUEUE_WEIGHT = 0.5
+_PATIENCE = 3
+"""The periods in a row in which gates could be settled or emptied before they are."""
 
 
 @dataclass(frozen=True)
@@ -354,10 +356,10 @@ def _decisions(seen: Seen, names: Sequence[str], cluster: Cluster, placed: Place
 
 
 def _patient(proposal: Proposal[Decision], lasted: int) -> Proposal[Decision]:
-    """What can wait, waits for a second period: streams that have just begun look smaller than they are."""
+    """What can wait, waits for some periods: streams that have just begun look smaller than they are."""
     if proposal.urgent or not proposal.changes:
         return proposal
-    held = "" if lasted > 1 else "it may be for one period only"
+    held = "" if lasted >= _PATIENCE else f"it has been so for fewer than {_PATIENCE} periods in a row"
     return replace(proposal, effect=replace(proposal.effect, lasted=lasted), held=held)
 
 
