@@ -1,20 +1,23 @@
-"""Runs with control on and off, in turn, over the same files: what each took, delivered and moved."""
+"""Runs with control on and off, in turn epoch by epoch, over the same files: what each took and moved."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock_lab.bench.cost import Cost, cost_of
+from penstock_lab.bench.hot_sets import DDL
 from penstock_lab.bench.outcomes import Outcome, outcomes_of
 from penstock_lab.bench.paired import Interval, in_turn, ratio_of
 from penstock_lab.bench.results import Delivered, rows_delivered
+from penstock_lab.bench.skew_queries import SIDES, Rows
+from penstock_lab.bench.turns import InTurn, Spent, Turns
 
-__all__ = ["Mode", "Pair", "Ran", "cpu_ratio", "run_once", "run_pairs", "wall_ratio"]
+__all__ = ["Mode", "Pair", "Ran", "cpu_ratio", "run_pair", "run_pairs", "wall_ratio"]
 
 Mode = Literal["on", "off"]
 """Control, as `start` takes it."""
@@ -29,7 +32,7 @@ class Ran:
     """
 
     mode: Mode
-    cost: Cost
+    cost: Spent
     delivered: Delivered
     rows: tuple[tuple[int, ...], ...]
     cpu: tuple[tuple[float, ...], ...]
@@ -48,7 +51,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs over the same rows, one right after the other; `hottest` as `HotSets.write` tells."""
+    """Two runs over the same rows; `first` has the first turn, `hottest` is what `HotSets.write` tells."""
 
     seed: int
     first: Mode
@@ -63,37 +66,55 @@ class Pair:
 
     @property
     def runs(self) -> tuple[Ran, Ran]:
-        """Both in the order in which they ran."""
+        """Both, the one with the first turn first."""
         return (self.on, self.off) if self.first == "on" else (self.off, self.on)
 
 
-def run_once(
-    spark: SparkSession, query: Callable[[Path], ps.Relation], folder: Path, channels: int, mode: Mode
-) -> Ran:
-    """Run over all files of a folder to the end.
+def run_pair(
+    spark: SparkSession,
+    query: Callable[[Rows], ps.Relation],
+    folder: Path,
+    channels: int,
+    order: tuple[Mode, Mode],
+) -> dict[Mode, Ran]:
+    """Run with control on and off over all files of a folder to the end, in turn epoch by epoch.
 
     The figures of channels are those that every run keeps: a policy that watches would ask for observations,
     which a run with control off does not make.
     """
-    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as place:
-        out, runs = Path(place) / "out", []
-
-        def work() -> None:
-            run = query(folder).start(
-                ps.parquet(str(out)),
-                checkpoint=str(Path(place) / "state"),
-                channels=channels,
-                session=spark,
-                control=mode,
-            )
-            runs.append(run)
+    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as scratch:
+        places = {mode: Path(scratch) / mode for mode in order}
+        turns, runs = Turns(*order), {}
+        try:
+            for mode in order:
+                rows = partial(_rows, folder, turns, mode)
+                runs[mode] = query(rows).start(
+                    ps.parquet(str(places[mode] / "out")),
+                    checkpoint=str(places[mode] / "state"),
+                    channels=channels,
+                    session=spark,
+                    control=mode,
+                )
+        finally:
+            for mode in {*order} - runs.keys():
+                turns.leave(mode)
+        for run in runs.values():
             run.wait(live=False)
+        return {
+            mode: _ran(mode, turns.spent[mode], rows_delivered(places[mode] / "out"), runs[mode])
+            for mode in order
+        }
 
-        cost = cost_of(spark, work)
-        return _ran(mode, cost, rows_delivered(out), runs[0])
+
+def _rows(folder: Path, turns: Turns, mode: Mode, name: str) -> ps.Stream:
+    """The stream in a folder's folder of this name, a file an epoch; of several the first waits for turns."""
+    source: ps.Source = ps.files(str(folder / name), files_per_epoch=1)
+    if name in {"rows", SIDES[0]}:
+        source = InTurn(source, turns, mode)
+    return ps.stream(name, DDL, time="time", source=source)
 
 
-def _ran(mode: Mode, cost: Cost, delivered: Delivered, run: ps.Run) -> Ran:
+def _ran(mode: Mode, cost: Spent, delivered: Delivered, run: ps.Run) -> Ran:
     epochs = [each for each in run.progress if each.rows]  # all but the drain
     moved = [each for each in run.decisions if each.rows]
     return Ran(
@@ -112,13 +133,16 @@ def _ran(mode: Mode, cost: Cost, delivered: Delivered, run: ps.Run) -> Ran:
 
 
 def run_pairs(
-    pairs: int, once: Callable[[Mode], Ran], seed: int = 0, hottest: Sequence[int] = ()
+    pairs: int,
+    once: Callable[[tuple[Mode, Mode]], dict[Mode, Ran]],
+    seed: int = 0,
+    hottest: Sequence[int] = (),
 ) -> Iterator[Pair]:
     """So many pairs, each in the other order than the one before."""
     orders: Iterator[tuple[Mode, Mode]] = in_turn(pairs, "on", "off")
-    for first, second in orders:
-        ran = {mode: once(mode) for mode in (first, second)}
-        yield Pair(seed, first, ran["on"], ran["off"], tuple(hottest))
+    for order in orders:
+        ran = once(order)
+        yield Pair(seed, order[0], ran["on"], ran["off"], tuple(hottest))
 
 
 def wall_ratio(pairs: Sequence[Pair]) -> Interval:

@@ -12,7 +12,15 @@ from penstock_lab.bench.even_channels import busiest_over_mean, ideal_saving, pa
 from penstock_lab.bench.hot_sets import HotSets, write_epochs
 from penstock_lab.bench.on_and_off import Pair, Ran, cpu_ratio, wall_ratio
 from penstock_lab.bench.paired import Interval, mean_of
-from penstock_lab.bench.skew_queries import SIDES, Digests, Sums, Waits, left_outer_join, tumbling_windows
+from penstock_lab.bench.skew_queries import (
+    SIDES,
+    Digests,
+    Rows,
+    Sums,
+    Waits,
+    left_outer_join,
+    tumbling_windows,
+)
 from penstock_lab.reports import Check
 
 __all__ = ["CHANNELS", "REAL", "SETTLED", "Case", "cases", "real_keys", "saved_of_ideal", "settled"]
@@ -44,7 +52,7 @@ class Case:
     """
 
     name: str
-    query: Callable[[Path], ps.Relation]
+    query: Callable[[Rows], ps.Relation]
     keys: HotSets | None
     judge: Judge
     pairs: int = 6

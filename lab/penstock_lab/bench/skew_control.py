@@ -1,8 +1,9 @@
 """`penstock bench skew`: what control costs where nothing is to gain, and what it gains where something is.
 
-Every case runs in pairs over the same rows, with control on and off in turn, in one warm session with eight
-channels and task slots. Wall time and the processor time of driver, JVM and workers are told of every run,
-and of every case their ratio, on over off, with its 95 % interval: no measured run is left out.
+Every case runs in pairs over the same rows, with control on and off in turn, an epoch each, in one warm
+session with eight channels and task slots. Wall time and the processor time of driver, JVM and workers are
+told of every run, and of every case their ratio, on over off, with its 95 % interval: no measured run is left
+out.
 """
 
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from penstock_lab.bench.on_and_off import Mode, Pair, Ran, cpu_ratio, run_once, run_pairs, wall_ratio
+from penstock_lab.bench.on_and_off import Mode, Pair, Ran, cpu_ratio, run_pair, run_pairs, wall_ratio
 from penstock_lab.bench.outcomes import outcome_rows
 from penstock_lab.bench.session import slotted_session
 from penstock_lab.bench.skew_cases import CHANNELS, REAL, Case, cases, real_keys, saved_of_ideal, settled
@@ -45,8 +46,8 @@ def skew(  # noqa: PLR0913 -- each is one option of the command
     predictions: list[dict[str, Value]] = []
     checks: list[Check] = []
     for place, case in enumerate(chosen):
-        # A new JVM takes two runs until it has compiled what it needs.
-        warm: tuple[Mode, ...] = () if quick else ("on",) if place else ("off", "on")
+        # A new JVM takes two runs until it has compiled what it needs: a pair for a start, not for each case.
+        warm = not quick and not place
         with tempfile.TemporaryDirectory(prefix="penstock-skew-", ignore_cleanup_errors=True) as scratch:
             write = case.write
             if case.keys is None and keys is not None:
@@ -77,22 +78,27 @@ def _pairs(  # noqa: PLR0913, PLR0917 -- a case, and where and how it runs
     write: Callable[[Path, int], tuple[int, ...]],
     scratch: Path,
     seed: int,
-    warm: Sequence[Mode],
+    warm: bool,  # noqa: FBT001 -- as above
 ) -> Iterator[Pair]:
     """All pairs of a case, seed by seed."""
     for number in range(case.seeds):
         folder = scratch / str(number)
         hottest = write(folder, seed + number)
         once = partial(_once, spark, case, folder)
-        for mode in () if number else warm:
-            once(mode, "warm-up")
+        if warm and not number:
+            once(("off", "on"), "warm-up")
         yield from run_pairs(case.pairs, once, seed + number, hottest)
 
 
-def _once(spark: SparkSession, case: Case, folder: Path, mode: Mode, what: str = "") -> Ran:
-    ran = run_once(spark, case.query, folder, case.channels, mode)
-    told = f"{ran.cost.wall_s:.1f} s, {ran.cost.cpu_s:.1f} CPU s, {ran.moves} moves"
-    say(f"{case.name}, control {mode}{f', {what}' if what else ''}: {told}")
+def _once(
+    spark: SparkSession, case: Case, folder: Path, order: tuple[Mode, Mode], what: str = ""
+) -> dict[Mode, Ran]:
+    ran = run_pair(spark, case.query, folder, case.channels, order)
+    told = "; ".join(
+        f"{mode} {each.cost.wall_s:.1f} s, {each.cost.cpu_s:.1f} CPU s, {each.moves} moves"
+        for mode, each in ran.items()
+    )
+    say(f"{case.name}, control{f', {what}' if what else ''}: {told}")
     return ran
 
 

@@ -2,20 +2,22 @@
 
 import hashlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 import penstock as ps
-from penstock_lab.bench.hot_sets import DDL
 
-__all__ = ["SIDES", "Digests", "Sums", "Waits", "left_outer_join", "tumbling_windows"]
+__all__ = ["SIDES", "Digests", "Rows", "Sums", "Waits", "left_outer_join", "tumbling_windows"]
+
+Rows = Callable[[str], ps.Stream]
+"""The stream of a name, with the columns time, key and value."""
 
 SIDES = ("left", "right")
-"""The folders of a join's two streams; all others read "rows"."""
+"""The names of a join's two streams; all others read "rows"."""
 
 _STATE = "n bigint, total bigint"
 
@@ -36,11 +38,9 @@ class Sums(ps.Processor):
         """What is summed up of each row."""
         return values
 
-    def __call__(self, folder: Path) -> ps.Relation:
-        """The function over the rows of a folder."""
-        return (
-            _rows(folder, "rows").group_by("key").process(self, state=_STATE, result=_STATE, order="arrival")
-        )
+    def __call__(self, rows: Rows) -> ps.Relation:
+        """The function over rows."""
+        return rows("rows").group_by("key").process(self, state=_STATE, result=_STATE, order="arrival")
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,15 @@ class Waits(Sums):
         return values
 
 
-def tumbling_windows(folder: Path) -> ps.Relation:
+def tumbling_windows(rows: Rows) -> ps.Relation:
     """Three aggregates of each key every two seconds."""
-    grouped = _rows(folder, "rows").group_by("key").window("2 seconds")
+    grouped = rows("rows").group_by("key").window("2 seconds")
     return grouped.agg(rows=ps.count(), total=ps.sum("value"), top=ps.max("value"))
 
 
-def left_outer_join(folder: Path) -> ps.Relation:
+def left_outer_join(rows: Rows) -> ps.Relation:
     """Rows of two streams within three seconds whose values are about the same."""
-    left, right = (_rows(folder, side) for side in SIDES)
+    left, right = map(rows, SIDES)
     return left.join(
         right,
         "key",
@@ -92,7 +92,3 @@ def left_outer_join(folder: Path) -> ps.Relation:
         condition="abs(l.value - r.value) < 2",
         suffixes=("", "_right"),
     )
-
-
-def _rows(folder: Path, name: str) -> ps.Stream:
-    return ps.stream(name, DDL, time="time", source=ps.files(str(folder / name), files_per_epoch=1))

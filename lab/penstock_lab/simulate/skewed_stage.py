@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.control.observation import ChannelLoad, KnownKeys, Moved, Observation, StageChannels
 from penstock.control.rescale import Rescale
-from penstock.distribution.distribution import Change
+from penstock.distribution.distribution import COUNTING, Change
 from penstock.distribution.frequent_keys import rounded
 from penstock.routing import (
     Copied,
@@ -43,7 +43,8 @@ class SkewedStage:
     `letters` are the growths of state, computation and communication; with `pairs`, that part of the seconds
     follows the square of a key's frequency, and the rest its rows, copies included. `noise` is the relative
     deviation of a channel's seconds in an epoch, `overhead` the part of the seconds that no key causes. With
-    fewer `cores` than slots, channels share them. `slow` are channels on a slow node.
+    fewer `cores` than slots, channels share them. `slow` are channels on a slow node. With `counts`, a policy
+    decides whether keys are counted.
     """
 
     seed: int
@@ -63,6 +64,7 @@ class SkewedStage:
     pairs: float | None = None
     cores: float | None = None
     slow: tuple[int, ...] = ()
+    counts: bool | None = None
     copied: Copied = "neither"
     seconds_a_byte: float = 1e-8
     seconds_a_move: float = 0.2
@@ -83,6 +85,7 @@ class SkewedStage:
         self._spread = Spread()
         self._routes = self._router.route(self._hashes)
         self._resources = Resources.of(self.letters)
+        self._last = KnownKeys()
 
     def exchange(self) -> None:
         """Give every share to another key; counters begin again, as those of a run do."""
@@ -96,7 +99,9 @@ class SkewedStage:
     def follow(self, decisions: Sequence[Rescale | Change]) -> None:
         """Carry out decisions with the next epoch."""
         for each in decisions:
-            if isinstance(each, Change):
+            if isinstance(each, Change) and each.setting == COUNTING:
+                self.counts = each.value
+            elif isinstance(each, Change):
                 self._sub_keys = each.value
             else:
                 self._wanted = each
@@ -154,7 +159,8 @@ class SkewedStage:
             tracked=(),
             router=self._name,
             resources=self._resources,
-            known=self._known(),
+            known=self._counted(),
+            counts=self.counts,
             domain=len(self.shares),
             sub_keys=self._sub_keys,
             splits=self.splits,
@@ -173,6 +179,12 @@ class SkewedStage:
         )
         self.epoch += 1
         return seen
+
+    def _counted(self) -> KnownKeys:
+        """What is known of keys, which stays as it is while none are counted."""
+        if self.counts is not False:
+            self._last = self._known()
+        return self._last
 
     def _known(self) -> KnownKeys:
         """The most frequent keys of the last epochs, with the errors of counting."""

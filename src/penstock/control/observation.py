@@ -62,7 +62,7 @@ class ChannelLoad:
 
     `rows` are what came over the exchange, and represent `tuples`. If hot keys are split into sub-keys,
     tuples and seconds are those that the channel formed itself, whichever channel keeps the keys. `node` is
-    the executor that ran it, where there are several.
+    the executor that ran it, where there are several. Without a count there are no `keys`.
     """
 
     channel: int
@@ -77,9 +77,10 @@ class ChannelLoad:
 
     def __repr__(self) -> str:
         # Numbers have a fixed usual width, so that the channels of a stage read as a table.
+        keys = f"{self.keys:>7,} keys, " if self.keys else ""
         return (
             f"channel {self.channel:>3}: {self.tuples:>9,} tuples, {shown_seconds(self.seconds):>8}, "
-            f"{self.keys:>7,} keys, state {self.state_rows:>9,} rows, {shown_bytes(self.state_bytes):>8}"
+            f"{keys}state {self.state_rows:>9,} rows, {shown_bytes(self.state_bytes):>8}"
         )
 
 
@@ -95,7 +96,8 @@ class StageChannels:
     the `resources` of its operator in that form and `sigma`; the keys that are `known` and an estimate of how
     many there are (`domain`); the hot keys that lie on grids (`spread`) or are split (`sub_keys`), and what
     the operator allows: rows of a hot key formed in several channels (`splits`), rows copied over a grid
-    (`copied`). `first_grids` are those that the epoch began with. `tracked` is for people and empty for
+    (`copied`). `counts` says whether keys are counted in each epoch, None if no policy has a say in that.
+    `first_grids` are those that the epoch began with. `tracked` is for people and empty for
     policies. `moved` is what this epoch moved. `grouped` is there for a stage where any channel will do, if
     it had rows, and `batched` for one whose windows are shared out in batches that a policy may change.
     """
@@ -119,6 +121,7 @@ class StageChannels:
     spread: Spread | None = None
     sub_keys: SubKeyPlan | None = None
     splits: bool = False
+    counts: bool | None = None
     copied: Copied = "neither"
     first_grids: FirstGrids | None = None
     moved: Moved | None = None

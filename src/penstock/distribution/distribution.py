@@ -30,7 +30,9 @@ from penstock.sketches import ValueCosts
 from penstock.state.placing import Placing
 
 __all__ = [
+    "COUNTING",
     "Change",
+    "Counts",
     "Distribution",
     "Files",
     "Form",
@@ -59,6 +61,12 @@ Placed = tuple[NDArray[np.int64] | None, NDArray[np.int32]]
 
 Form = Literal["rows", "combined"]
 """How new rows reach a channel: as they are, or combined into partials on the way."""
+
+COUNTING = "counting"
+"""The setting of a stage with keys that says whether they are counted."""
+
+Counts = Literal["never", "as asked", "always"]
+"""Whether keys are counted: as asked means while a policy asks for it, and now and then."""
 
 Adapts = Literal["on", "observe", "off"]
 """Layouts follow what is learnt; what they would be is told; neither."""
@@ -340,9 +348,9 @@ class Settings:
     """What is set for a stage of a run: how keys are placed, how costs grow with frequency, what may move.
 
     `dealing` names how raw rows are dealt out to channels that form partials, if at all. `hosted` are the
-    stages that run in its channels; they need every key whole in one of them. Keys are `counted` if somebody
-    makes use of that. With `adapts` the first layout may follow from the first tuples, and what other layouts
-    need is measured; with "observe" it is only told what that would be.
+    stages that run in its channels; they need every key whole in one of them. Keys are `counted` as far as
+    somebody makes use of that. With `adapts` the first layout may follow from the first tuples, and what
+    other layouts need is measured; with "observe" it is only told what that would be.
     """
 
     resources: Mapping[Form, Resources]
@@ -351,7 +359,7 @@ class Settings:
     sigma: float = 0.1
     dealing: str | None = None
     hosted: tuple[int, ...] = ()
-    counted: bool = True
+    counted: Counts = "always"
     adapts: Adapts = "on"
 
 
@@ -461,6 +469,10 @@ class Steering:
         """What the manifest holds of what was learnt."""
         return KeyCounts()
 
+    def counts(self) -> bool:
+        """Whether channels should count the most frequent keys of the next epoch."""
+        return False
+
     def thorough(self) -> bool:
         """Whether channels should sketch all keys of the next epoch."""
         return False
@@ -522,5 +534,6 @@ _REFUSALS = {
     "grouping": "cannot have its rows {}; its rows have no choice of channels",
     "batch": "cannot have batches of {} windows; give 1 or more to a stage that shares out windows and "
     "leaves their number to the run",
+    COUNTING: "has no keys that are counted if a policy asks for it",
     "sub-keys": "has no keys that could be split into sub-keys; see StageChannels.splits",
 }

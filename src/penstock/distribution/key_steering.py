@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.distribution.distribution import (
+    COUNTING,
     Files,
     Form,
     Forming,
@@ -44,6 +45,8 @@ from penstock.routing import (
 
 __all__ = ["KeySteering", "TrackedKey"]
 
+_NOW_AND_THEN = 16
+"""So many epochs pass between two of which keys are counted while no policy asks for them."""
 # A step moves at least one key or cell, however little may move.
 _LEAST_SHARE = 1e-12
 _MOST_SHOWN = 64  # tracked keys
@@ -92,6 +95,8 @@ class KeySteering(Steering):
     splits: bool = False
     copied: Copied = "neither"
     frequent: FrequentKeys = field(default_factory=FrequentKeys)
+    asked_for: bool = True
+    _since: int = 0
 
     def first(self, channels: int, sample: Sample) -> KeyLayout:
         """By the partitioning that the run was started with."""
@@ -113,6 +118,8 @@ class KeySteering(Steering):
         partitioning, new grids on the same channels leave all other keys where they are.
         """
         after = self._stepped(before, asked.get("channels"), held)
+        if COUNTING in asked:
+            self.asked_for = asked[COUNTING].value
         if not held.tuples and after.grids is None:
             after = replace(after, grids=self.grids(after.channels, sample))
         return replace(after, forming=self._forming(before.forming, asked, after.channels, held))
@@ -201,7 +208,9 @@ class KeySteering(Steering):
 
     def learn(self, layout: KeyLayout, receipts: Sequence[Receipt]) -> None:
         """Count the keys of an epoch, each row once however many copies it has."""
-        if not self.settings.counted:
+        counted = any(each.keys.total for each in receipts)
+        self._since = 0 if counted else self._since + 1
+        if not counted:
             return
         copies = {
             key: row_copies(self.copied, len(cells), columns)
@@ -213,9 +222,19 @@ class KeySteering(Steering):
         """The most frequent keys."""
         return self.frequent.counts()
 
+    def counts(self) -> bool:
+        """Always, or while a policy asks for it and every so many epochs; nothing else depends on it."""
+        if self._asks:
+            return self.asked_for or self._since >= _NOW_AND_THEN - 1
+        return self.settings.counted == "always"
+
+    @property
+    def _asks(self) -> bool:
+        return self.settings.counted == "as asked"
+
     def thorough(self) -> bool:
         """While the number of keys grows."""
-        return self.settings.counted and self.frequent.curious
+        return self.counts() and self.frequent.curious
 
     def target(self, layout: KeyLayout) -> int:
         """The channels of the target router."""
@@ -255,6 +274,7 @@ class KeySteering(Steering):
             "domain": self.frequent.domain,
             "spread": layout.grids,
             "sub_keys": layout.forming if _split(layout) else None,
+            "counts": self.asked_for if self._asks else None,
             "splits": self.splits and dealt(self.settings.dealing, 2, None, keyed=True) is None,
             "copied": "neither" if self.settings.hosted else self.copied,
         }
@@ -274,12 +294,12 @@ class KeySteering(Steering):
     # What it allows.
 
     def choices(self) -> tuple[str, ...]:
-        """Keys that are split."""
-        return ("sub-keys",) if self.splits else ()
+        """Keys that are split, and whether keys are counted."""
+        return (*(["sub-keys"] if self.splits else []), *([COUNTING] if self._asks else []))
 
     def check(self, change: Any) -> None:
         """Refuse sub-keys where rows have to be together, and grids on which a join would not be exact."""
-        if change.setting == "sub-keys" and self.splits:
+        if change.setting in self.choices():
             return
         if change.setting != "channels":
             raise BadRescale(f"stage {change.stage} {self.refusal(change)}")

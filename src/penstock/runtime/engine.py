@@ -17,7 +17,7 @@ from penstock.connect.sinks.unkept import UnkeptSink
 from penstock.control.function_policy import FunctionPolicy
 from penstock.control.limits import Limits
 from penstock.control.setup import Setup
-from penstock.distribution.distribution import Form, Settings
+from penstock.distribution.distribution import Counts, Form, Settings
 from penstock.durable import Purpose
 from penstock.errors import BadOption, BadSink
 from penstock.query import Query, RunOptions, Stream
@@ -315,10 +315,12 @@ def _settings(runner: StageRunner, runners: Sequence[StageRunner], options: RunO
     )
 
 
-def _counts(options: RunOptions) -> bool:
+def _counts(options: RunOptions) -> Counts:
     """Whether keys are counted: for policies, or for a partitioning that the user chose for it."""
     chosen = options.partitioning != "balanced" and REGISTRY[options.partitioning].next is not None
-    return options.control != "off" or options.policy is not None or chosen
+    if options.policy is not None or chosen:
+        return "always"
+    return "never" if options.control == "off" else "as asked"
 
 
 def _resources(stage: Stage, options: RunOptions) -> dict[Form, Resources]:

@@ -373,7 +373,7 @@ class Epoch:
             after=advance.position,
             ended=advance.ended,
             hosted=runner.hosted,
-            counted=steering is not None and steering.settings.counted,
+            counted=steering is not None and steering.counts(),
             thorough=steering is not None and steering.thorough(),
             measured=steering is not None and steering.measures(self.epoch_id.epoch),
             view=None if plan.layout is None else runner.kernel.distribution.view(plan.layout),

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock_lab.bench.cost import Cost
 from penstock_lab.bench.hot_sets import HotSets
 from penstock_lab.bench.on_and_off import Pair, Ran
 from penstock_lab.bench.results import Delivered
@@ -19,6 +18,7 @@ from penstock_lab.bench.skew_cases import (
 )
 from penstock_lab.bench.skew_control import skew
 from penstock_lab.bench.skew_queries import Sums, Waits
+from penstock_lab.bench.turns import Spent
 from penstock_lab.errors import BadBench
 
 KEYS = HotSets(rows=200, epochs=2, sets=1, zipf=1.0, keys=20)
@@ -29,7 +29,7 @@ WAITING = Case("waits", Waits(row_s=0.01), replace(KEYS, epochs=11), saving)
 def ran(mode, wall, cpu=1.0, rows=((30, 10),), checksum=7):
     costs = tuple(tuple(map(float, each)) for each in rows)
     taken = sum(map(sum, rows))
-    return Ran(mode, Cost(wall, cpu, 0.0), Delivered(1, checksum), rows, costs, costs, taken, 0, 0, 0.0, ())
+    return Ran(mode, Spent(wall, cpu), Delivered(1, checksum), rows, costs, costs, taken, 0, 0, 0.0, ())
 
 
 def pair(on, off, hottest=(5,)):

@@ -6,6 +6,7 @@ that is predicted to bring and to cost. Where a total of channels was given, the
 one proposal.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ from penstock.control.objective import CPU_PRICE, NUMBERS, Objective
 from penstock.control.observation import FirstGrids, Observation, StageChannels
 from penstock.control.proposal import LONGEST, Effect, Proposal
 from penstock.control.rescale import Rescale
-from penstock.distribution.distribution import Change
+from penstock.distribution.distribution import COUNTING, Change
 from penstock.routing import LLL, Frequencies, Growth, HashPair, Spread, heavy_keys
 from penstock.shown import shown_bytes, shown_seconds
 
@@ -32,7 +33,7 @@ _LEAST_PART = 0.05
 """The part of an epoch's time that another layout has to be worth: noise feigns less."""
 _NO_BETTER = f"no layout would be better by {_LEAST_PART:.0%} and more than chance"
 _LONGEST_REASON = 1000
-_FEWEST_EPOCHS = 3
+_EPOCHS_OF_PAIRS = 3
 _SHOWN, _MOST_HEAVY = 0.0005, 2
 """Seconds that a reason mentions, and keys above a fair share."""
 
@@ -96,6 +97,7 @@ class LayoutPolicy:
         if self.settings.total and len(told) > 1 and any(self._watches[each.stage].due for each in told):
             proposed = [self._allotted(told)]
         proposed += [self._split(stage) or self._laid_out(stage) for stage in told]
+        proposed += [self._counted(stage) for stage in told]
         return [*self._first, *(each for each in proposed if each is not None)]
 
     def to_json(self) -> dict[str, Any]:
@@ -124,8 +126,10 @@ class LayoutPolicy:
         watch = self._watches[stage.stage]
         if not watch.due:
             return None
-        if watch.load.epochs < _FEWEST_EPOCHS:
-            return _nothing(stage, f"it was measured in fewer than {_FEWEST_EPOCHS} epochs")
+        # Pairs grow with the square of shares: an epoch alone tells too little of them to shape a grid.
+        spreadable = _spreadable(stage)
+        if math.isinf(watch.load.doubt) or (spreadable and watch.load.epochs < _EPOCHS_OF_PAIRS):
+            return _nothing(stage, "it was measured in too few epochs")
         numbers = self._numbers(stage)
         # If even channels would gain nothing, whatever their keys are, nobody needs to look at the keys.
         *_, promising = self._best_case(stage, watch, numbers, self._evenly(watch))
@@ -135,7 +139,9 @@ class LayoutPolicy:
         model = self._model(stage, watch)
         goal, gain, promising = self._best_case(stage, watch, numbers, model.ideal)
         watch.count(promising=promising)
-        if why := self._why_no_plan(watch, gain):
+        if why := self._why_no_plan(
+            watch, gain, resting=stage.counts is False or (watch.rests and not watch.fresh)
+        ):
             return _nothing(stage, f"{why}; {_busiest(watch)}")
         return self._planned(stage, watch, model, sorted({len(stage.channels), goal}))
 
@@ -157,7 +163,7 @@ class LayoutPolicy:
         doubt = watch.load.doubt * busy / present if goal == present else 0.0
         return goal, gain, gain > max(_LEAST_PART * self._objective.seconds(load, cpu), doubt)
 
-    def _why_no_plan(self, watch: StageWatch, gain: float) -> str:
+    def _why_no_plan(self, watch: StageWatch, gain: float, *, resting: bool) -> str:
         """Why it is not worth to look for a layout, if the best there can be gains so much an epoch."""
         if not watch.lasted:
             return _NO_BETTER
@@ -165,7 +171,7 @@ class LayoutPolicy:
         if gain * min(watch.lasted, LONGEST) <= least:
             saved, costs = shown_seconds(gain), shown_seconds(least)
             return f"the best layout would save {saved} an epoch, and a move takes {costs}"
-        return "the last plan brought nothing, or keys are being counted" if watch.rests else ""
+        return "the last plan brought nothing, or keys are being counted" if resting else ""
 
     def _planned(
         self, stage: StageChannels, watch: StageWatch, model: StageModel, numbers: Sequence[int]
@@ -262,6 +268,18 @@ class LayoutPolicy:
         )
         return Proposal((change,), effect, reason)
 
+    def _counted(self, stage: StageChannels) -> Proposal[Change] | None:
+        """Keys are counted while another layout may be better: of control, that costs a short epoch most."""
+        wanted = not self._watches[stage.stage].calm
+        if stage.counts is None or stage.counts == wanted:
+            return None
+        reason = f"stage {stage.stage}: keys are counted in every epoch, since another layout may be better"
+        if not wanted:
+            reason = f"stage {stage.stage}: keys are counted now and then, since {_NO_BETTER}"
+        shown = "keys counted" if wanted else "keys counted now and then"
+        change = Change(stage.stage, COUNTING, wanted, reason, shown=shown)
+        return Proposal((change,), reason=reason, urgent=True)
+
     # Sub-keys move no state and are for map sides that are uneven themselves.
 
     def _split(self, stage: StageChannels) -> Proposal[Change] | None:
@@ -289,7 +307,7 @@ class LayoutPolicy:
     def _allotted(self, told: Sequence[StageChannels]) -> Proposal[Rescale] | None:
         """Other numbers of channels for several stages at once, if the total would be used better."""
         stages = {each.stage: each for each in told}
-        if any(self._watches[number].load.epochs < _FEWEST_EPOCHS for number in stages):
+        if any(math.isinf(self._watches[number].load.doubt) for number in stages):
             return None
         models = {number: self._model(stage, self._watches[number]) for number, stage in stages.items()}
         present = {number: len(stage.channels) for number, stage in stages.items()}

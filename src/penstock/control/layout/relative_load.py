@@ -44,6 +44,8 @@ class RelativeLoad:
     variance: Floats = field(default_factory=lambda: np.zeros(0))
     noise: float = 0.0
     epochs: int = 0
+    usual: float = math.inf
+    """The variance of an epoch as it was before smoothing started again."""
     _last: Floats | None = None
 
     def observe(self, loads: Floats) -> bool:
@@ -69,7 +71,9 @@ class RelativeLoad:
         return False
 
     def forget(self) -> None:
-        """Start again: the loads so far say nothing about those to come."""
+        """Start again: the loads so far say nothing about those to come, but for how much they vary."""
+        if self.epochs >= _FEWEST_EPOCHS:
+            self.usual = max(float(self.variance.max()), _LEAST_DEVIATION**2)
         self.mean, self.variance, self.noise, self.epochs, self._last = np.zeros(0), np.zeros(0), 0.0, 0, None
 
     @property
@@ -81,7 +85,8 @@ class RelativeLoad:
     def doubt(self) -> float:
         """By how much the busiest channel may exceed the mean by chance; infinite while little is known."""
         if self.epochs < _FEWEST_EPOCHS:
-            return math.inf
+            variance = self.usual * self.busiest
+            return _CHANCE * math.sqrt(variance / self.epochs) if self.epochs else math.inf
         return _CHANCE * math.sqrt(float(self._errors()[int(self.mean.argmax())]))
 
     def to_json(self) -> dict[str, Any]:
@@ -92,6 +97,7 @@ class RelativeLoad:
             "variance": self.variance.tolist(),
             "noise": self.noise,
             "epochs": self.epochs,
+            "usual": None if math.isinf(self.usual) else self.usual,
             "last": last,
         }
 
@@ -99,6 +105,7 @@ class RelativeLoad:
         """Continue from what `to_json` gave."""
         self.mean, self.variance = (np.array(value[name], np.float64) for name in ("mean", "variance"))
         self.noise, self.epochs = value["noise"], value["epochs"]
+        self.usual = math.inf if value["usual"] is None else value["usual"]
         self._last = None if value["last"] is None else np.array(value["last"], np.float64)
 
     def _add(self, relative: Floats, noise: float) -> None:

@@ -27,6 +27,8 @@ _TOP, _DRIFT, _LONGEST_DRIFT = 16, 0.05, 6
 """If this share of all tuples went over to others of the top keys since the last epoch, keys have changed
 and are still being counted: a plan waits for that, but not for more epochs in a row than this. Keys that
 change in every epoch are the load of this stream."""
+_STEADY = 4
+"""After so many epochs without a change of keys, the first epoch of other keys is enough for a plan."""
 _SECONDS_A_ROW = 1e-6
 """What a row is taken to cost where no time is measured."""
 _RESTS = (2, 256)
@@ -55,6 +57,8 @@ class StageWatch:
     _rest: int = _RESTS[0]
     _top: dict[int, float] = field(default_factory=dict)
     _drifting: int = 0
+    _steady: int = 0
+    _fresh: bool = False
     _looked_at: int = 0
 
     def observe(self, stage: StageChannels) -> bool:
@@ -102,6 +106,16 @@ class StageWatch:
         """Whether to leave the stage alone for now; a plan for keys that are still being counted is none."""
         return self.counting or self.epoch < self._rest_until
 
+    @property
+    def fresh(self) -> bool:
+        """Whether this is the first epoch of other keys after a steady time: they are what they will be."""
+        return self._fresh and self.epoch >= self._rest_until
+
+    @property
+    def calm(self) -> bool:
+        """Whether no other layout would have been better for a while, whatever the keys are."""
+        return self._calm >= _CALM
+
     def count(self, *, promising: bool) -> None:
         """Count an epoch in which another layout would have been better, or would not."""
         if promising:
@@ -109,7 +123,7 @@ class StageWatch:
             self.lasted += 1
             return
         self._calm += 1
-        if self._calm >= _CALM:
+        if self.calm:
             self.lasted, self._rest = 0, _RESTS[0]
 
     def wait_longer(self) -> None:
@@ -174,12 +188,16 @@ class StageWatch:
         """By how much the shares of the most frequent keys changed since the epoch before."""
         top = dict(zip(stage.known.hashes[:_TOP], stage.known.shares[:_TOP], strict=True))
         apart = sum(abs(top.get(key, 0.0) - self._top.get(key, 0.0)) for key in top.keys() | self._top.keys())
-        self._top, self._drifting = top, self._drifting + 1 if apart / 2 > _DRIFT else 0
+        drifts = apart / 2 > _DRIFT
+        self._fresh = drifts and self._steady >= _STEADY
+        self._top, self._drifting = top, self._drifting + 1 if drifts else 0
+        self._steady = 0 if drifts else self._steady + 1
 
 
 _PLAIN = (
     *("rows", "busy_a_row", "cpu_a_row", "lasted", "epoch"),
     *("_placed", "_calm", "_rest_until", "_rest", "_drifting", "_looked_at"),
+    *("_steady", "_fresh"),
 )
 
 
