@@ -46,6 +46,7 @@ class Greedy:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        os.sched_setaffinity(self.process.pid, {max(os.sched_getaffinity(0))})
 
     def stopped(self, number):
         self.process.send_signal(number)
