@@ -12,7 +12,7 @@ import pytest
 from ingest.gate_processes import COMMAND, Served, free_port
 from ingest.held import act, numbers, whole
 from penstock.errors import BadGate, GateAway, IngestError, Refused, Superseded
-from penstock.ingest import Client, Connection, Directory, Gate
+from penstock.ingest import Client, Connection, Gate
 from penstock.ingest.directory import Lease, stand_by
 from penstock.ingest.directory.store import DirectoryStore, Numbers
 from penstock.ingest.security.access import Access
@@ -191,11 +191,3 @@ def test_a_standby_takes_over_and_clients_and_gates_find_it(tmp_path, end):
                 assert first.process.wait(120) == (3 if end == signal.SIGSTOP else 0)
             client.close(120)
             assert whole([gate.address], "r") == {"r/1": list(range(10)), "r/2": [0, 1, 2]}
-
-
-def test_a_directory_in_a_program_says_who_has_its_folder(tmp_path):
-    with (
-        Directory("127.0.0.1:0", tmp_path),
-        pytest.raises(BadGate, match="another controller uses the folder"),
-    ):
-        Directory("127.0.0.1:0", tmp_path)

@@ -5,12 +5,15 @@ import random
 
 import pytest
 
+from ingest.drawn_gate import Drawn
 from ingest.test_tokens import bearer, entry
 from penstock.errors import BadToken
 from penstock.ingest import Gate, Security
+from penstock.ingest.gate.events import BatchOffered, BatchPrepared, Prepare
 from penstock.ingest.gate.row_rate import RowRate
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.tokens import TokenFile, hash_of, new_token
+from penstock.ingest.wire.protocol import Push, Wait
 from raw_push import RawPush, rows
 
 RATE = 10_000
@@ -80,6 +83,18 @@ def test_a_tenant_that_was_away_has_no_claim_on_what_it_did_not_use():
     assert rate.wait("b", 10, 50.0, "b") == 0
     rate.taken("b", 1000, 50.0, "b")
     assert rate.wait("b2", 10, 50.0, "b") > 0.9
+
+
+def test_rows_that_wait_for_their_turn_are_not_prepared_again():
+    gate = Drawn(Limits(rows_per_second=100.0))
+    (first,) = gate.send(0, 100, connect=True)
+    gate.durable(first)
+    assert isinstance(gate.feed(BatchPrepared(1, Push("r/a", 100), 10, 0, 10, 80))[0].answer, Wait)
+    for sequence in (100, 110):  # the same one again, and what follows it
+        (told,) = gate.offer(sequence, 10)
+        assert isinstance(told.answer, Wait)
+    (later,) = gate.feed(BatchOffered(1, Push("r/a", 100), 10, 80), now=10.0)
+    assert isinstance(later, Prepare)
 
 
 def tenants_of(tmp_path, tokens, shares):

@@ -100,7 +100,8 @@ class GateProcesses:
             if known > self._term:
                 raise Superseded(
                     f"the gates in {self._folder} follow the controller of term {known}, and this one has "
-                    f"term {self._term}; it gives no orders any more"
+                    f"term {self._term}; it gives no orders any more. If the state of that controller is "
+                    f"lost, and it is gone, delete {file}"
                 )
             if known < self._term:
                 handle.truncate(0)

@@ -25,6 +25,7 @@ __all__ = ["DirectoryStore", "Numbers"]
 _FIRST: Final = "directory.sqlite"
 """As it was called before there were terms."""
 _MOST_LOG: Final = 16 << 20
+_TIMES: Final = 4
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS gates (gate TEXT PRIMARY KEY, draining INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS streams (stream TEXT PRIMARY KEY, gate TEXT NOT NULL, metadata TEXT);
@@ -96,18 +97,24 @@ class DirectoryStore:
             yield
         self.check()
         durable.reached(Purpose.CONTROLLER, "after")
-        if self._folder is not None and _log_of(self._path).stat().st_size > _MOST_LOG:
+        if self._folder is not None and self._is_long():
             self._next_generation()
+
+    def _is_long(self) -> bool:
+        """Whether the log has become several times as long as what it is a log of."""
+        log = _log_of(self._path).stat().st_size
+        return log > _MOST_LOG and log > _TIMES * self._path.stat().st_size
 
     def _next_generation(self) -> None:
         """Go on in a new file without a log."""
-        before = self._path
-        self._generation += 1
-        fresh = _fresh(self._path)
+        before, after = self._path, self._at(self._generation + 1)
+        fresh = _fresh(after)
+        fresh.unlink(missing_ok=True)
         self._base.execute("VACUUM INTO ?", (str(fresh),))
-        _name_durably(fresh, self._path)
+        _name_durably(fresh, after)
         self._base.close()
-        self._base = _opened(str(self._path))
+        self._generation += 1
+        self._base = _opened(str(after))
         _remove(before)
 
     def _forget_files(self) -> None:
@@ -119,9 +126,12 @@ class DirectoryStore:
 
     @property
     def _path(self) -> Path:
+        return self._at(self._generation)
+
+    def _at(self, generation: int) -> Path:
         assert self._folder is not None, "files are in a folder"
         assert self.lease is not None, "who has a folder has a lease"
-        return self._folder / f"directory-{self.lease.number:012d}-{self._generation:06d}.sqlite"
+        return self._folder / f"directory-{self.lease.number:012d}-{generation:06d}.sqlite"
 
     def gates(self) -> list[tuple[str, bool]]:
         """All gates: address, and whether it is draining."""

@@ -80,6 +80,11 @@ class RowRate:
         self._count(lane, rows, now, borrowed=whole < own)
         return min(own, whole) - now
 
+    def left(self, stream: str, now: float) -> float:
+        """Seconds until the turn of a stream, 0 if it has none."""
+        turn = self._turns.get(stream)
+        return 0.0 if turn is None else max(turn.at - now, 0.0)
+
     def taken(
         self, stream: str, rows: int, now: float, tenant: str | None = None, share: float = 1.0
     ) -> None:

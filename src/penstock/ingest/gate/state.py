@@ -66,7 +66,7 @@ from penstock.ingest.gate.events import (
 from penstock.ingest.gate.ranges import RowRanges
 from penstock.ingest.gate.readers import Readers, remedy
 from penstock.ingest.gate.row_rate import RowRate
-from penstock.ingest.gate.stream import StreamState
+from penstock.ingest.gate.stream import StreamState, Verdict
 from penstock.ingest.limits import Limits
 from penstock.ingest.log.catalogue import check_schema, storable_schema
 from penstock.ingest.wire.metadata import Metadata
@@ -225,9 +225,28 @@ class GateState:
             return self._refuse(event.call, push.stream, error)
         if metadata is not None and self.metadata.get(push.stream) != metadata:
             return [StoreMetadata(push.stream, metadata)]
-        self.streams[push.stream].reported(push, now)
-        verdict = self.streams[push.stream].judge(push, event.rows)
-        return [Prepare(verdict.skip, verdict.take)]
+        stream = self.streams[push.stream]
+        stream.reported(push, now)
+        verdict = stream.judge(push, event.rows)
+        early = self._still_waits(event, stream, verdict, now)
+        return [Prepare(verdict.skip, verdict.take)] if early is None else [early]
+
+    def _still_waits(
+        self, event: BatchOffered, stream: StreamState, verdict: Verdict, now: float
+    ) -> Send | None:
+        """Tell a batch that would be turned away again to wait, before its rows cost anything.
+
+        Who sends more than its share would else take the time of others with rows that are not taken.
+        """
+        told = stream.told_to_wait if stream.told_call == event.call else None
+        elsewhere = self.draining or stream.redirected_to is not None
+        limited = bool(self.limits.rows_per_second) and not elsewhere and not event.push.connect
+        if told is None or not limited or not verdict.take:
+            return None
+        left = self._rate.left(stream.stream, now)
+        if left <= 0 and not verdict.gap:
+            return None
+        return self._let_wait(event.call, stream, min(left, LATER) or told[0], told[1])
 
     def _check_producer(self, call: CallId, push: Push) -> list[Action] | None:
         """Refuse an older producer and note a newer one; None if it is the newest known."""
