@@ -5,11 +5,18 @@ import random
 
 import pytest
 
-from ingest.drawn_gate import Drawn
+from ingest.drawn_gate import SCHEMA, Drawn, answer
 from ingest.test_tokens import bearer, entry
 from penstock.errors import BadToken
 from penstock.ingest import Gate, Security
-from penstock.ingest.gate.events import BatchOffered, BatchPrepared, Prepare
+from penstock.ingest.gate.events import (
+    Append,
+    BatchOffered,
+    BatchPrepared,
+    CallOpened,
+    IntakeLimited,
+    Prepare,
+)
 from penstock.ingest.gate.row_rate import RowRate
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.tokens import TokenFile, hash_of, new_token
@@ -95,6 +102,33 @@ def test_rows_that_wait_for_their_turn_are_not_prepared_again():
         assert isinstance(told.answer, Wait)
     (later,) = gate.feed(BatchOffered(1, Push("r/a", 100), 10, 80), now=10.0)
     assert isinstance(later, Prepare)
+
+
+def test_tenants_share_what_a_run_behind_the_gate_takes():
+    gate = Drawn(Limits())
+    for call, tenant in ((2, "a"), (3, "b")):
+        gate.feed(CallOpened(call, SCHEMA, lambda _: True, tenant=tenant))
+    gate.feed(IntakeLimited(100.0, "a run over r takes 100 rows/s"), now=1.5)
+    (first,) = gate.send(0, 100, 2, connect=True)
+    gate.durable(first)
+    told = answer(gate.send(100, 50, 2))
+    assert isinstance(told, Wait)
+    assert "100 rows/s, shared by its tenants, because a run over r takes 100 rows/s;" in told.message
+    assert isinstance(answer(gate.offer(100, 50, 2)), Wait), "before its rows cost anything"
+    (other,) = gate.send(0, 50, 3, stream="r/b", connect=True)
+    assert isinstance(other, Append), "it is within its share"
+    gate.feed(IntakeLimited(), now=1.5)
+    assert isinstance(gate.send(100, 50, 2)[0], Append)
+
+
+def test_another_rate_holds_for_what_waits_too():
+    rate = RowRate(10.0)
+    rate.taken("a", 100, 0.0)
+    assert rate.wait("b", 10, 0.0) == pytest.approx(10.0, abs=0.1)
+    rate.limit(100.0, 0.0)
+    assert rate.left("b", 0.0) == pytest.approx(1.0, abs=0.1)
+    rate.limit(0.0, 0.0)
+    assert rate.wait("b", 10, 0.0) == 0.0
 
 
 def tenants_of(tmp_path, tokens, shares):

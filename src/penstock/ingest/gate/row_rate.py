@@ -80,6 +80,31 @@ class RowRate:
         self._count(lane, rows, now, borrowed=whole < own)
         return min(own, whole) - now
 
+    def limit(self, rows: float, now: float) -> None:
+        """Another rate from now on: what is ahead takes as much longer or shorter, turns keep their order.
+
+        >>> rate = RowRate(10.0)
+        >>> rate.taken("a", 100, now=0.0)
+        >>> rate.limit(100.0, now=0.0); round(rate.wait("b", 100, now=0.0), 3)
+        0.95
+        """
+        if not self.rows or not rows:
+            self._busy_until, self._turns, self._lanes = 0.0, {}, {}
+        else:
+            scale = self.rows / rows
+
+            def moved(at: float) -> float:
+                return now + max(at - now, 0.0) * scale
+
+            self._busy_until = moved(self._busy_until)
+            self._turns = {
+                each: _Turn(moved(turn.at) if turn.at > now else turn.at, turn.rows)
+                for each, turn in self._turns.items()
+            }
+            for lane in self._lanes.values():
+                lane.busy_until = moved(lane.busy_until)
+        self.rows = rows
+
     def left(self, stream: str, now: float) -> float:
         """Seconds until the turn of a stream, 0 if it has none."""
         turn = self._turns.get(stream)

@@ -240,7 +240,7 @@ class GateState:
         """
         told = stream.told_to_wait if stream.told_call == event.call else None
         elsewhere = self.draining or stream.redirected_to is not None
-        limited = bool(self.limits.rows_per_second) and not elsewhere and not event.push.connect
+        limited = bool(self._rate.rows) and not elsewhere and not event.push.connect
         if told is None or not limited or not verdict.take:
             return None
         left = self._rate.left(stream.stream, now)
@@ -626,11 +626,11 @@ class GateState:
         dropped: list[Action] = [DropReader(*each) for each in self.readers.forget(event.forgotten)]
         return dropped + (self._delete() if dropped else [])
 
-    def _intake_limited(self, event: IntakeLimited, _: float) -> list[Action]:
+    def _intake_limited(self, event: IntakeLimited, now: float) -> list[Action]:
         """Take no more than its own limit and the controller's allow."""
         self._slow = event
         own = [each for each in (self.limits.rows_per_second, event.rows) if each]
-        self._rate.rows = min(own, default=0.0)
+        self._rate.limit(min(own, default=0.0), now)
         return []
 
     def _reader_stored(self, event: ReaderStored, _: float) -> list[Action]:
