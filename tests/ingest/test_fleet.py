@@ -1,5 +1,5 @@
 from ingest.paper_fleet import PaperController, PaperNodes, at, look, told
-from penstock.ingest.directory.fleet import AGAIN_S, PATIENCE_S
+from penstock.ingest.directory.fleet import AGAIN_S, PATIENCE_S, Fleet
 from penstock.ingest.directory.registry import GateMode
 
 
@@ -101,3 +101,15 @@ def test_modes_survive_a_restart(tmp_path):
     again.set_mode("a:1", GateMode.ACTIVE)
     again.close()
     assert StreamRegistry(tmp_path, 5.0, 0.0).accepts("a:1", 1.0)
+
+
+def test_how_long_a_gate_takes_to_start_is_told_by_who_has_started_it():
+    made, nodes = fleet_with("m:1")
+    made.fleet.start("m:1", 0.0)
+    later = Fleet(made.registry, nodes)
+    made.registry.register("m:1", {}, 7.0)
+    assert later.look_after(7.0) == ["m:1"]
+    assert later.startup is None
+    made.registry.set_mode("m:1", GateMode.STARTING)
+    made.fleet.look_after(7.0)
+    assert made.fleet.startup == 7.0

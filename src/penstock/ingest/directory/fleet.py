@@ -90,7 +90,9 @@ class Fleet:
             mode, there = self.registry.mode(gate), not self.registry.is_away(gate, now)
             if mode is GateMode.STARTING and there:
                 self.registry.set_mode(gate, GateMode.ACTIVE)
-                self.startup = now - self._first.pop(gate, now)
+                began = self._first.pop(gate, None)
+                if began is not None:  # else an earlier controller has started it
+                    self.startup = now - began
                 come.append(gate)
             elif mode is GateMode.STARTING and now - self._first.setdefault(gate, now) > PATIENCE_S:
                 _LOGGER.warning("gate %s has not registered for %g s; it is given up", gate, PATIENCE_S)
