@@ -62,7 +62,6 @@ def test_a_gate_is_started_watched_found_again_and_stopped(far):
     nodes.close()
     again = RemoteNodes([far], "127.0.0.1:9", term=2)
     until(lambda: again._agent(gate).running() == {gate})
-    again.start(gate)  # it runs already
     os.kill(number, signal.SIGKILL)
     until(lambda: not again.runs(gate))
     again.start(gate)
