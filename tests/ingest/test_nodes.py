@@ -38,6 +38,14 @@ def process_of(node, gate):
     return int((Path(node.folder) / gate.rpartition(":")[2] / "pid").read_text())
 
 
+def followed(nodes, node, gate):
+    """Wait until a node has followed the orders given so far: they are followed one after the other."""
+    mark = Path(node.folder) / "mark"
+    mark.mkdir()
+    nodes._agent(gate).order({"clear": "a:mark"})
+    until(lambda: not mark.exists())
+
+
 @pytest.fixture
 def far(tmp_path):
     node = remote(tmp_path)
@@ -62,6 +70,9 @@ def test_a_gate_is_started_watched_found_again_and_stopped(far):
     nodes.close()
     again = RemoteNodes([far], "127.0.0.1:9", term=2)
     until(lambda: again._agent(gate).running() == {gate})
+    again.start(gate)  # it runs already
+    followed(again, far, gate)
+    assert process_of(far, gate) == number
     os.kill(number, signal.SIGKILL)
     until(lambda: not again.runs(gate))
     again.start(gate)
