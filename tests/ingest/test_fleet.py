@@ -1,6 +1,6 @@
 from ingest.paper_fleet import PaperController, PaperNodes, at, look, told
 from penstock.ingest.directory.fleet import AGAIN_S, PATIENCE_S, Fleet
-from penstock.ingest.directory.registry import GateMode
+from penstock.ingest.directory.registry import GateMode, StreamRegistry
 
 
 def fleet_with(*gates, least=0, registered=()):
@@ -90,8 +90,6 @@ def test_a_gate_that_does_not_come_is_tried_again_and_then_given_up():
 
 
 def test_modes_survive_a_restart(tmp_path):
-    from penstock.ingest.directory.registry import StreamRegistry
-
     first = StreamRegistry(tmp_path, 5.0, 0.0)
     first.register("a:1", {}, 0.0)
     first.set_mode("a:1", GateMode.DRAINING)
@@ -100,7 +98,9 @@ def test_modes_survive_a_restart(tmp_path):
     assert (again.mode("a:1"), again.accepts("a:1", 1.0)) == (GateMode.DRAINING, False)
     again.set_mode("a:1", GateMode.ACTIVE)
     again.close()
-    assert StreamRegistry(tmp_path, 5.0, 0.0).accepts("a:1", 1.0)
+    last = StreamRegistry(tmp_path, 5.0, 0.0)
+    assert last.accepts("a:1", 1.0)
+    last.close()
 
 
 def test_how_long_a_gate_takes_to_start_is_told_by_who_has_started_it():

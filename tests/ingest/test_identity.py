@@ -88,6 +88,7 @@ def test_forgetting_does_not_give_numbers_away_again(tmp_path):
     known.close()
     known = StreamRegistry(tmp_path, 5.0, 0.0)
     assert (known.high("r/a"), known.producer("r/a"), known.forgotten()) == (70, 1, ["a:1", "one"])
+    known.close()
 
 
 def test_a_log_moves_with_its_gate_and_a_copy_is_refused():
