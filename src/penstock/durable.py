@@ -47,7 +47,7 @@ class Purpose(StrEnum):
     CHECKPOINT = "checkpoint"
     """The record that a checkpoint belongs to a query."""
     OWNER = "owner"
-    """Who owns a checkpoint, and that its run has ended."""
+    """Who owns a checkpoint or the state of a controller, and that it has ended."""
     GO_BACK = "go back"
     """Epochs that are set aside when a run goes back to an earlier one."""
     SOURCE = "source"

@@ -65,6 +65,7 @@ __all__ = [
     "SequenceGap",
     "SinkError",
     "StreamAhead",
+    "Superseded",
     "TakenOver",
     "TooLarge",
     "TooMany",
@@ -322,6 +323,10 @@ class ClosedClient(IngestError):
 
 class GateAway(IngestError):
     """A gate or a controller does not answer."""
+
+
+class Superseded(IngestError):
+    """Another controller has taken over, and the orders of this one count no more."""
 
 
 class NoGate(IngestError):

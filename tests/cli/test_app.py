@@ -5,11 +5,13 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import penstock
 from penstock.cli import main
 from penstock.cli.app import app
+from penstock.cli.gates import gates
 
 COMMANDS = [
     [],
@@ -20,6 +22,9 @@ COMMANDS = [
     ["push"],
     ["controller"],
     ["cluster"],
+    ["streams"],
+    ["gates"],
+    *(["gates", each.name] for each in get_command(gates).commands.values()),
 ]
 
 

@@ -11,11 +11,15 @@ from penstock.ingest.wire.protocol import GateStatistics
 class PaperNodes:
     """Nodes whose gates run as soon as they are started, and end as soon as they are stopped."""
 
-    def __init__(self, *gates, least=0):
+    def __init__(self, *gates, least=0, shares=None):
         self.least, self._gates, self.running, self.cleared = least, gates, set(), []
+        self._shares = shares or {}
 
     def gates(self):
         return self._gates
+
+    def share(self, gate):
+        return self._shares.get(gate, 1.0)
 
     def runs(self, gate):
         return gate in self.running

@@ -88,7 +88,7 @@ class SimulatedGate:
             Restored(
                 held=held,
                 producers=self.disk.producers,
-                readers=frozenset(self.disk.readers),
+                readers=dict.fromkeys(self.disk.readers),
                 awaits_readers=self.awaits_readers,
             ),
         )

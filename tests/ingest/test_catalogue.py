@@ -25,7 +25,7 @@ def test_everything_is_there_after_a_restart(tmp_path):
     again = Catalogue(tmp_path / "catalogue")
     assert again.schemas["reports"].equals(SCHEMA)
     assert again.declared == {"reports/1": {"max_rate": 3}}
-    assert again.readers == {("reports", "traffic")}
+    assert again.readers == {("reports", "traffic"): None}
     assert again.deleted == {"reports/1": 10, "reports/2": 4}
 
 
@@ -83,7 +83,7 @@ def test_after_a_failed_sync_everything_is_written_anew(tmp_path, monkeypatch):
     catalogue.sync()
     assert (tmp_path / "catalogue").stat().st_ino != first
     catalogue.close()
-    assert Catalogue(tmp_path / "catalogue").readers == {("reports", "traffic")}
+    assert Catalogue(tmp_path / "catalogue").readers == {("reports", "traffic"): None}
 
 
 def test_damage_of_the_last_line_is_an_error(tmp_path):

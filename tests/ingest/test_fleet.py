@@ -1,6 +1,6 @@
 from ingest.paper_fleet import PaperController, PaperNodes, at, look, told
-from penstock.ingest.directory.fleet import AGAIN_S, PATIENCE_S
-from penstock.ingest.directory.registry import GateMode
+from penstock.ingest.directory.fleet import AGAIN_S, PATIENCE_S, Fleet
+from penstock.ingest.directory.registry import GateMode, StreamRegistry
 
 
 def fleet_with(*gates, least=0, registered=()):
@@ -31,9 +31,9 @@ def test_a_gate_is_stopped_and_forgotten_only_when_all_is_read():
     assert made.fleet.to_close(unread) == made.fleet.to_close({}) == []
     assert made.fleet.to_close(read) == ["m:1"]
     made.fleet.closed("m:1")
-    made.fleet.stop_closed(at(0.0, look("m:1", pending=9)))
+    made.fleet.stop_closed(at(0.0, look("m:1", pending=9)), 0.0)
     assert made.registry.mode("m:1") is GateMode.CLOSING
-    made.fleet.stop_closed(read)
+    made.fleet.stop_closed(read, 0.0)
     assert made.registry.mode("m:1") is GateMode.STOPPING
     made.fleet.look_after(1.0)
     assert made.registry.mode("m:1") is None
@@ -90,8 +90,6 @@ def test_a_gate_that_does_not_come_is_tried_again_and_then_given_up():
 
 
 def test_modes_survive_a_restart(tmp_path):
-    from penstock.ingest.directory.registry import StreamRegistry
-
     first = StreamRegistry(tmp_path, 5.0, 0.0)
     first.register("a:1", {}, 0.0)
     first.set_mode("a:1", GateMode.DRAINING)
@@ -100,4 +98,18 @@ def test_modes_survive_a_restart(tmp_path):
     assert (again.mode("a:1"), again.accepts("a:1", 1.0)) == (GateMode.DRAINING, False)
     again.set_mode("a:1", GateMode.ACTIVE)
     again.close()
-    assert StreamRegistry(tmp_path, 5.0, 0.0).accepts("a:1", 1.0)
+    last = StreamRegistry(tmp_path, 5.0, 0.0)
+    assert last.accepts("a:1", 1.0)
+    last.close()
+
+
+def test_how_long_a_gate_takes_to_start_is_told_by_who_has_started_it():
+    made, nodes = fleet_with("m:1")
+    made.fleet.start("m:1", 0.0)
+    later = Fleet(made.registry, nodes)
+    made.registry.register("m:1", {}, 7.0)
+    assert later.look_after(7.0) == ["m:1"]
+    assert later.startup is None
+    made.registry.set_mode("m:1", GateMode.STARTING)
+    made.fleet.look_after(7.0)
+    assert made.fleet.startup == 7.0

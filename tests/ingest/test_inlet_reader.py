@@ -242,7 +242,7 @@ def test_a_token_reads_what_it_may_and_is_not_in_the_error(tmp_path):
         )
         assert at(inlet, Offsets(), a1=5)
         inlet.commit(Offsets())
-        assert sorted(gate.state.committed) == [("reports", "me")]
+        assert sorted(gate.state.readers.positions) == [("reports", "me")]
         wrong = InletReader(
             GateWatch([gate.address], Access(token="pst_wrong"), "reports"), "reports", "me", patience=9
         )

@@ -113,3 +113,14 @@ def test_what_was_learnt_survives_a_restart():
     again = Measuring()
     again.resume(json.loads(json.dumps(measuring.to_json())))
     assert again.capacity_of("a:1") == pytest.approx(measuring.capacity_of("a:1"))
+
+
+def test_the_share_of_a_gate_counts_until_it_is_measured():
+    measuring, shares = Measuring(), {"a:1": 3.0, "large": 2.0}
+    assert measuring.capacity_of("large", shares) == pytest.approx(2 * HEADROOM)
+    for period in range(1, 4):
+        busy(measuring, period)
+    own = measuring.capacity_of("a:1")
+    assert measuring.capacity_of("a:1", shares) == own
+    assert measuring.capacity_of("large", shares) == pytest.approx(own / 3 * 2)
+    assert Measuring(100.0).capacity_of("large", shares) == 200.0

@@ -67,7 +67,9 @@ def test_a_restart_knows_gates_streams_and_holders(tmp_path):
     assert after.streams("r")[0].metadata == {"expected_rate": 5}
     after.forget_gate("a:1")
     after.close()
-    assert registry(tmp_path).holders("r/1") == {"b:1"}
+    again = registry(tmp_path)
+    assert again.holders("r/1") == {"b:1"}
+    again.close()
 
 
 def test_streams_are_bounded(monkeypatch):

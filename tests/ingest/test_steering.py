@@ -1,10 +1,14 @@
 import logging
+import threading
+import time
 
 import pytest
 
 from ingest.paper_fleet import PaperController, PaperNodes, look, told
-from penstock.control.admission import Limits
-from penstock.errors import NoGate
+from penstock.control.admission import CORE, Limits
+from penstock.errors import GateAway, NoGate
+from penstock.ingest.directory.listing import list_gates
+from penstock.ingest.directory.operator import ASKED, Operator
 from penstock.ingest.directory.registry import GateMode
 
 
@@ -141,3 +145,54 @@ def test_a_stream_that_is_gone_takes_nothing_and_enters_as_a_new_one_when_it_is_
     assert made.where(41.0, x=None) == {"r/x": "b:1"}
     made.period(50.0, look("a:1", x=told(here=False), y=told(), z=told()), look("b:1", x=told()))
     assert set(made.steering.forecasts) == {"r/x", "r/y", "r/z"}
+
+
+def test_a_gate_of_a_node_can_do_a_multiple_of_the_given_capacity():
+    made = PaperController("a:1", strategy="drf-m", nodes=PaperNodes("m:1", least=1, shares={"m:1": 2.0}))
+    made.fleet.look_after(0.0)
+    made.registry.register("m:1", {}, 0.0)
+    made.fleet.look_after(1.0)
+    assert set(made.where(2.0, x={"expected_rate": 150}, y={"expected_rate": 40}).values()) == {"m:1"}
+    made.period(10.0, look("m:1", x=told(0), y=told(0)), look("a:1"))
+    assert {gate: view.capacity for gate, view in made.steering.views.items()} == {"a:1": 100.0, "m:1": 200.0}
+
+
+def test_load_forecast_and_capacity_of_gates_are_told_in_one_unit():
+    made = PaperController("a:1", capacity=None)
+    made.where(0.0, x=None)
+    for period in range(20):
+        said = told(400 * period, batches=1000 * period, size=1000 * period)
+        made.period(10.0 * period, look(seconds=100.0 + 10 * period, cpu=3.0 * period, x=said))
+    (shown,) = list_gates(made.registry, made.steering, 200.0)
+    assert shown["rate"] == 40.0
+    assert shown["load"] == pytest.approx(0.3 / CORE, rel=0.05)
+    assert shown["forecast"] == pytest.approx(shown["load"], rel=0.05)
+    assert shown["capacity"] == pytest.approx(made.steering._measuring.capacity_of("a:1"), rel=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["on", "observe"])
+def test_why_gates_were_decided_on_is_told_also_of_a_dry_run(mode):
+    made = PaperController("a:1", mode=mode)
+    made.where(0.0, x=None, y=None)
+    made.registry.register("b:1", {}, 0.0)
+    made.period(0.0, look(x=told(0), y=told(0)), look("b:1"))
+    made.period(10.0, look(x=told(700), y=told(800)), look("b:1"))
+    assert made.steering.why["a:1"].startswith("r/y: a:1 is overloaded")
+
+
+def test_an_operator_drains_a_gate_of_the_streams_that_are_there():
+    def away(gate):
+        raise GateAway(gate)
+
+    made = PaperController("a:1")
+    made.where(0.0, here=None, gone=None)
+    for second, there in ((0.0, True), (10.0, False), (20.0, False)):
+        made.period(second, look(here=told(), gone=told(here=there)))
+    now = time.time()
+    for gate in ("a:1", "b:1"):
+        made.registry.register(gate, {}, now)
+    drained = Operator(made.steering, threading.Lock(), away).drain("a:1")
+    assert drained == {"moved": [], "unreached": ["r/here"]}
+    assert made.homes() == {"here": "b:1", "gone": "a:1"}
+    assert made.where(now, gone=None) == {"r/gone": "b:1"}
+    assert (made.registry.kept_out("a:1"), made.steering.why["a:1"]) == (ASKED, ASKED)

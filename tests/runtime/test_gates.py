@@ -70,7 +70,7 @@ def test_windows_wait_for_the_slowest_stream_and_gates_hear_what_is_done(spark, 
         assert [each.waiting for each in run.progress] == [7, 0]
         push(other, "b", 12, 25)
         until(lambda: run.counts.rows == 55)
-        until(lambda: one.state.committed)
+        until(lambda: one.state.readers.positions)
     assert sorted((each["stream"], each["total"]) for each in found[2:]) == [
         ("reports/a", 145),
         ("reports/b", 145),

@@ -24,8 +24,10 @@ from penstock.query import KEPT_EPOCHS
 from penstock.runtime import ownership
 from penstock.runtime.checkpoint import Checkpoint
 from penstock.runtime.going_back import abandon, go_back, resume_going_back, went_back
-from penstock.runtime.ownership import Owner, holder
+from penstock.runtime.ownership import holder
 from penstock.runtime.records import EpochPlan, Manifest, StagePlan, StageRecord, StreamRead
+from penstock.state import owner
+from penstock.state.owner import Owner
 from penstock.state.sealed import seal
 from penstock.state.segments import Segment
 from penstock.state.storage import Location
@@ -115,7 +117,7 @@ def test_who_counts_as_alive(tmp_path, owner, free):
 
 
 def test_a_pid_says_nothing_without_a_proc_file_system(tmp_path, monkeypatch):
-    monkeypatch.setattr(ownership, "_PROC", tmp_path / "none")
+    monkeypatch.setattr(owner, "_PROC", tmp_path / "none")
     assert Owner.here(1, "").alive
     assert not replace(Owner.here(1, ""), pid=2**22 + 1).alive
 

@@ -99,7 +99,7 @@ def admission(size: Size, *, strategies: Sequence[str] = STRATEGIES, seed: int =
 
 
 def _measured(size: Size, strategy: str, made: Rates, seed: int) -> Mapping[str, Value]:
-    optimal = np.array([lower_bound(each, size.capacity) for each in made.rows])
+    optimal = np.array([lower_bound(each, size.capacity) for each in np.nan_to_num(made.rows)])
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         with _controller(Path(folder), size, strategy) as address, _Counting(address) as counting:
             course = _drive(address, made, size)
@@ -158,7 +158,7 @@ class _Learnt:
 
 
 def _drawn(workload: str, size: Size, seed: int) -> Rates:
-    """The rates of a workload; of those that come and go, 0 while a stream is not there."""
+    """The rates of a workload; of those that come and go, NaN while a stream is not there."""
     rng = np.random.default_rng(seed)
     if workload != COMING:
         return rates_of(workload, rng, size.periods, streams=size.streams)
@@ -166,14 +166,14 @@ def _drawn(workload: str, size: Size, seed: int) -> Rates:
     starts = rng.integers(-size.periods, size.periods, size.streams)
     ends = starts + rng.integers(size.periods // 4, size.periods, size.streams)
     at = np.arange(size.periods)[:, None]
-    return Rates(COMING, made.rows * ((at >= starts) & (at < ends)), made.declared)
+    return Rates(COMING, np.where((at >= starts) & (at < ends), made.rows, np.nan), made.declared)
 
 
 def _simulated(size: Size, strategy: str, made: Rates, seed: int) -> int:
     setup = AdmissionSetup(HEADROOM * size.capacity, strategy, size.seconds, size.seconds / 2)
     costs = GateCosts(size.capacity, size.seconds, 0.05, START_S, bound=size.seconds / 2)
     rng = np.random.default_rng(seed)
-    found = simulate_gates(setup.policy(), made.rows, costs, rng, declared=made.declared)
+    found = simulate_gates(setup.policy(), np.nan_to_num(made.rows), costs, rng, declared=made.declared)
     return int(found.after(size.warm_up).redirections.sum())
 
 
@@ -243,8 +243,8 @@ class _Pushing:
         self.redirections: list[Any] = []
 
     def push(self, rate: float, seconds: float, now: float) -> None:
-        """The rows of so many seconds; without a rate the stream goes."""
-        if not rate:
+        """The rows of so many seconds; without a rate (NaN) the stream is not there."""
+        if np.isnan(rate):
             self.close()
             return
         if self.client is None:
@@ -267,6 +267,11 @@ class _Pushing:
             late += now - self._open.popleft()[1] > bound
         return rows, late
 
+    def flush(self) -> None:
+        """Wait until its gate has been started and has taken what there is."""
+        if self.client is not None:
+            self.client.flush(_PATIENCE_S)
+
     def moves(self) -> int:
         """The redirections so far."""
         return len(self.redirections) + (len(self.client.redirections) if self.client is not None else 0)
@@ -287,6 +292,8 @@ def _drive(address: str, made: Rates, size: Size) -> _Course:
         streams = [_Pushing(connection, n, _metadata(made.declared, n)) for n in range(size.streams)]
         for n, each in enumerate(streams):
             each.push(made.rows[0][n], 1 / TICKS, 0.0)
+        for each in streams:
+            each.flush()
         before: dict[str, int] = {}
         start, each_s = time.monotonic(), 1 / (TICKS * GROUPS)
         for tick in range(int(size.periods * size.seconds / each_s)):

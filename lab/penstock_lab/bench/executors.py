@@ -208,7 +208,7 @@ def _run(  # noqa: PLR0913, PLR0917 -- a cluster, a load, and what follows it
             if isinstance(source, RampGates)
             else ps.files(Path(scratch, "in"), live=True)
         )
-        run = _query(live, COST_S * share, fanned=case.fanned < math.inf).start(
+        run = _query(live, COST_S * share, case).start(
             sink=ps.each(found.record),
             checkpoint=Path(scratch, "state"),
             session=spark,
@@ -259,11 +259,13 @@ def _run(  # noqa: PLR0913, PLR0917 -- a cluster, a load, and what follows it
     return row
 
 
-def _query(source: ps.Source, seconds: float, *, fanned: bool) -> ps.Relation:
+def _query(source: ps.Source, seconds: float, case: Case) -> ps.Relation:
     stream = ps.stream("calls", schema=DDL, time="time", delay="0 seconds", source=source)
     burning = partial(_burns, seconds)
-    if not fanned:
-        return stream.map(burning, "key bigint").group_by("key").window("1 second").agg(n=ps.count())
+    if case.fanned == math.inf:
+        # What reads from gates takes many rows at once, and would burn for all of them in one task.
+        burnt = stream.map(burning, "key bigint", channels=case.gates)
+        return burnt.group_by("key").window("1 second").agg(n=ps.count())
     passed = stream.map(_passes, "key bigint, copies bigint", channels=True)
     more = (passed.where(f"copies >= {each}") for each in range(2, FAN + 1))
     return (

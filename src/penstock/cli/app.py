@@ -14,6 +14,8 @@ from penstock.cli.cluster import cluster
 from penstock.cli.controller import controller
 from penstock.cli.demo import demo
 from penstock.cli.gate import gate
+from penstock.cli.gates import gates
+from penstock.cli.node import node
 from penstock.cli.push import push
 from penstock.cli.replay import replay
 from penstock.cli.state import state
@@ -73,9 +75,11 @@ app.command()(replay)
 app.command()(gate)
 app.command()(token)
 app.command()(controller)
+app.command()(node)
 app.command()(push)
 app.command()(cluster)
 app.command()(streams)
+app.add_typer(gates, name="gates")
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
 """`penstock controller`: the directory that assigns gates to clients, and starts and stops gates."""
 
 import logging
+import os
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +12,11 @@ import typer
 
 if TYPE_CHECKING:
     from penstock.control.controller import Mode
-    from penstock.ingest import TLS
+    from penstock.ingest.directory import Lease
 
 __all__ = ["controller"]
+
+_LOOK_S = 0.2
 
 
 def controller(  # noqa: PLR0913 -- each is one option of the command
@@ -23,6 +27,9 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     folder: Annotated[Path, typer.Option(help="Folder for the state, which survives restarts.")] = Path(
         "controller"
     ),
+    advertise: Annotated[
+        str | None, typer.Option(help="Address for gates and clients, if it differs from --address.")
+    ] = None,
     away_seconds: Annotated[
         float, typer.Option(min=0.1, help="Silence after which a gate gets no more streams.")
     ] = 5.0,
@@ -59,6 +66,10 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     gates_to: Annotated[
         int | None, typer.Option(min=1, help="Start and stop gates on this machine, up to this number.")
     ] = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(help="TOML file of the hosts on which gates are started, instead of this machine."),
+    ] = None,
     gate_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the first of these gates; 0 picks free ones.")
     ] = 7400,
@@ -82,20 +93,6 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     gate_roots: Annotated[
         Path | None, typer.Option(help="PEM file of roots to trust; turns on TLS towards gates.")
     ] = None,
-    readers: Annotated[
-        bool, typer.Option("--readers", help="List the readers of the controller that runs at --address.")
-    ] = False,
-    forget_gate: Annotated[
-        list[str] | None,
-        typer.Option(help="Tell the controller that runs at --address that what a gate held is lost."),
-    ] = None,
-    forget_reader: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="INLET:READER",
-            help="Tell the controller that runs at --address that a reader does not come back.",
-        ),
-    ] = None,
 ) -> None:
     """Run the directory: gates register here, and clients ask here for their gate.
 
@@ -104,20 +101,20 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     PENSTOCK_TOKEN, if they need one. It prints one line when it is ready; its log goes to standard error.
     SIGTERM or Ctrl-C stops it.
 
+    A second controller on the same folder stands by: it takes over as soon as the first one has ended, or has
+    given no sign for 5 s. One that was taken over ends with status 3. Give clients and gates both addresses.
+
     Example: penstock controller --address 127.0.0.1:7300 --folder /var/lib/penstock/controller
 
     Example: penstock controller --gates-from 1 --gates-to 8
 
-    Example: penstock controller --address 127.0.0.1:7300 --forget-reader reports:5f0c…
+    Example: penstock controller --nodes nodes.toml --address 10.0.0.1:7300
     """
     from penstock.control.admission import AdmissionSetup, Limits  # noqa: PLC0415 -- numpy is slow to import
     from penstock.ingest import TLS, Directory, Security  # noqa: PLC0415 -- --help does not need Flight
-    from penstock.ingest.directory import LocalNodes, Nodes  # noqa: PLC0415
+    from penstock.ingest.directory import LocalNodes, Nodes, RemoteNodes, read_nodes  # noqa: PLC0415
 
     tls = None if gate_roots is None else TLS(gate_roots, tls_certificate, tls_key)
-    if readers or forget_reader or forget_gate:
-        _ask(address, tls, forget_reader or [], forget_gate or [])
-        return
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     ended = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -126,11 +123,23 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
     limits = Limits(least_interval, most_moves, frozenset(exclude or ()), max(gates_from, 1))
     admission = AdmissionSetup(capacity, strategy, period, wait_seconds, limits)
 
-    def nodes(own: str) -> Nodes:
+    lease = _lease(folder, advertise or address, ended)
+    if lease is None:
+        return
+
+    def run_nodes(own: str) -> Nodes:
+        if nodes is not None:
+            return RemoteNodes(read_nodes(nodes), own, least=gates_from, most=gates_to, term=lease.number)
         assert gates_to is not None
         options = gate_option or ()
         return LocalNodes(
-            folder / "gates", own, least=gates_from, most=gates_to, port=gate_port, options=options
+            folder / "gates",
+            own,
+            least=gates_from,
+            most=gates_to,
+            port=gate_port,
+            options=options,
+            term=lease.number,
         )
 
     directory = Directory(
@@ -140,13 +149,31 @@ def controller(  # noqa: PLR0913 -- each is one option of the command
         poll_seconds=poll_seconds,
         admission=admission,
         control=_mode(control),
-        nodes=None if gates_to is None else nodes,
+        nodes=None if gates_to is None and nodes is None else run_nodes,
+        lease=lease,
+        advertise=advertise,
         security=security,
         tls=tls,
     )
     with directory:
         typer.echo(f"controller ready at {directory.address}")
-        ended.wait()
+        while not ended.wait(_LOOK_S):
+            if directory.lost.is_set():
+                logging.shutdown()
+                os._exit(3)  # nothing is ended in order: all that this one had is another one's now
+
+
+def _lease(folder: Path, address: str, ended: threading.Event) -> "Lease | None":
+    """The right to decide, once no other controller on this folder has it; None if this one is to end."""
+    from penstock.errors import BadGate  # noqa: PLC0415 -- as above
+    from penstock.ingest.directory import Lease, stand_by  # noqa: PLC0415
+
+    while True:
+        last = stand_by(folder, ended)
+        if last is None:
+            return None
+        with suppress(BadGate):  # another one that stood by was faster
+            return Lease.take(folder, address, from_=last)
 
 
 def _mode(control: str) -> "Mode":
@@ -155,23 +182,3 @@ def _mode(control: str) -> "Mode":
     from penstock.errors import BadAdmission  # noqa: PLC0415
 
     return one_of("--control", control, MODES, BadAdmission)
-
-
-def _ask(address: str, tls: "TLS | None", forget: list[str], gates: list[str]) -> None:
-    """Have a running controller forget readers and gates, then print the readers that it knows."""
-    from penstock.ingest.security import Access  # noqa: PLC0415 -- --help does not need Flight
-    from penstock.ingest.wire import CONTROLLER_PORT, Address, Endpoint  # noqa: PLC0415
-    from penstock.ingest.wire.protocol import Forget, ForgetReader, ReaderListRequest  # noqa: PLC0415
-
-    with Endpoint(Address.parse(address, CONTROLLER_PORT), Access(tls)) as running:
-        for gate in gates:
-            running.ask(Forget(gate=gate))
-        for each in forget:
-            inlet, colon, reader = each.partition(":")
-            if not colon:
-                raise typer.BadParameter(f"{each!r} names no reader; give INLET:READER as --readers does")
-            running.ask(ForgetReader(inlet, reader))
-        for known in running.ask(ReaderListRequest()).readers:
-            silent = known["silent_seconds"]
-            heard = "not heard of since the start" if silent is None else f"heard of {silent:,.0f} s ago"
-            typer.echo(f"{known['inlet']}:{known['reader']}  {known['rows']:,} rows, {heard}")

@@ -57,6 +57,10 @@ def gate(  # noqa: PLR0913 -- the options of a command
     idle_seconds: Annotated[
         float, typer.Option(min=0, help="A push that is idle for so long makes room for another one.")
     ] = 30.0,
+    silent_seconds: Annotated[
+        float,
+        typer.Option(min=1, help="A reader that is silent for so long is named if rows are kept for it."),
+    ] = 600.0,
     memory_mib: Annotated[
         int, typer.Option(min=256, help="Memory for rows in any form; above it a message is refused.")
     ] = 1024,
@@ -115,6 +119,7 @@ def gate(  # noqa: PLR0913 -- the options of a command
         reads_per_token=min(reads_per_token, reads),
         token_bytes=token_mib * _MIB,
         idle_seconds=idle_seconds,
+        silent_seconds=silent_seconds,
         rows_per_second=rows_per_second,
         streams=streams,
         streams_per_client=streams_per_client,

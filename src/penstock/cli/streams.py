@@ -1,12 +1,11 @@
 """`penstock streams`: the streams of a controller or a gate: rate, forecast, metadata, gate, lag."""
 
-import json as json_text
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from penstock.cli.asking import Json, Roots, TLSCertificate, TLSKey, Watch, asked, shown
 
 __all__ = ["streams"]
 
@@ -26,14 +25,13 @@ def streams(  # noqa: PLR0913 -- each is one option of the command
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A characteristic, such as max_rate=500. May be repeated."),
     ] = None,
-    tls_roots: Annotated[Path | None, typer.Option(help="PEM file of roots to trust; turns on TLS.")] = None,
-    tls_certificate: Annotated[
-        Path | None, typer.Option(help="PEM file of a certificate, for mutual TLS.")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="PEM file of the key of that certificate.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    watch: Watch = None,
+    tls_roots: Roots = None,
+    tls_certificate: TLSCertificate = None,
+    tls_key: TLSKey = None,
+    json: Json = False,
 ) -> None:
-    """List streams: rows per second, the forecast, what is declared, the gate, what waits where.
+    """List streams: state, rows per second, the forecast, what is declared, the gate, what waits where.
 
     Lag counts the rows that readers have not committed or that wait at the client; oldest is how long the
     oldest of these waits at the client. The token comes from PENSTOCK_TOKEN.
@@ -43,9 +41,6 @@ def streams(  # noqa: PLR0913 -- each is one option of the command
     Example: penstock streams 127.0.0.1:7300 --declare reports/taxi-1 --metadata expected_rate=500
     """
     from penstock.errors import BadMetadata  # noqa: PLC0415
-    from penstock.ingest import TLS  # noqa: PLC0415 -- --help does not need Flight
-    from penstock.ingest.security import Access  # noqa: PLC0415
-    from penstock.ingest.wire import CONTROLLER_PORT, Address, Endpoint  # noqa: PLC0415
     from penstock.ingest.wire.protocol import (  # noqa: PLC0415
         Declare,
         GateStatisticsRequest,
@@ -56,24 +51,24 @@ def streams(  # noqa: PLR0913 -- each is one option of the command
 
     if (declare is None) != (not metadata):
         raise BadMetadata("give --declare STREAM together with --metadata NAME=VALUE")
-    tls = TLS(tls_roots, tls_certificate, tls_key) if tls_roots or tls_certificate else None
-    with Endpoint(Address.parse(address, CONTROLLER_PORT), Access(tls)) as endpoint:
+    with asked(address, tls_roots, tls_certificate, tls_key) as endpoint:
         if declare is not None:
             endpoint.ask(Declare(declare, _characteristics(metadata or [])))
             inlet = inlet or inlet_of(declare)
-        if endpoint.offers(WhereRequest):
-            found = list(endpoint.ask(StreamListRequest(inlet)).streams)
-        else:
+        at_controller = endpoint.offers(WhereRequest)
+
+        def look() -> dict[str, Any]:
+            if at_controller:
+                return {"address": address, "streams": list(endpoint.ask(StreamListRequest(inlet)).streams)}
             told = endpoint.ask(GateStatisticsRequest())
             found = [
                 _at_gate(stream, each, told.gate)
                 for stream, each in sorted(told.streams.items())
                 if inlet is None or inlet_of(stream) == inlet
             ]
-    if json:
-        sys.stdout.write(json_text.dumps({"address": address, "streams": found}) + "\n")
-    else:
-        _print(found)
+            return {"address": address, "streams": found}
+
+        shown(look, _print, json=json, watch=watch)
 
 
 def _at_gate(stream: str, told: Mapping[str, Any], gate: str) -> dict[str, Any]:
@@ -81,6 +76,7 @@ def _at_gate(stream: str, told: Mapping[str, Any], gate: str) -> dict[str, Any]:
     return {
         "stream": stream,
         "gate": gate,
+        "state": "connected" if told["connected"] else "quiet",
         "rate": None,
         "forecast": None,
         "frontier": told["frontier"],
@@ -107,12 +103,14 @@ def _characteristics(given: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _print(found: Sequence[Mapping[str, Any]]) -> None:
+def _print(listed: Mapping[str, Any]) -> None:
     from rich.console import Console  # noqa: PLC0415 -- slow to import
     from rich.table import Table  # noqa: PLC0415
 
+    found = listed["streams"]
     table = Table(box=None)
     table.add_column("stream")
+    table.add_column("state")
     for name in ("rows/s", "forecast", "next", "lag", "oldest"):
         table.add_column(name, justify="right")
     for name in ("gate", "metadata"):
@@ -124,6 +122,7 @@ def _print(found: Sequence[Mapping[str, Any]]) -> None:
         )
         table.add_row(
             each["stream"],
+            each["state"],
             *("" if each[name] is None else f"{each[name]:,.1f}" for name in ("rate", "forecast")),
             f"{each['next']:,}",
             f"{each['lag']:,}",

@@ -22,6 +22,10 @@ def token(  # noqa: PLR0913 -- each is one option of the command
     administer: Annotated[
         bool, typer.Option("--administer", help="Allow status, suspend, resume, redirect, drain and forget.")
     ] = False,
+    tenant: Annotated[
+        str | None,
+        typer.Option(help="Whose token it is: tokens of one tenant share its limits and its part of a gate."),
+    ] = None,
     days: Annotated[int, typer.Option(min=1, help="Days until it expires.")] = 365,
 ) -> None:
     """Make a token: the secret goes to standard error, the entry for the gate's file to standard output.
@@ -41,6 +45,7 @@ def token(  # noqa: PLR0913 -- each is one option of the command
         f'[[token]]\nname = {_quoted(name)}\nsha256 = "{hash_of(secret)}"\n'
         f"push = [{', '.join(map(_quoted, push or []))}]\nread = [{', '.join(map(_quoted, read or []))}]\n"
         f"commit = [{', '.join(map(_quoted, commit or []))}]\n"
+        f"{'' if tenant is None else f'tenant = {_quoted(tenant)}' + chr(10)}"
         f"administer = {str(administer).lower()}\nexpires = {expires:%Y-%m-%dT%H:%M:%SZ}\n"
     )
 

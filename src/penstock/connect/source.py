@@ -69,7 +69,7 @@ class SourceContext:
 
     `name`, `schema` and `time` are those of the stream that it feeds. `folder` is a folder of the checkpoint
     for this stream alone; it may not exist yet. `warn` takes a sentence for the log and for `Run.warnings`.
-    Later versions may add fields.
+    `run` is what people call the run: its name, else its checkpoint. Later versions may add fields.
     """
 
     session: "SparkSession"
@@ -78,6 +78,7 @@ class SourceContext:
     time: str
     folder: Location
     warn: Callable[[str], None] = _log.warning
+    run: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from penstock.control.objective import CPU_PRICE
 from penstock.control.outcomes import Outcomes
 from penstock.control.policy import Policy
 from penstock.control.proposal import LONGEST, Proposal
-from penstock.control.ruling import OVERRULED, Ruling
+from penstock.control.ruling import DRY_RUN, OVERRULED, Ruling
 from penstock.errors import BadOption, PenstockError
 from penstock.shown import shown_seconds
 
@@ -227,7 +227,7 @@ class Controller(Generic[SeenT, ChangeT]):
                 f"{shown_seconds(effect.worth(self.cpu_price))} an epoch for {effect.epochs} epochs{doubted}"
             )
         if self.mode == "observe":
-            return "dry run"
+            return DRY_RUN
         return self._limit(proposal, now)
 
     def _limit(self, proposal: Proposal[ChangeT], now: float) -> str:

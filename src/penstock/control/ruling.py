@@ -5,7 +5,10 @@ from typing import Any
 
 from penstock.control.proposal import Effect
 
-__all__ = ["OVERRULED", "Ruling"]
+__all__ = ["DRY_RUN", "OVERRULED", "Ruling"]
+
+DRY_RUN = "dry run"
+"""Why a change is held back where changes are only told."""
 
 OVERRULED = "a request of the user comes first"
 """Why a change is held back that a user has decided otherwise."""

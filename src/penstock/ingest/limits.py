@@ -53,6 +53,8 @@ class Limits:
     """Streams that the gate knows, also those of which all rows were deleted."""
     readers: int = 1000
     """Readers of one inlet."""
+    silent_seconds: float = 600.0
+    """A reader that has not committed for so long, and for which rows are kept, is named as forgotten."""
     segment_bytes: int = 128 * MIB
     """A log file is closed at this size; rows are deleted by whole files."""
     group_bytes: int = 8 * MIB

@@ -129,7 +129,8 @@ class SparkEngine:
         )
 
         def opened(stream: Stream, folder: Location) -> Reader:
-            return open_source(own, stream, folder, partial(run.warn, stream=stream.name))
+            called = options.name or claimed.folder.root.uri
+            return open_source(own, stream, folder, partial(run.warn, stream=stream.name), called)
 
         epochs = claimed.epochs(nodes, opened, partial(SparkJobs, own), run.report)
         closing += [each.close for each in epochs.works.readers.values()]

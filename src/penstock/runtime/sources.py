@@ -18,7 +18,7 @@ def bounded(stream: Stream) -> bool:
 
 
 def open_source(
-    session: SparkSession, stream: Stream, folder: Location, warn: Callable[[str], None]
+    session: SparkSession, stream: Stream, folder: Location, warn: Callable[[str], None], run: str
 ) -> Reader:
     """The reader of a stream's source."""
     if stream.source is None:
@@ -30,6 +30,7 @@ def open_source(
         time=stream.time,
         folder=folder,
         warn=warn,
+        run=run,
     )
     reader = stream.source.open(context)
     if not isinstance(reader, Reader):

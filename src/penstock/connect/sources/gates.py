@@ -79,12 +79,13 @@ def gates(  # noqa: PLR0913 -- each is one documented property of the source
 ) -> GatesSource:
     """Live streams that clients push to gates; a run over them has no end.
 
-    `address` is that of a gate or a controller, or several separated by commas. The source reads all
-    streams of one `inlet`, by default the one with the stream's name. `stream_column` names the column of the
-    schema that receives the id of each tuple's stream; use it as the `key` of the stream. `rows_per_epoch`,
-    by default a million, is shared fairly among the streams; None takes all available rows. `patience` is how
-    long a running epoch waits for a gate that does not answer. `token` defaults to the variable
-    PENSTOCK_TOKEN; `tls` is a `penstock.TLS`.
+    `address` is that of a gate or a controller, or several separated by commas; a controller and the one
+    that stands by for it are one address, as "a:7300/b:7300". The source reads all streams of one `inlet`,
+    by default the one with the stream's name. `stream_column` names the column of the schema that receives
+    the id of each tuple's stream; use it as the `key` of the stream. `rows_per_epoch`, by default a
+    million, is shared fairly among the streams; None takes all available rows. `patience` is how long a
+    running epoch waits for a gate that does not answer. `token` defaults to the variable PENSTOCK_TOKEN;
+    `tls` is a `penstock.TLS`.
 
     >>> gates("127.0.0.1:7400, 127.0.0.1:7401", inlet="reports", token="sesame")
     gates('127.0.0.1:7400, 127.0.0.1:7401', inlet='reports')

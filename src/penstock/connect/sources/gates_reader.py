@@ -44,7 +44,9 @@ class GatesReader(Reader):
         )
         watch = GateWatch(source.addresses, self._gathering.access, source.inlet)
         name = _name_of_reader(context.folder)
-        self._inlet = InletReader(watch, source.inlet, name, patience=self._gathering.patience)
+        self._inlet = InletReader(
+            watch, source.inlet, name, patience=self._gathering.patience, run=context.run or None
+        )
         self._last: tuple[Offset, Offsets] = {}, Offsets()
 
     def ahead(self, after: Offset) -> Ahead | None:

@@ -156,6 +156,8 @@ class Capacities:
     ...     known.observe("stuck", np.array([40.0, 0.0, 0.0]), 0.4, waits=True)
     >>> round(known.of("stuck", price), 2), round(known.of("new", price), 2)
     (0.36, 0.41)
+    >>> round(known.of("slow", price, {"slow": 3.0}), 2), round(known.of("large", price, {"large": 2.0}), 2)
+    (0.45, 0.81)
     """
 
     def __init__(self) -> None:
@@ -175,13 +177,21 @@ class Capacities:
         elif used >= _NEAR * known.most and known.most < 1:
             known.most = min(known.most * _PROBING, 1.0)
 
-    def of(self, gate: str, price: Price) -> float:
-        """The capacity of a gate; of one that is not known that of the others in the mean, or 1."""
+    def of(self, gate: str, price: Price, shares: Mapping[str, float] | None = None) -> float:
+        """The capacity of a gate; of one that is not known that of the others in the mean, or 1.
+
+        `shares` say how much a gate can do as a multiple of a usual one, as long as it is not known.
+        """
         known = self._gates.get(gate)
         if known is not None and known.used > 0:
             return max(HEADROOM * float(price.of(*known.counts)) / known.used * known.most, _LEAST)
-        others = [self.of(each, price) for each, learnt in self._gates.items() if learnt.used > 0]
-        return sum(others) / len(others) if others else HEADROOM
+        said = shares or {}
+        others = [
+            self.of(each, price) / said.get(each, 1.0)
+            for each, learnt in self._gates.items()
+            if learnt.used > 0
+        ]
+        return said.get(gate, 1.0) * (sum(others) / len(others) if others else HEADROOM)
 
     def keep(self, gates: set[str]) -> None:
         """Forget all gates but these, unless none of them would be known."""

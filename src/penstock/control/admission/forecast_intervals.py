@@ -226,18 +226,19 @@ class _Making:
         return saved
 
     def _waits(self, gates: slice) -> Floats:
-        """How long rows will wait while the queue grows, within the alarm.
+        """How long rows will wait while the queue grows, within the alarm, or when gates could be there.
 
-        A gate whose queue shrinks needs no relief, however long it is.
+        A gate whose queue will have shrunk by then needs no relief, however long it is.
         """
         capacity, left, load = self.capacity[gates], self.queue[gates], self.load[gates]
         worst = np.zeros(len(left))
-        for place in range(self.soon):
+        for place in range(max(self.soon, self.coming)):
             change = (load[:, place] - capacity) * (self.rules.period * self.widths[place])
             grown = np.maximum(0.0, left + change)
-            worst = np.where(grown > left, np.maximum(worst, grown / capacity), worst)
+            if place < self.soon:
+                worst = np.where(grown > left, np.maximum(worst, grown / capacity), worst)
             left = grown
-        return worst
+        return np.maximum(worst, left / capacity)
 
     def _relieve(self, gate: int) -> bool:
         """One stream leaves, if there is one that may and another one stays."""

@@ -6,7 +6,7 @@ that come between two periods are admitted at once, by what the last period left
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +37,8 @@ NAME = "admission"
 """The name of the policy in rulings."""
 # An exponentially weighted mean of the queue: about the last three periods ([000] §2.5).
 _QUEUE_WEIGHT = 0.5
+_PATIENCE = 3
+"""The periods in a row in which gates could be settled or emptied before they are."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,8 @@ class Admission:
         self.budget = Budget(limits or Limits())
         self._seen: Seen | None = None
         self._waiting: dict[str, float] = {}
+        self._lasted = 0
+        """The periods in a row in which gates could be settled or emptied."""
         self._charged: dict[str, float] = {}
         """The work that every gate is charged with, after the last decisions."""
 
@@ -205,7 +209,9 @@ class Admission:
         placed = possible(cluster, placed, startable, self.budget.limits.least_gates)
         names = [*seen.gates, *_new_names(seen.startable, placed.gates - len(seen.gates))]
         self._charged = dict(zip(names, loads(placed.home, placed.size, placed.gates).tolist(), strict=True))
-        return _proposals(seen, names, cluster, placed)
+        found = _proposals(seen, names, cluster, placed)
+        self._lasted = self._lasted + 1 if any(not each.urgent and each.changes for each in found) else 0
+        return [_patient(each, self._lasted) for each in found]
 
     def admit(self, arrivals: Arrivals) -> Sequence[Decision]:
         """Where streams enter that come between two periods: best fit decreasing into what is left free.
@@ -254,6 +260,7 @@ class Admission:
             "planner": self.planner.name,
             "waiting": dict(self._waiting),
             "charged": dict(self._charged),
+            "lasted": self._lasted,
             "expectations": self.expectations.to_json(),
         }
 
@@ -266,6 +273,7 @@ class Admission:
             )
         self._waiting = {str(gate): float(each) for gate, each in value["waiting"].items()}
         self._charged = {str(gate): float(each) for gate, each in value["charged"].items()}
+        self._lasted = int(value["lasted"])
         self.expectations.resume(value["expectations"])
         self._seen = None
 
@@ -345,6 +353,14 @@ def _decisions(seen: Seen, names: Sequence[str], cluster: Cluster, placed: Place
         for gate in placed.drained.tolist()
     ]
     return found
+
+
+def _patient(proposal: Proposal[Decision], lasted: int) -> Proposal[Decision]:
+    """What can wait, waits for some periods: streams that have just begun look smaller than they are."""
+    if proposal.urgent or not proposal.changes:
+        return proposal
+    held = "" if lasted >= _PATIENCE else f"it has been so for fewer than {_PATIENCE} periods in a row"
+    return replace(proposal, effect=replace(proposal.effect, lasted=lasted), held=held)
 
 
 def _word(why: str) -> str:

@@ -2,7 +2,8 @@
 
 A file begins with the setup and what the policy knows at that time. Then there is a line for each period, and
 one for each arrival of streams between two periods, with what was observed and what was decided. What is the
-same as in the line before is left out. So each file can be replayed alone.
+same as in the line before is left out. What an operator has decided has lines too, which are not replayed. So
+each file can be replayed alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,6 +78,10 @@ class LineWriter:
         told = {name: _plain(value) for name, value in vars(seen).items()}
         return line({"kind": "arrivals", "seen": told, "decisions": [each.to_json() for each in decisions]})
 
+    def asked(self, at: float, decisions: Sequence[Decision]) -> str:
+        """The line of what an operator has decided, which no policy is asked about."""
+        return line({"kind": "asked", "at": at, "decisions": [each.to_json() for each in decisions]})
+
 
 @dataclass(frozen=True)
 class AdmissionRecording:
@@ -97,6 +102,8 @@ class AdmissionRecording:
             periods, last = [], dict[str, Any]()
             for each in found[1:]:
                 decisions = tuple(each["decisions"])
+                if each["kind"] == "asked":
+                    continue
                 if each["kind"] == "period":
                     last = {**last, **each["seen"]}
                     periods.append(RecordedAdmission(_seen(last), decisions, tuple(each["why"])))

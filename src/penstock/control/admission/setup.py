@@ -26,7 +26,7 @@ class AdmissionSetup:
     """A strategy, decided anew every `period` seconds; rows should not wait longer than `bound` seconds.
 
     What work costs and how much of it each gate can do is learnt. With a `capacity` it is not: each gate then
-    takes so many rows a second, however they come.
+    takes so many rows a second, however they come, or the multiple of them that its node says.
 
     >>> setup = AdmissionSetup(strategy="drf-m", limits=Limits(excluded=frozenset({"a/1"})))
     >>> AdmissionSetup.from_json(setup.to_json()) == setup

@@ -58,9 +58,13 @@ class GateFinder:
     """Asks the address that the user gave; finds out whether a gate or a controller listens there."""
 
     def __init__(self, address: str, access: Access) -> None:
-        self.address = Address.parse(address)
-        self._endpoint = Endpoint(self.address, access)
+        self._endpoint = Endpoint(address, access)
         self._controller: bool | None = None
+
+    @property
+    def address(self) -> Address:
+        """The address that is asked; of several controllers the one that answered last."""
+        return self._endpoint.address
 
     def close(self) -> None:
         """Close the channel."""
@@ -106,7 +110,7 @@ class GateFinder:
 
     def is_controller(self, address: str) -> bool:
         """Whether this is the address of the controller; does not ask."""
-        return bool(self._controller) and address == str(self.address)
+        return bool(self._controller) and address in map(str, self._endpoint.others)
 
     def has_controller(self) -> bool:
         """Whether a controller listens; asked once."""
@@ -118,7 +122,8 @@ class GateFinder:
 class Connection:
     """A way into the system for any number of streams; give it to clients in place of an address.
 
-    `address` is that of a gate or of a controller. With `tls` (`penstock.TLS`) the gate proves who it is, and
+    `address` is that of a gate or of a controller, with that of one that stands by for it as "a:7300/b:7300".
+    With `tls` (`penstock.TLS`) the gate proves who it is, and
     with a certificate of its own so does the client; `token` is by default that of PENSTOCK_TOKEN.
     """
 

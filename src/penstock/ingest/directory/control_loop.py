@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from penstock import threads
-from penstock.errors import IngestError
+from penstock.errors import IngestError, Superseded
 from penstock.ingest.directory.measuring import Look
 from penstock.ingest.directory.registry import GateMode
 from penstock.ingest.directory.steering import Moves, Steering
@@ -20,6 +20,7 @@ from penstock.ingest.wire.codec import Message
 from penstock.ingest.wire.flight import Endpoint
 from penstock.ingest.wire.protocol import (
     Drain,
+    Follow,
     GateStatisticsRequest,
     RedirectStreams,
     Request,
@@ -31,6 +32,8 @@ CALL_S: Final = 2.0
 TICK_S: Final = 0.25
 LEAVING_S: Final = 1.0
 """Between two looks at gates that are to be stopped."""
+CALLED_S: Final = 120.0
+"""A gate that does not answer for so long after a takeover has to come by itself."""
 _LOGGER = logging.getLogger("penstock.controller")
 AnswerT = TypeVar("AnswerT", bound=Message)
 
@@ -38,8 +41,14 @@ AnswerT = TypeVar("AnswerT", bound=Message)
 class ControlLoop:
     """Decides every `period` seconds, and looks after starting and stopping gates more often."""
 
-    def __init__(
-        self, steering: Steering, lock: threading.Lock, access: Access, address: str, period: float
+    def __init__(  # noqa: PLR0913, PLR0917 -- what it works on
+        self,
+        steering: Steering,
+        lock: threading.Lock,
+        access: Access,
+        address: str,
+        period: float,
+        lost: threading.Event,
     ) -> None:
         self._steering, self._fleet, self._registry = steering, steering.fleet, steering.registry
         self._lock = lock
@@ -50,24 +59,50 @@ class ControlLoop:
         """Redirections that a gate has not heard of, by the gate; told again until it has."""
         self._drained: set[str] = set()
         """The closing gates that have said that they take no rows."""
+        self._lost = lost
         self._stop = threading.Event()
         self._thread = threads.service("penstock-directory-control", self._run, _LOGGER)
+        self._caller = threads.service("penstock-directory-call", self._call_gates, _LOGGER)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+        self._caller.start()
 
     def stop(self) -> None:
         """End after the call under way."""
         self._stop.set()
         self._thread.join()
+        self._caller.join()
         for each in self._endpoints.values():
             each.close()
+
+    def _call_gates(self) -> None:
+        """Have the gates of an earlier controller register here, until all that answer have done so."""
+        with self._lock:
+            silent = [each.address for each in self._registry.gates() if not each.info.get("log")]
+        end = time.monotonic() + CALLED_S
+        while silent and time.monotonic() < end and not self._lost.is_set():
+            for gate in silent:
+                try:
+                    with Endpoint(gate, self._access) as endpoint:
+                        endpoint.ask(Follow(self._address), CALL_S)
+                except IngestError as error:
+                    _LOGGER.debug("gate %s did not follow: %s", gate, error)
+                if self._stop.is_set():
+                    return
+            if self._stop.wait(LEAVING_S):
+                return
+            with self._lock:
+                heard = {each.address for each in self._registry.gates() if each.info.get("log")}
+                known = {each.address for each in self._registry.gates()}
+            silent = [each for each in silent if each in known - heard]
 
     def _run(self) -> None:
         due, leaving = time.monotonic() + self._period, 0.0
         while not self._stop.wait(min(TICK_S, max(due - time.monotonic(), 0.0))):
             try:
+                self._registry.check()
                 self._look_after()
                 if time.monotonic() >= leaving:
                     leaving = time.monotonic() + LEAVING_S
@@ -76,6 +111,10 @@ class ControlLoop:
                     # A period that was missed is not made up for.
                     due = max(due + self._period, time.monotonic() + self._period / 2)
                     self._decide()
+            except Superseded as error:
+                _LOGGER.critical("%s", error)
+                self._lost.set()
+                return
             except Exception:
                 _LOGGER.exception("a look at the gates failed; the next one is in %g s", TICK_S)
 
@@ -111,7 +150,8 @@ class ControlLoop:
         looks = self._looks(leaving)
         with self._lock:
             # What a gate tells after it has drained holds for good.
-            self._fleet.stop_closed({gate: looks[gate] for gate in looks if gate in self._drained})
+            read = {gate: looks[gate] for gate in looks if gate in self._drained}
+            self._fleet.stop_closed(read, time.time())
             for each in self._fleet.to_close(looks):
                 self._fleet.closed(each)  # nobody is sent there any more, before it is told
             closing = [each for each in leaving if self._registry.mode(each) is GateMode.CLOSING]

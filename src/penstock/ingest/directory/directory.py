@@ -23,9 +23,12 @@ from penstock.errors import BadMessage, BadMetadata, IngestError, NoGate
 from penstock.ingest.directory.control_loop import ControlLoop
 from penstock.ingest.directory.fleet import Fleet
 from penstock.ingest.directory.journal import Journal
+from penstock.ingest.directory.lease import Lease
+from penstock.ingest.directory.listing import list_gates, list_readers, list_streams
 from penstock.ingest.directory.next_question import NextQuestion
 from penstock.ingest.directory.nodes import Nodes
-from penstock.ingest.directory.registry import StreamRecord, StreamRegistry
+from penstock.ingest.directory.operator import Operator
+from penstock.ingest.directory.registry import StreamRegistry
 from penstock.ingest.directory.server import DirectoryServer
 from penstock.ingest.directory.steering import Steering
 from penstock.ingest.security.access import TLS, Access
@@ -34,12 +37,10 @@ from penstock.ingest.wire.codec import check_stream
 from penstock.ingest.wire.flight import CONTROLLER_PORT, Address, Endpoint
 from penstock.ingest.wire.metadata import Metadata
 from penstock.ingest.wire.protocol import (
-    ForgetReader,
     GateStatusRequest,
     IndexTicket,
     NextRequest,
     NextSequences,
-    RedirectStreams,
     Registered,
 )
 
@@ -137,7 +138,8 @@ class Directory:
     `token` and `tls` are those that it calls gates with. Port 0 takes any free one; `address` then tells it.
     `admission` says how streams are placed. With `control="observe"` it is only recorded what it would do;
     with "off" nothing is decided, and new streams go where the fewest are. `nodes` makes, from the address of
-    the directory, the manager that starts and stops gates.
+    the directory, the manager that starts and stops gates. `lease` is the right to decide over the folder,
+    taken if it is not given; `advertise` is where others find it.
 
     >>> with Directory("127.0.0.1:0") as directory:
     ...     known = directory.register("127.0.0.1:7400")
@@ -155,27 +157,34 @@ class Directory:
         admission: AdmissionSetup | None = None,
         control: Mode = "on",
         nodes: Callable[[str], Nodes] | None = None,
+        lease: Lease | None = None,
+        advertise: str | None = None,
         security: Security = OPEN,
         token: str | None = None,
         tls: TLS | None = None,
     ) -> None:
         wanted = Address.parse(address, CONTROLLER_PORT)
         security.check(wanted.host)
-        self._access = Access(tls, token)
         self._lock = threading.Lock()
         setup = replace(admission or AdmissionSetup(), mode=control)
         place = None if folder is None else Path(folder)
-        self._registry = StreamRegistry(place, away_seconds, time.time())
+        self._registry = StreamRegistry(place, away_seconds, time.time(), lease)
+        self._access = Access(tls, token, self._registry.term)
         self._poller = Poller(self._registry, self._lock, self._access, poll_seconds)
         self._fleet = Fleet(self._registry)
         journal = None if place is None or control == "off" else Journal(place, setup)
         self._steering = Steering(self._registry, self._fleet, setup, journal)
+        self.operator = Operator(self._steering, self._lock, lambda gate: Endpoint(gate, self._access))
         self._server = DirectoryServer(self, wanted, security)
-        self.address = str(Address(wanted.host, self._server.port))
+        self.address = advertise or str(Address(wanted.host, self._server.port))
+        self.lost = threading.Event()
+        """Whether another controller has taken over: this one gives no answers and no orders any more."""
         self.started = time.time()
         with self._lock:
             self._fleet.nodes = None if nodes is None else nodes(self.address)
-        self._control = ControlLoop(self._steering, self._lock, self._access, self.address, setup.period)
+        self._control = ControlLoop(
+            self._steering, self._lock, self._access, self.address, setup.period, self.lost
+        )
 
     def __enter__(self) -> Self:
         return self.start()
@@ -190,14 +199,18 @@ class Directory:
         return self
 
     def stop(self) -> None:
-        """Stop; every answer given is on disk."""
+        """Stop; every answer given is on disk. Gates of a controller that was taken over are left alone."""
         self._control.stop()
-        if self._fleet.nodes is not None:
+        if self._fleet.nodes is not None and not self.lost.is_set():
             self._fleet.nodes.close()
         self._server.shutdown()
         self._poller.stop()
         self._steering.close()
         self._registry.close()
+
+    def check(self) -> None:
+        """Raise if another controller has taken over."""
+        self._registry.check()
 
     def register(self, gate: str, info: Mapping[str, Any] | None = None) -> Registered:
         """A gate says that it is there, and hears of readers; it repeats this well within `away_seconds`."""
@@ -213,8 +226,9 @@ class Directory:
         return Registered(
             tuple((each.inlet, each.reader) for each in readers),
             tuple((each.inlet, each.reader) for each in forgotten),
-            most,
-            reason,
+            term=self._registry.term,
+            most_rows=most,
+            reason=reason,
         )
 
     def where(
@@ -280,10 +294,13 @@ class Directory:
                 "start it again, or `forget` it"
             ) from None
 
-    def reader_at(self, inlet: str, reader: str, upto: Mapping[str, int]) -> None:
-        """A reader has come so far; gates delete nothing before every reader that is known has had it."""
+    def reader_at(self, inlet: str, reader: str, upto: Mapping[str, int], run: str | None = None) -> None:
+        """A reader has come so far; gates delete nothing before every reader that is known has had it.
+
+        `run` is what people call it.
+        """
         with self._lock:
-            self._registry.reader_at(inlet, reader, upto, time.time())
+            self._registry.reader_at(inlet, reader, upto, time.time(), run)
 
     def query(self, inlet: str, reader: str, load: QueryLoad, *, by_stream: bool = False) -> Expected | None:
         """A run says how it is; what it has to expect, with `by_stream` of each stream too."""
@@ -296,35 +313,13 @@ class Directory:
             return self._registry.producer(stream)
 
     def readers(self) -> list[dict[str, Any]]:
-        """All readers: inlet, name, seconds of silence, rows that they have had."""
-        now = time.time()
+        """All readers: inlet, name, run, seconds of silence, rows that they have had."""
         with self._lock:
-            return [
-                {
-                    "inlet": each.inlet,
-                    "reader": each.reader,
-                    "silent_seconds": None if each.seen is None else round(now - each.seen, 3),
-                    "rows": each.rows,
-                }
-                for each in self._registry.readers()
-            ]
+            return list_readers(self._registry, time.time())
 
     def forget_reader(self, inlet: str, reader: str) -> None:
         """Forget a reader that does not come back; gates that are away hear of it when they register."""
-        with self._lock:
-            self._registry.forget_reader(inlet, reader)
-            now = time.time()
-            there = [
-                each.address
-                for each in self._registry.gates()
-                if not self._registry.is_away(each.address, now)
-            ]
-        for gate in there:
-            try:
-                with Endpoint(gate, self._access) as endpoint:
-                    endpoint.ask(ForgetReader(inlet, reader), CALL_S)
-            except IngestError as error:
-                _LOGGER.info("gate %s hears later that reader %s is forgotten: %s", gate, reader, error)
+        self.operator.forget_reader(inlet, reader)
 
     def forgotten_gates(self) -> list[str]:
         """The gates that were forgotten and have not come back."""
@@ -332,63 +327,18 @@ class Directory:
             return self._registry.forgotten()
 
     def redirect(self, streams: list[str], to: str) -> dict[str, list[str]]:
-        """Move streams to a gate; tells the gates they are at, which tell the clients.
-
-        Returns the streams that were moved and those whose gate did not answer: their clients will ask.
-        """
-        with self._lock:
-            leaving = self._registry.move(streams, to, time.time())
-        moved, unreached = [], []
-        for gate, group in leaving.items():
-            try:
-                with Endpoint(gate, self._access) as endpoint:
-                    endpoint.ask(RedirectStreams(tuple(group), to))
-                moved += group
-            except IngestError as error:
-                _LOGGER.warning("gate %s was not told to redirect %d streams: %s", gate, len(group), error)
-                unreached += group
-        return {"moved": moved, "unreached": unreached}
+        """Move streams to a gate: those that were moved, and those whose gate did not answer."""
+        return self.operator.redirect(streams, to)
 
     def gates(self) -> list[dict[str, Any]]:
-        """All gates: address, whether it is away, seconds of silence, streams, their rate."""
-        now = time.time()
+        """All gates: state, load, forecast, capacity, and why admission last decided on them."""
         with self._lock:
-            streams = self._registry.streams()
-            rates = {each.stream: self._steering.measure(each.stream).rate for each in streams}
-            return [
-                {
-                    "gate": each.address,
-                    "state": str(self._registry.mode(each.address)),
-                    "away": self._registry.is_away(each.address, now),
-                    "silent_seconds": round(now - each.seen, 3),
-                    "streams": sum(stream.gate == each.address for stream in streams),
-                    "rate": round(sum(rates[s.stream] or 0.0 for s in streams if s.gate == each.address), 3),
-                    "info": dict(each.info),
-                }
-                for each in self._registry.gates()
-            ]
+            return list_gates(self._registry, self._steering, time.time())
 
     def streams(self, inlet: str | None = None) -> list[dict[str, Any]]:
-        """All streams, or those of an inlet: gate, rate, forecast, frontier, metadata, and what waits."""
+        """All streams, or those of an inlet: gate, state, rate, forecast, frontier, metadata, what waits."""
         with self._lock:
-            forecasts = self._steering.forecasts
-            return [self._stream(each, forecasts.get(each.stream)) for each in self._registry.streams(inlet)]
-
-    def _stream(self, record: StreamRecord, forecast: float | None) -> dict[str, Any]:
-        measure = self._steering.measure(record.stream)
-        return {
-            "stream": record.stream,
-            "gate": record.gate,
-            "rate": None if measure.rate is None else round(measure.rate, 3),
-            "forecast": None if forecast is None else round(forecast, 3),
-            "frontier": record.frontier,
-            "next": record.high,
-            "empty": record.empty or not record.gate,
-            "client_rows": measure.client_rows,
-            "oldest_seconds": measure.oldest_seconds,
-            "lag": measure.lag,
-            "metadata": dict(record.metadata or {}),
-        }
+            return list_streams(self._registry, self._steering, inlet, time.time())
 
     def forget(self, *, gate: str | None = None, streams: list[str] | None = None) -> None:
         """Forget a gate that will not come back, with whatever it held, or streams that have ended."""

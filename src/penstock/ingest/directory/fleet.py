@@ -35,6 +35,7 @@ class Fleet:
     nodes: Nodes | None = None
     _started: dict[str, float] = field(default_factory=dict)
     _first: dict[str, float] = field(default_factory=dict)
+    _stopped: dict[str, float] = field(default_factory=dict)
     startup: float | None = None
     """The seconds that the last gate took to start, None if none has."""
 
@@ -42,6 +43,10 @@ class Fleet:
     def managed(self) -> tuple[str, ...]:
         """The gates that can be started here."""
         return () if self.nodes is None else tuple(self.nodes.gates())
+
+    def shares(self) -> dict[str, float]:
+        """What the nodes say that each gate can take, as a multiple of a usual one; others are usual."""
+        return {} if self.nodes is None else {each: self.nodes.share(each) for each in self.managed}
 
     def starting(self) -> list[str]:
         """The gates that are on their way."""
@@ -56,7 +61,8 @@ class Fleet:
             and not self.registry.is_away(each.address, now)
             and not each.info.get("draining")
         ]
-        return [*idle, *(each for each in self.managed if self.registry.mode(each) is None)]
+        more = [each for each in self.managed if self.registry.mode(each) is None]
+        return [each for each in (*idle, *more) if self.registry.kept_out(each) is None]
 
     def start(self, gate: str, now: float) -> None:
         """Use a gate: at once if it runs."""
@@ -84,7 +90,9 @@ class Fleet:
             mode, there = self.registry.mode(gate), not self.registry.is_away(gate, now)
             if mode is GateMode.STARTING and there:
                 self.registry.set_mode(gate, GateMode.ACTIVE)
-                self.startup = now - self._first.pop(gate, now)
+                began = self._first.pop(gate, None)
+                if began is not None:  # else an earlier controller has started it
+                    self.startup = now - began
                 come.append(gate)
             elif mode is GateMode.STARTING and now - self._first.setdefault(gate, now) > PATIENCE_S:
                 _LOGGER.warning("gate %s has not registered for %g s; it is given up", gate, PATIENCE_S)
@@ -92,6 +100,8 @@ class Fleet:
                 self.registry.set_mode(gate, None)
             elif mode is GateMode.STOPPING and not self.nodes.runs(gate):
                 self._forget(gate)
+            elif mode is GateMode.STOPPING and now - self._stopped.get(gate, -AGAIN_S) >= AGAIN_S:
+                self._stop(gate, now)  # a node, or an earlier controller, may not have heard of it
             elif mode not in {None, GateMode.STOPPING} and not there and not self.nodes.runs(gate):
                 self._run(gate, now)
         used = [
@@ -114,13 +124,17 @@ class Fleet:
         """A gate takes no rows any more; it is stopped when it still holds nothing at the next look."""
         self.registry.set_mode(gate, GateMode.CLOSING)
 
-    def stop_closed(self, looks: Mapping[str, Look]) -> None:
+    def stop_closed(self, looks: Mapping[str, Look], now: float) -> None:
         """Stop the gates that take no rows and hold none for readers."""
         for gate in self.managed:
             if self.registry.mode(gate) is GateMode.CLOSING and _read(looks.get(gate)):
                 self.registry.set_mode(gate, GateMode.STOPPING)
-                assert self.nodes is not None, "only a managed gate is closed"
-                self.nodes.stop(gate)
+                self._stop(gate, now)
+
+    def _stop(self, gate: str, now: float) -> None:
+        assert self.nodes is not None, "only a managed gate is stopped"
+        self._stopped[gate] = now
+        self.nodes.stop(gate)
 
     def _forget(self, gate: str) -> None:
         assert self.nodes is not None, "only a managed gate is stopped"

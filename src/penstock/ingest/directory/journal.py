@@ -77,6 +77,10 @@ class Journal:
         """Record where new streams enter."""
         self._files.add(lambda: [self._lines.arrivals(seen, decisions)])
 
+    def asked(self, at: float, decisions: Sequence[Decision]) -> None:
+        """Record what an operator has decided."""
+        self._files.add(lambda: [self._lines.asked(at, decisions)])
+
     def cut(self) -> None:
         """The policy has failed in between: the next file begins with what it knows then."""
         self._files.cut()

@@ -53,6 +53,7 @@ class StreamMeasure:
     oldest_seconds: float = 0.0
     lag: int = 0
     """Rows that gates hold because a reader has not committed them, and those that wait at the client."""
+    connected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ class _Did:
 class Measuring:
     """Takes differences of what gates count from look to look, and learns from them.
 
-    With a `capacity` nothing is learnt: every gate takes so many rows a second. `bound` is how long rows may
-    wait.
+    With a `capacity` nothing is learnt: every gate takes so many rows a second, times its share. `bound` is
+    how long rows may wait.
     """
 
     capacity: float | None = None
@@ -138,9 +139,14 @@ class Measuring:
         self._looks, self._waiting = dict(looks), waiting
         return Measured(rates, costs, waiting)
 
-    def capacity_of(self, gate: str) -> float:
-        """The work that a gate can do in a second; one that is not known is like the others."""
-        return self._capacities.of(gate, self._fit.price) if self.capacity is None else self.capacity
+    def capacity_of(self, gate: str, shares: Mapping[str, float] | None = None) -> float:
+        """The work that a gate can do in a second; one that is not known is like the others.
+
+        `shares` say how much more than a usual one gates can do that nobody has measured.
+        """
+        if self.capacity is None:
+            return self._capacities.of(gate, self._fit.price, shares)
+        return self.capacity * (shares or {}).get(gate, 1.0)
 
     def costs(self, streams: Sequence[str], abilities: Mapping[str, Ability]) -> Costs | None:
         """What rows of these streams cost, also of those that nobody has seen; None if a rate is the work."""
@@ -233,4 +239,5 @@ def _measure(rate: float | None, told: Sequence[Mapping[str, Any]]) -> StreamMea
         waits,
         max((each.get("oldest_seconds", 0.0) for each in told), default=0.0),
         waits + sum(each.get("kept_rows", 0) for each in told),
+        any(each.get("connected", False) for each in told),
     )

@@ -5,29 +5,19 @@ the controller when it is ready. Starting and stopping only begin here: the cont
 when a gate is there, and from `runs` when it has ended.
 """
 
-import logging
-import os
-import shutil
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from penstock import durable
 from penstock.durable import Purpose
 from penstock.errors import BadAdmission
+from penstock.ingest.directory.gate_processes import GateProcesses
 from penstock.ingest.wire.flight import GATE_PORT, Address
 
 __all__ = ["LocalNodes", "Nodes"]
-
-_LOGGER = logging.getLogger("penstock.controller")
-_COMMAND: Final = "from penstock.cli import main; main()"
-_STOP_S: Final = 15.0
-_PID: Final = "pid"
 
 
 class Nodes(Protocol):
@@ -42,8 +32,12 @@ class Nodes(Protocol):
         """The addresses of all gates that it can run, in the order in which they are started."""
         ...
 
+    def share(self, gate: str) -> float:
+        """What a gate can do as a multiple of a usual one, where nobody has measured it."""
+        ...
+
     def runs(self, gate: str) -> bool:
-        """Whether a gate was started and has not ended."""
+        """Whether a gate was started and has not ended; True if nobody can tell."""
         ...
 
     def start(self, gate: str) -> None:
@@ -80,79 +74,42 @@ class LocalNodes:
         host: str = "127.0.0.1",
         port: int = GATE_PORT,
         options: Sequence[str] = (),
+        term: int = 0,
     ) -> None:
         if not 0 <= least <= most or most < 1:
             raise BadAdmission(f"gates from {least} to {most}; give numbers with 0 <= from <= to")
         self.least = least
-        self._folder = folder
-        self._controller = controller
-        self._options = tuple(options)
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        folder.mkdir(parents=True, exist_ok=True)
+        self._options = ("--controller", controller, *options)
+        self._processes = GateProcesses(folder, term)
         self._gates = tuple(str(Address(host, each)) for each in _ports(folder, host, port, most))
 
     def gates(self) -> Sequence[str]:
         """By port."""
         return self._gates
 
+    def share(self, _: str) -> float:
+        """They are all alike."""
+        return 1.0
+
     def runs(self, gate: str) -> bool:
         """Whether its process lives, also one that an earlier controller started."""
-        process = self._processes.get(gate)
-        return process.poll() is None if process is not None else self._stranger(gate) is not None
+        return self._processes.runs(gate)
 
     def start(self, gate: str) -> None:
         """Start its process; its log goes to `gate.log` beside its folder."""
-        if self.runs(gate):
-            return
-        place = self._place(gate)
-        place.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-c", _COMMAND, "gate", "--address", gate, "--folder", str(place / "gate")]
-        command += ["--controller", self._controller, *self._options]
-        with (place / "gate.log").open("ab") as said:
-            process = subprocess.Popen(  # noqa: S603 -- our own command
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
-            )
-        self._processes[gate] = process
-        with durable.writing(place / _PID, Purpose.CONTROLLER):
-            (place / _PID).write_text(str(process.pid))
-        _LOGGER.info("gate %s is being started as process %d", gate, process.pid)
+        self._processes.start(gate, self._options)
 
     def stop(self, gate: str) -> None:
         """Ask its process to end."""
-        process = self._processes.get(gate)
-        number = process.pid if process is not None and process.poll() is None else self._stranger(gate)
-        if number is not None:
-            with suppress(ProcessLookupError):
-                os.kill(number, signal.SIGTERM)
+        self._processes.stop(gate)
 
     def clear(self, gate: str) -> None:
         """Delete its folder."""
-        self._processes.pop(gate, None)
-        shutil.rmtree(self._place(gate), ignore_errors=True)
+        self._processes.clear(gate)
 
     def close(self) -> None:
         """End all gates; what they hold stays."""
-        for gate in self._gates:
-            self.stop(gate)
-        for gate, process in self._processes.items():
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                _LOGGER.warning("gate %s has not ended for %g s; it is killed", gate, _STOP_S)
-                process.kill()
-                process.wait()
-
-    def _place(self, gate: str) -> Path:
-        return self._folder / gate.rpartition(":")[2]
-
-    def _stranger(self, gate: str) -> int | None:
-        """The process of a gate that an earlier controller started, if it lives."""
-        try:
-            number = int((self._place(gate) / _PID).read_text())
-            said = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
-        except (OSError, ValueError):
-            return None
-        return number if gate.encode() in said and b"gate" in said else None
+        self._processes.end(self._gates)
 
 
 def _ports(folder: Path, host: str, port: int, most: int) -> list[int]:

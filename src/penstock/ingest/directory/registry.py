@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.errors import BadMessage, NoGate, TooMany
+from penstock.ingest.directory.lease import Lease
 from penstock.ingest.directory.store import DirectoryStore, Numbers
 from penstock.ingest.wire.flight import Address
 from penstock.ingest.wire.protocol import inlet_of
@@ -86,6 +87,8 @@ class KnownReader:
     forgotten: bool = False
     seen: float | None = None
     rows: int = 0
+    run: str | None = None
+    """What people call it, if it has said so."""
 
 
 def _is_address(gate: str) -> bool:
@@ -100,8 +103,14 @@ def _is_address(gate: str) -> bool:
 class StreamRegistry:
     """The state of a directory; the caller makes sure that one thread at a time uses it."""
 
-    def __init__(self, store: DirectoryStore | Path | None, away_seconds: float, now: float) -> None:
-        self._store = store if isinstance(store, DirectoryStore) else DirectoryStore(store)
+    def __init__(
+        self,
+        store: DirectoryStore | Path | None,
+        away_seconds: float,
+        now: float,
+        lease: Lease | None = None,
+    ) -> None:
+        self._store = store if isinstance(store, DirectoryStore) else DirectoryStore(store, lease)
         self._away_seconds = away_seconds
         # A directory that was away has not heard of its gates either: they count as there at first.
         self._gates = {
@@ -120,7 +129,11 @@ class StreamRegistry:
         """Changes with every change of a stream's metadata, or of which streams there are."""
         self._gone: set[str] = set()
         self._forgotten = set(self._store.forgotten())
-        self._readers = {each[:2]: KnownReader(*each) for each in self._store.readers()}
+        runs = self._store.runs()
+        self._readers = {
+            each[:2]: KnownReader(*each, run=runs.get(each[:2])) for each in self._store.readers()
+        }
+        self._kept_out = self._store.kept_out()
         for stream, numbers in self._numbers.items():
             if stream in self._streams:
                 self._streams[stream] = replace(self._streams[stream], high=numbers.high)
@@ -128,6 +141,15 @@ class StreamRegistry:
     def close(self) -> None:
         """Close the file."""
         self._store.close()
+
+    @property
+    def term(self) -> str | None:
+        """The term of this controller as gates hear it."""
+        return None if self._store.lease is None else self._store.lease.term
+
+    def check(self) -> None:
+        """Raise if another controller has taken over."""
+        self._store.check()
 
     def register(self, gate: str, info: Mapping[str, Any], now: float) -> None:
         """A gate says that it is there, and whether it is draining."""
@@ -203,20 +225,28 @@ class StreamRegistry:
 
     # ---- readers ---------------------------------------------------------------------------------------
 
-    def reader_at(self, inlet: str, reader: str, upto: Mapping[str, int], now: float) -> None:
+    def reader_at(
+        self, inlet: str, reader: str, upto: Mapping[str, int], now: float, run: str | None = None
+    ) -> None:
         """A reader has come so far; a new one is known from now on, over restarts."""
         known = self._readers.get((inlet, reader))
         if known is None and len(self._readers) >= MAX_READERS:
             raise TooMany(f"{MAX_READERS:,} readers are known, the limit; forget some that do not come back")
         if known is None or known.forgotten:
             self._store.put_reader(inlet, reader, forgotten=False)
-        self._readers[inlet, reader] = KnownReader(inlet, reader, False, now, sum(upto.values()))
+        called = known.run if run is None and known is not None else run
+        if run is not None and (known is None or known.run != run):
+            self._store.put_run(inlet, reader, run)
+        self._readers[inlet, reader] = KnownReader(inlet, reader, False, now, sum(upto.values()), called)
         self.raise_highs(upto)
 
     def forget_reader(self, inlet: str, reader: str) -> None:
         """Gates need not wait for a reader any more."""
         if (inlet, reader) not in self._readers:
-            known = ", ".join(f"{each.inlet}:{each.reader}" for each in self.readers())
+            known = ", ".join(
+                f"{each.inlet}:{each.reader}" + ("" if each.run is None else f" ({each.run})")
+                for each in self.readers()
+            )
             raise BadMessage(f"no reader {reader!r} of inlet {inlet!r}; the readers are: {known or 'none'}")
         self._store.put_reader(inlet, reader, forgotten=True)
         self._readers[inlet, reader] = KnownReader(inlet, reader, forgotten=True)
@@ -337,6 +367,21 @@ class StreamRegistry:
     def mode(self, gate: str) -> GateMode | None:
         """What a gate is used for; None if it is neither registered nor managed."""
         return self._modes.get(gate, GateMode.ACTIVE if gate in self._gates else None)
+
+    def keep_out(self, gate: str, why: str | None) -> None:
+        """Use a gate no more before this is taken back with None; over restarts."""
+        self._store.put_kept_out(gate, why)
+        self._kept_out.pop(gate, None)
+        if why is not None:
+            self._kept_out[gate] = why
+
+    def kept_out(self, gate: str) -> str | None:
+        """Why a gate is not to be used; None if it may be."""
+        return self._kept_out.get(gate)
+
+    def all_kept_out(self) -> list[str]:
+        """The gates that are not to be used."""
+        return list(self._kept_out)
 
     def set_mode(self, gate: str, mode: GateMode | None) -> None:
         """Remember it; None forgets it."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from penstock.control.expected import QueryLoad
-from penstock.errors import BadMessage, NoGate, TakenOver
+from penstock.errors import BadMessage, NoGate, Superseded, TakenOver
 from penstock.ingest.security.tokens import Rights, Security
 from penstock.ingest.slots import Slot, Slots
 from penstock.ingest.wire.codec import Message
@@ -18,9 +18,11 @@ from penstock.ingest.wire.protocol import (
     DIRECTORY_REQUESTS,
     Answer,
     Declare,
+    DeleteInlet,
     DirectoryStatus,
     DirectoryStatusRequest,
     Done,
+    DrainGate,
     ExpectedRates,
     Forget,
     ForgetReader,
@@ -40,6 +42,7 @@ from penstock.ingest.wire.protocol import (
     StreamGates,
     StreamList,
     StreamListRequest,
+    UseGate,
     Wait,
     WhereRequest,
     encode_answers,
@@ -77,12 +80,13 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
 
     def _answer(self, push: Push) -> Answer:
         try:
+            self._directory.check()
             found = self._directory.where({push.stream: push.declare}, {push.stream: push.producer})
             if push.stream not in found:
                 error = TakenOver.by(self._directory.producer(push.stream), push.producer, push.stream)
                 return Refusal(TakenOver.__name__, str(error), push.stream)
             return Redirect(push.stream, found[push.stream])
-        except NoGate as error:
+        except (NoGate, Superseded) as error:
             return Wait(push.stream, WAIT_S, message=str(error))
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
@@ -95,16 +99,18 @@ class DirectoryServer(flight.FlightServerBase):  # type: ignore[misc] # Flight i
                 known = ", ".join(DIRECTORY_REQUESTS)
                 raise BadMessage(f"no action {action.type[:40]!r}; the actions are: {known}")
             request = kind.decode(action.body and action.body.to_pybytes())
+            self._directory.check()
             return [_ANSWERS[kind](self._directory, request, self._security.rights(context)).encode()]
 
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """Every request that a directory answers; by `where` a client tells a controller from a gate."""
         with flight_errors():
+            self._directory.check()
             self._security.rights(context)
             return [(name, kind.about()) for name, kind in DIRECTORY_REQUESTS.items()]
 
     def _slot(self, context: Any) -> AbstractContextManager[Slot]:
-        return self._calls.taken(self._security.caller(context), context.peer())
+        return self._calls.taken(self._security.tenant(context), context.peer())
 
 
 def _chunks(reader: Any, slot: Slot) -> Iterator[Any]:
@@ -162,7 +168,7 @@ def _reader(directory: "Directory", asked: ReaderPosition, rights: Rights) -> Me
     require(rights.may_commit_some(asked.inlet), f"commit rows of inlet {asked.inlet!r}")
     for stream in asked.upto:
         require(rights.may_commit(stream), f"commit rows of stream {stream!r}")
-    directory.reader_at(asked.inlet, asked.reader, asked.upto)
+    directory.reader_at(asked.inlet, asked.reader, asked.upto, asked.run)
     return Done()
 
 
@@ -191,6 +197,24 @@ def _redirect(directory: "Directory", asked: MoveStreams, rights: Rights) -> Mes
     require(rights.administer, "redirect streams")
     found = directory.redirect(list(asked.streams), asked.to)
     return MovedStreams(tuple(found["moved"]), tuple(found["unreached"]))
+
+
+def _drain(directory: "Directory", asked: DrainGate, rights: Rights) -> Message:
+    require(rights.administer, "drain gates")
+    found = directory.operator.drain(asked.gate)
+    return MovedStreams(tuple(found["moved"]), tuple(found["unreached"]))
+
+
+def _use(directory: "Directory", asked: UseGate, rights: Rights) -> Message:
+    require(rights.administer, "use gates")
+    directory.operator.use(asked.gate)
+    return Done()
+
+
+def _delete_inlet(directory: "Directory", asked: DeleteInlet, rights: Rights) -> Message:
+    require(rights.administer, "delete an inlet")
+    directory.operator.delete_inlet(asked.inlet)
+    return Done()
 
 
 def _forget(directory: "Directory", asked: Forget, rights: Rights) -> Message:
@@ -223,4 +247,7 @@ _ANSWERS: Final[dict[type, Callable[["Directory", Any, Rights], Message]]] = {
     ForgetReader: _forget_reader,
     DirectoryStatusRequest: _status,
     Declare: _declare,
+    DrainGate: _drain,
+    UseGate: _use,
+    DeleteInlet: _delete_inlet,
 }

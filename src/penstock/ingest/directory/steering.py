@@ -18,6 +18,7 @@ from penstock.control.admission import (
     AdmissionSetup,
     Admit,
     Arrivals,
+    Costs,
     Decision,
     DrainGate,
     Redirect,
@@ -25,6 +26,7 @@ from penstock.control.admission import (
     StartGate,
 )
 from penstock.control.expected import Expected, QueryLoad
+from penstock.control.ruling import DRY_RUN
 from penstock.errors import NoGate
 from penstock.forecast import CHARACTERISTICS
 from penstock.ingest.directory.fleet import Fleet
@@ -34,7 +36,7 @@ from penstock.ingest.directory.queries import Queries
 from penstock.ingest.directory.registry import StreamRegistry
 from penstock.ingest.wire.protocol import inlet_of
 
-__all__ = ["Steering"]
+__all__ = ["GateView", "Moves", "Steering"]
 
 _LOGGER = logging.getLogger("penstock.controller")
 AHEAD: Final = 12
@@ -46,6 +48,14 @@ _TRANSITIONS: Final = {"jump": 0.0, "trend": 1.0}
 
 Moves = dict[str, dict[str, list[str]]]
 """Streams to be told, by the gate that they leave and the gate that they go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """A gate as the policy saw it last: the work of its streams a second, and what it can take."""
+
+    load: float
+    capacity: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,10 @@ class Steering:
         """The gates that should take no more than so many rows a second for now, and why."""
         self.waits: dict[str, float] = {}
         """Seconds that a row waits for each gate, by what its clients hold."""
+        self._costs: Costs | None = None
+        self.views: dict[str, GateView] = {}
+        self.why: dict[str, str] = {}
+        """The reason of the last decision about each gate."""
 
     def measure(self, stream: str) -> StreamMeasure:
         """What gates last told of a stream."""
@@ -131,7 +145,7 @@ class Steering:
             _characteristics([new[each] for each in streams]),
             tuple(self.fleet.startable(now)),
             self._measuring.costs(streams, self._abilities()),
-            self._measuring.capacity_of(""),
+            self._new_capacity(),
         )
         try:
             self._begin()
@@ -144,6 +158,7 @@ class Steering:
             return {}
         if self._journal is not None:
             self._journal.arrivals(arrivals, decisions)
+        self._note(decisions)
         if self._setup.mode == "observe":
             return {}
         found: dict[str, str | None] = {}
@@ -189,6 +204,7 @@ class Steering:
             self._cut()
         elif self._journal is not None:
             self._journal.period(seen, rulings)
+        self._note([each.decision for each in rulings if each.carried_out or each.held == DRY_RUN])
         return self._carry_out([each.decision for each in rulings if each.carried_out], now)
 
     def gate_came(self, gate: str, now: float) -> Moves:
@@ -253,6 +269,19 @@ class Steering:
         """Rows a second of each stream in the next period."""
         return {stream: float(path[0]) for stream, (path, _) in self._rates_ahead().items()}
 
+    @property
+    def work_ahead(self) -> dict[str, float]:
+        """The work of each stream in the next period, in the unit of capacities."""
+        forecasts = self.forecasts
+        rates = np.array([forecasts.get(each, np.nan) for each in self._streams], np.float64)
+        told = zip(self._streams, self._work(rates).tolist(), strict=True)
+        return {stream: work for stream, work in told if stream in forecasts}
+
+    def _work(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the streams of the last period take of gates at these rates; 0 where nobody knows a rate."""
+        known = np.nan_to_num(rates)
+        return known if self._costs is None else self._costs.work(known)
+
     def _rates_ahead(self) -> dict[str, tuple[NDArray[np.float64], float]]:
         if self._ahead is None:
             self._ahead = self._policy.expectations.rates_ahead(AHEAD)
@@ -299,6 +328,10 @@ class Steering:
         waits = [measured.waiting.get(each, 0.0) for each in gates]
         waiting = np.where(away, np.nan, np.array(waits, np.float64))
         self.waits = {gate: round(each, 3) for gate, each in zip(gates, waiting.tolist(), strict=True)}
+        capacity, self._costs = self._capacity_of(gates), measured.costs
+        loads = np.bincount(home[home >= 0], self._work(measured.rates)[home >= 0], len(gates))
+        told = zip(gates, loads.tolist(), capacity.tolist(), strict=True)
+        self.views = {gate: GateView(load, most) for gate, load, most in told}
         self._periods += 1
         return Seen(
             at=now,
@@ -306,7 +339,7 @@ class Steering:
             gates=gates,
             home=home,
             rates=measured.rates,
-            capacity=self._capacity_of(gates),
+            capacity=capacity,
             waiting=waiting,
             open=~away,
             declared=self._declared_now(streams),
@@ -314,7 +347,7 @@ class Steering:
             # More gates do not help a run that cannot take what the present ones would.
             startable=() if self.intake else tuple(self.fleet.startable(now)),
             prices=measured.costs,
-            new_capacity=self._measuring.capacity_of(""),
+            new_capacity=self._new_capacity(),
             learnt=self._measuring.to_json(),
             epoch=self._periods,
             seconds=self._setup.period,
@@ -322,7 +355,12 @@ class Steering:
         )
 
     def _capacity_of(self, gates: Sequence[str]) -> NDArray[np.float64]:
-        return np.array([self._measuring.capacity_of(each) for each in gates], np.float64)
+        shares = self.fleet.shares()
+        return np.array([self._measuring.capacity_of(each, shares) for each in gates], np.float64)
+
+    def _new_capacity(self) -> float:
+        """What a gate is taken to be able to do that is about to be started: as much as a usual one."""
+        return self._measuring.capacity_of("", self.fleet.shares())
 
     def _abilities(self) -> dict[str, Ability]:
         """What gates said about themselves when they registered."""
@@ -373,6 +411,22 @@ class Steering:
     def _begin(self) -> None:
         if self._journal is not None:
             self._journal.begin(self._control)
+
+    def asked(self, decisions: Sequence[Decision], now: float) -> None:
+        """Take note of what an operator has decided."""
+        if self._journal is not None:
+            self._begin()
+            self._journal.asked(now, decisions)
+        self._note(decisions)
+
+    def _note(self, decisions: Sequence[Decision]) -> None:
+        """Remember the reasons by gate: to start or drain it says more than a stream that comes or goes."""
+        for each in decisions:
+            if isinstance(each, Redirect):
+                self.why[each.source] = self.why[each.target] = f"{each.stream}: {each.reason}"
+        for each in decisions:
+            if isinstance(each, StartGate | DrainGate):
+                self.why[each.gate] = each.reason
 
     def _cut(self) -> None:
         if self._journal is not None:

@@ -1,22 +1,31 @@
-"""What a directory must not forget, in one file that one directory uses at a time."""
+"""What a directory must not forget, in one SQLite file that one directory writes.
 
-import fcntl
+    directory-000000000003-000001.sqlite    of the third term, its first generation
+
+A generation is a file that does not change and a log beside it that only grows; when that is long, the next
+one takes its place. So a successor can copy both while they are written to, whatever state their writer is
+in. It begins its term first, then copies: what is committed later is never told (`lease.py`).
+"""
+
 import json
-import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from penstock import durable
 from penstock.durable import Purpose
-from penstock.errors import BadGate
+from penstock.ingest.directory.lease import Lease
 
 __all__ = ["DirectoryStore", "Numbers"]
 
-_FILE: Final = "directory.sqlite"
+_FIRST: Final = "directory.sqlite"
+"""As it was called before there were terms."""
+_MOST_LOG: Final = 16 << 20
+_TIMES: Final = 4
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS gates (gate TEXT PRIMARY KEY, draining INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS streams (stream TEXT PRIMARY KEY, gate TEXT NOT NULL, metadata TEXT);
@@ -30,6 +39,10 @@ CREATE TABLE IF NOT EXISTS states (gate TEXT PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS readers (
   inlet TEXT NOT NULL, reader TEXT NOT NULL, forgotten INTEGER NOT NULL, PRIMARY KEY (inlet, reader)
 );
+CREATE TABLE IF NOT EXISTS runs (
+  inlet TEXT NOT NULL, reader TEXT NOT NULL, run TEXT NOT NULL, PRIMARY KEY (inlet, reader)
+);
+CREATE TABLE IF NOT EXISTS kept_out (gate TEXT PRIMARY KEY, why TEXT NOT NULL);
 """
 
 
@@ -50,30 +63,75 @@ class DirectoryStore:
     The caller makes sure that one thread at a time uses it.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._owner: int | None = None
-        if folder is not None:
+    def __init__(self, folder: Path | None, lease: Lease | None = None) -> None:
+        self._folder, self._generation = folder, 0
+        self.lease = lease
+        if folder is None:
+            self._base = _opened(":memory:")
+        else:
             folder.mkdir(parents=True, exist_ok=True)
-            self._owner = _only_one(folder)
-        target = ":memory:" if folder is None else str(folder / _FILE)
-        self._base = sqlite3.connect(target, check_same_thread=False)
-        self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.execute("PRAGMA synchronous = FULL")
+            self.lease = lease or Lease.take(folder, "")
+            self.lease.start()
+            _copy_newest(folder, self._path)
+            self._base = _opened(str(self._path))
+            self._forget_files()
         self._base.executescript(_TABLES)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and let the next controller begin; safe to call twice."""
         self._base.close()
-        if self._owner is not None:
-            os.close(self._owner)
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            lease.release()
+
+    def check(self) -> None:
+        """Raise if another controller has taken over."""
+        if self.lease is not None:
+            self.lease.check()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """What is done inside of this block is durable after it, whole or not at all."""
+        """What is done inside of this block is durable after it, whole or not at all, and may be told."""
         durable.reached(Purpose.CONTROLLER, "before")
         with self._base:
             yield
+        self.check()
         durable.reached(Purpose.CONTROLLER, "after")
+        if self._folder is not None and self._is_long():
+            self._next_generation()
+
+    def _is_long(self) -> bool:
+        """Whether the log has become several times as long as what it is a log of."""
+        log = _log_of(self._path).stat().st_size
+        return log > _MOST_LOG and log > _TIMES * self._path.stat().st_size
+
+    def _next_generation(self) -> None:
+        """Go on in a new file without a log."""
+        before, after = self._path, self._at(self._generation + 1)
+        fresh = _fresh(after)
+        fresh.unlink(missing_ok=True)
+        self._base.execute("VACUUM INTO ?", (str(fresh),))
+        _name_durably(fresh, after)
+        self._base.close()
+        self._generation += 1
+        self._base = _opened(str(after))
+        _remove(before)
+
+    def _forget_files(self) -> None:
+        """Delete the files of earlier terms, whose writers give no answers any more."""
+        assert self._folder is not None, "files are in a folder"
+        for each in [*self._folder.glob("directory*.sqlite*")]:
+            if not each.name.startswith(self._path.name):
+                each.unlink(missing_ok=True)
+
+    @property
+    def _path(self) -> Path:
+        return self._at(self._generation)
+
+    def _at(self, generation: int) -> Path:
+        assert self._folder is not None, "files are in a folder"
+        assert self.lease is not None, "who has a folder has a lease"
+        return self._folder / f"directory-{self.lease.number:012d}-{generation:06d}.sqlite"
 
     def gates(self) -> list[tuple[str, bool]]:
         """All gates: address, and whether it is draining."""
@@ -175,6 +233,27 @@ class DirectoryStore:
         with self._transaction():
             self._base.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?)", (inlet, reader, forgotten))
 
+    def runs(self) -> dict[tuple[str, str], str]:
+        """What people call readers, by inlet and name."""
+        rows = self._base.execute("SELECT inlet, reader, run FROM runs").fetchall()
+        return {(inlet, reader): run for inlet, reader, run in rows}
+
+    def put_run(self, inlet: str, reader: str, run: str) -> None:
+        """Remember what people call a reader."""
+        with self._transaction():
+            self._base.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", (inlet, reader, run))
+
+    def kept_out(self) -> dict[str, str]:
+        """The gates that are not to be used, and why."""
+        return dict(self._base.execute("SELECT gate, why FROM kept_out").fetchall())
+
+    def put_kept_out(self, gate: str, why: str | None) -> None:
+        """Remember that a gate is not to be used, or with None that it may be."""
+        with self._transaction():
+            self._base.execute("DELETE FROM kept_out WHERE gate = ?", (gate,))
+            if why is not None:
+                self._base.execute("INSERT INTO kept_out VALUES (?, ?)", (gate, why))
+
     def forget_streams(self, streams: Iterable[str]) -> None:
         """Forget streams."""
         names = [(stream,) for stream in streams]
@@ -183,13 +262,55 @@ class DirectoryStore:
             self._base.executemany("DELETE FROM holders WHERE stream = ?", names)
 
 
-def _only_one(folder: Path) -> int:
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise BadGate(
-            f"another controller uses the folder {folder}; stop it, or give this one a folder of its own"
-        ) from None
-    return handle
+def _opened(target: str) -> sqlite3.Connection:
+    base = sqlite3.connect(target, check_same_thread=False)
+    # Without memory that processes share, and with a log that is not written back: others may copy it.
+    base.execute("PRAGMA locking_mode = EXCLUSIVE")
+    base.execute("PRAGMA journal_mode = WAL")
+    base.execute("PRAGMA wal_autocheckpoint = 0")
+    base.execute("PRAGMA synchronous = FULL")
+    return base
+
+
+def _copy_newest(folder: Path, path: Path) -> None:
+    """Copy the newest state of earlier terms, if there is one, under a name of our own."""
+    fresh = _fresh(path)
+    while True:
+        found = sorted(each for each in folder.glob("directory-*.sqlite") if each != path)
+        found = found or [each for each in [folder / _FIRST] if each.exists()]
+        if not found:
+            return
+        for each in (fresh, _log_of(fresh)):
+            each.unlink(missing_ok=True)
+        # The log first: while its writer ends in order, the log goes when the file has all of it.
+        with suppress(FileNotFoundError):
+            shutil.copyfile(_log_of(found[-1]), _log_of(fresh))
+        try:
+            shutil.copyfile(found[-1], fresh)
+        except FileNotFoundError:
+            continue  # the next generation has taken its place
+        break
+    base = _opened(str(fresh))
+    base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    base.close()
+    _log_of(fresh).unlink(missing_ok=True)
+    _name_durably(fresh, path)
+
+
+def _name_durably(fresh: Path, path: Path) -> None:
+    durable.sync(fresh, Purpose.CONTROLLER)
+    durable.rename(fresh, path, Purpose.CONTROLLER)
+    durable.sync_folder(path.parent, Purpose.CONTROLLER)
+
+
+def _fresh(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    _log_of(path).unlink(missing_ok=True)

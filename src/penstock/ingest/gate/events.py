@@ -2,7 +2,7 @@
 
 To extend the gate, add a class here, its handler to `GateState` and, for an action, its execution to `Gate`.
 Control requests (`Suspend`, `Resume`, `RedirectStreams`, `Drain`, `Declare`, `Committed`, `ForgetReader`,
-`NextRequest`) are events as they come off the wire.
+`DeleteInlet`, `NextRequest`) are events as they come off the wire.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +16,7 @@ from penstock.ingest.wire.protocol import (
     Answer,
     Committed,
     Declare,
+    DeleteInlet,
     Drain,
     ForgetReader,
     NextRequest,
@@ -37,6 +38,7 @@ __all__ = [
     "Control",
     "DeleteBelow",
     "Deleted",
+    "DropInlet",
     "DropReader",
     "Event",
     "GroupDurable",
@@ -93,7 +95,9 @@ class CallOpened:
     call: CallId
     schema: pa.Schema
     may_push: Callable[[str], bool]
-    token: str | None = None
+    tenant: str | None = None
+    """Whose limits count: that of its token, else the token itself."""
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,7 @@ class ReaderStored:
 
     inlet: str
     reader: str
+    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +224,7 @@ Control: TypeAlias = (
     | Declare
     | Committed
     | ForgetReader
+    | DeleteInlet
     | NextRequest
     | ReadersListed
     | IntakeLimited
@@ -295,10 +301,11 @@ class AwaitRows:
 
 @dataclass(frozen=True, slots=True)
 class StoreReader:
-    """Write and sync the name of a new reader, report `ReaderStored`, then its positions again."""
+    """Write and sync the name of a reader or its run, report `ReaderStored`, then its positions again."""
 
     inlet: str
     reader: str
+    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +314,13 @@ class DropReader:
 
     inlet: str
     reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropInlet:
+    """Forget an inlet, its readers and its rows on the disk."""
+
+    inlet: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +364,7 @@ Action: TypeAlias = (
     | AwaitRows
     | StoreReader
     | DropReader
+    | DropInlet
     | Send
     | Reply
     | Promise

@@ -18,9 +18,11 @@ from pyarrow import flight
 from penstock import threads
 from penstock.errors import BadMessage, GateError, IngestError, NoGate, TooLarge
 from penstock.ingest.gate import read_requests
+from penstock.ingest.gate.forgotten import ForgottenReaders
 from penstock.ingest.gate.measures import CpuMeter, stream_measures
 from penstock.ingest.gate.shell import GateShell, OpenCall
 from penstock.ingest.limits import Limits
+from penstock.ingest.security.access import TERM_HEADER
 from penstock.ingest.security.tokens import OPEN, Rights, Security
 from penstock.ingest.slots import Slot, Slots
 from penstock.ingest.wire.codec import Message
@@ -30,7 +32,10 @@ from penstock.ingest.wire.protocol import (
     PROTOCOL,
     Committed,
     Declare,
+    DeleteInlet,
+    Done,
     Drain,
+    Follow,
     ForgetReader,
     GateStatistics,
     GateStatisticsRequest,
@@ -98,8 +103,11 @@ class Gate:
             give_up=give_up,
         )
         self.state, self.log = self.shell.state, self.shell.log
+        self.forgotten = ForgottenReaders(self.state, self.log, self.limits)
         self.directory: Callable[[NextRequest], NextSequences] | None = None
         """Asks the controller of this gate, if it has one, who becomes the producer of a stream."""
+        self.follow: Callable[[str], None] | None = None
+        """Has it register with another controller."""
         self._server = GateServer(self, wanted, security)
         self.address = advertise or str(Address(wanted.host, self._server.port))
         _LOGGER.info("gate %s started on %s", self.address, folder)
@@ -132,7 +140,9 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
     """Translates Flight's calls; every error of ours becomes one of Flight's with the same words."""
 
     def __init__(self, gate: Gate, address: Address, security: Security) -> None:
-        super().__init__((address.host, address.port), **security.server_options())
+        options = security.server_options()
+        options["middleware"] = {**options.get("middleware", {}), "term": _Terms()}
+        super().__init__((address.host, address.port), **options)
         self._gate, self._security = gate, security
         limits = gate.limits
         self._pushes = Slots("pushes", limits.calls, limits.calls_per_token, limits.idle_seconds)
@@ -143,9 +153,10 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
         """A push: batches in, answers out, until the client ends it."""
         with flight_errors(), self._slot(self._pushes, context) as slot:
             OpenPush.decode(descriptor.command)
-            rights, token = self._security.rights(context), self._security.caller(context)
+            rights, tenant = self._security.rights(context), self._security.tenant(context)
             schema = slot.wait_for(lambda: reader.schema)
-            with self._gate.shell.call(schema, rights.may_push, writer.write, token) as call:
+            share = self._security.share(tenant)
+            with self._gate.shell.call(schema, rights.may_push, writer.write, tenant, share) as call:
                 _serve(call, reader, slot)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
@@ -158,8 +169,8 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
             if isinstance(asked, IndexTicket):
                 return flight.RecordBatchStream(read_requests.index(self._gate.log, asked, rights))
             schema, batches = read_requests.rows(self._gate.log, asked, rights, self._gate.limits.ranges)
-            token = self._security.caller(context)
-            return flight.GeneratorStream(schema, self._counted_reads(batches, token))
+            tenant = self._security.tenant(context)
+            return flight.GeneratorStream(schema, self._counted_reads(batches, tenant))
 
     def do_action(self, context: Any, action: Any) -> list[bytes]:
         """A request and its answer."""
@@ -171,6 +182,10 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
                 raise BadMessage(f"no action {action.type[:40]!r}; the actions are: {known}")
             request = kind.decode(action.body and action.body.to_pybytes())
             rights = self._security.rights(context)
+            term = context.get_middleware("term").term
+            if term is not None:
+                require(rights.administer, "give orders as a controller")
+                self._gate.shell.obey(term)
             return [_ANSWERS[kind](self._gate, request, rights).encode()]
 
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
@@ -179,17 +194,30 @@ class GateServer(flight.FlightServerBase):  # type: ignore[misc] # Flight is unt
             self._security.rights(context)
             return [(name, kind.about()) for name, kind in GATE_REQUESTS.items()]
 
-    def _counted_reads(self, batches: Iterator[Any], token: str | None) -> Iterator[Any]:
-        with flight_errors(), self._reads.taken(token):
+    def _counted_reads(self, batches: Iterator[Any], tenant: str | None) -> Iterator[Any]:
+        with flight_errors(), self._reads.taken(tenant):
             yield from batches
 
     def _slot(self, slots: Slots, context: Any) -> AbstractContextManager[Slot]:
-        return slots.taken(self._security.caller(context), context.peer())
+        return slots.taken(self._security.tenant(context), context.peer())
 
     def _check_size(self, size: int) -> None:
         most = self._gate.limits.request_bytes
         if size > most:
             raise TooLarge(f"a request of {size:,} bytes; send at most {most:,}")
+
+
+class _Term(flight.ServerMiddleware):  # type: ignore[misc] # Flight is untyped
+    def __init__(self, term: str | None) -> None:
+        self.term = term
+
+
+class _Terms(flight.ServerMiddlewareFactory):  # type: ignore[misc] # Flight is untyped
+    """Which controller gives an order, if it is one."""
+
+    def start_call(self, _: Any, headers: dict[str, list[Any]]) -> _Term:
+        given = [each for name, values in headers.items() if name.lower() == TERM_HEADER for each in values]
+        return _Term(str(given[0]) if len(given) == 1 else None)
 
 
 def _serve(call: OpenCall, reader: Any, slot: Slot) -> None:
@@ -238,7 +266,7 @@ def _status(gate: Gate, _: GateStatusRequest, rights: Rights) -> Message:
             "discarded_segments": log.discarded,
         },
         inlets=tuple(sorted(state.schemas)),
-        readers=tuple({"inlet": inlet, "reader": reader} for inlet, reader in sorted(state.committed)),
+        readers=tuple(dict(each) for each in state.readers.described()),
         streams={each: _stream_status(gate, each) for each in sorted({*log.held.streams, *state.streams})},
     )
 
@@ -301,6 +329,14 @@ def _claimed(gate: Gate, request: NextRequest, directory: Callable[[NextRequest]
     return replace(known, next={each: max(known.next[each], own.next[each]) for each in request.streams})
 
 
+def _follow(gate: Gate, request: Follow, rights: Rights) -> Message:
+    require(rights.administer, "choose the controller of the gate")
+    if gate.follow is None:
+        raise NoGate(f"gate {gate.address} has no controller; start it with --controller")
+    gate.follow(request.controller)
+    return Done()
+
+
 def _schema(gate: Gate, request: SchemaRequest, rights: Rights) -> Message:
     require(rights.may_read_some(request.inlet), f"read inlet {request.inlet!r}")
     return InletSchema.of(request.inlet, gate.log.catalogue.schema(request.inlet))
@@ -343,4 +379,6 @@ _ANSWERS: Final[dict[type, Callable[[Gate, Any, Rights], Message]]] = {
     RedirectStreams: _administer("redirect streams"),
     Drain: _administer("drain the gate"),
     Declare: _administer("declare metadata"),
+    Follow: _follow,
+    DeleteInlet: _administer("delete an inlet"),
 }

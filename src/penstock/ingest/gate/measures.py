@@ -4,17 +4,19 @@ A controller takes differences of the counts between two looks, so that it can f
 row cost (`penstock.control.admission.fit_price`). Nothing here is smoothed.
 """
 
+import shutil
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from penstock.ingest.gate.state import GateState
 from penstock.ingest.gate.stream import StreamState
+from penstock.ingest.limits import Limits
 from penstock.ingest.log.holdings import StreamHoldings
 from penstock.ingest.log.log import Log
 from penstock.ingest.wire.protocol import inlet_of
 
-__all__ = ["CpuMeter", "kept_rows", "oldest_seconds", "stream_measures"]
+__all__ = ["CpuMeter", "holding", "kept_rows", "oldest_seconds", "room", "stream_measures"]
 
 
 class CpuMeter:
@@ -46,13 +48,35 @@ def kept_rows(ranges: Iterable[tuple[int, int]], positions: Iterable[int]) -> in
     return sum(max(high - max(low, first), 0) for low, high in ranges)
 
 
+_MOST_NAMED: Final = 20
+
+
+def holding(state: GateState, log: Log, limits: Limits, now: float) -> tuple[dict[str, Any], ...]:
+    """Readers that have been silent for long and for which rows are kept; O(streams) for each of them."""
+    found = []
+    for (inlet, reader), seconds in state.readers.silent(now, limits.silent_seconds):
+        positions = state.readers.positions.get((inlet, reader), {})
+        streams = [(each, held) for each, held in list(log.held.streams.items()) if inlet_of(each) == inlet]
+        rows = sum(kept_rows(held.positions.ranges(), [positions.get(each, 0)]) for each, held in streams)
+        if rows:
+            run = state.readers.runs.get((inlet, reader))
+            known = {"inlet": inlet, "reader": reader, "run": run, "rows": rows}
+            found.append({**known, "silent_seconds": round(seconds, 1)})
+    return tuple(found[:_MOST_NAMED])
+
+
+def room(log: Log, limits: Limits) -> int:
+    """How many bytes the log can still grow by: up to its limit, or until the disk is full."""
+    return max(min(limits.store_bytes - log.bytes, shutil.disk_usage(log.folder).free), 0)
+
+
 def stream_measures(state: GateState, log: Log, now: float) -> dict[str, dict[str, Any]]:
     """The measures of every stream that was here in this life of the gate, or whose rows a reader needs.
 
     O(streams times readers of their inlets, plus ranges); no lock is held.
     """
     readers: dict[str, list[Mapping[str, int]]] = {}
-    for (inlet, _), positions in list(state.committed.items()):
+    for (inlet, _), positions in list(state.readers.positions.items()):
         readers.setdefault(inlet, []).append(positions)
     held, known = dict(log.held.streams), dict(state.streams)
     measures = {}

@@ -15,17 +15,19 @@ from penstock.cores import cores
 from penstock.errors import IngestError
 from penstock.ingest.gate.events import IntakeLimited, ReadersListed
 from penstock.ingest.gate.gate import Gate
-from penstock.ingest.gate.measures import oldest_seconds
+from penstock.ingest.gate.measures import oldest_seconds, room
 from penstock.ingest.limits import Limits
 from penstock.ingest.security.access import TLS, Access
 from penstock.ingest.security.tokens import Security
 from penstock.ingest.wire.flight import CONTROLLER_PORT, Address, Endpoint
-from penstock.ingest.wire.protocol import Register
+from penstock.ingest.wire.protocol import NextRequest, NextSequences, Register
 
 __all__ = ["Heartbeat", "run_gate"]
 
 _EVERY: Final = 1.0
 _TIMEOUT: Final = 2.0
+_LOOK_S: Final = 10.0
+"""Between two looks for readers that seem forgotten."""
 _LOGGER = logging.getLogger("penstock.gate")
 
 
@@ -63,12 +65,13 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     heartbeat = Heartbeat(controller, gate, Access(controller_tls)) if controller else None
     sys.stdout.write(f"gate ready at {gate.address}\n")
     sys.stdout.flush()
-    ended.wait()
+    while not ended.wait(min(_LOOK_S, limits.silent_seconds)):
+        gate.forgotten.look(time.time())
     if heartbeat:
         heartbeat.leave()
     failure = gate.shell.failure
     if failure is None:
-        gate.stop(patience=5.0 if controller else 0.5, drain_to=controller)
+        gate.stop(patience=5.0 if controller else 0.5, drain_to=heartbeat.address if heartbeat else None)
     else:
         gate.end_calls(patience=2.0)
     # Flight waits for pushes that are still open; what they sent is durable or was not answered.
@@ -82,13 +85,28 @@ class Heartbeat:
 
     def __init__(self, controller: str, gate: Gate, access: Access | None = None) -> None:
         self._gate = gate
-        self._controller = Endpoint(Address.parse(controller, CONTROLLER_PORT), access)
+        self._access = access
+        self._controller = Endpoint(controller, access, port=CONTROLLER_PORT)
+        self._others = tuple(str(each) for each in self._controller.others)
+        self._next: str | None = None
         self._ended = threading.Event()
         self._away = False
         self._limit = IntakeLimited()
-        gate.directory = self._controller.ask
+        gate.directory, gate.follow = self._ask, self._follow
         self._thread = threads.service("penstock-heartbeat", self._run, _LOGGER)
         self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """The controller that answered last."""
+        return str(self._controller.address)
+
+    def _ask(self, request: NextRequest) -> NextSequences:
+        return self._controller.ask(request)
+
+    def _follow(self, controller: str) -> None:
+        """Register with another controller, which has taken over; those that were given stay known."""
+        self._next = "/".join(dict.fromkeys((str(Address.parse(controller, CONTROLLER_PORT)), *self._others)))
 
     def leave(self) -> None:
         """Register for the last time, as draining."""
@@ -121,9 +139,18 @@ class Heartbeat:
             oldest_seconds=oldest_seconds(state, time.time()),
             cores=cores(),
             rows_per_second=float(self._gate.limits.rows_per_second) or None,
+            store_bytes=self._gate.log.bytes,
+            room_bytes=room(self._gate.log, self._gate.limits),
+            holding=self._gate.forgotten.found,
         )
+        following, self._next = self._next, None
+        if following is not None:
+            # The one before may be in use by a question under way, which ends it.
+            self._controller = Endpoint(following, self._access)
         try:
             known = self._controller.ask(message, _TIMEOUT)
+            if known.term is not None:
+                self._gate.shell.obey(known.term)
             self._gate.shell.control(ReadersListed(known.readers, known.forgotten))
             limit = IntakeLimited(known.most_rows or 0.0, known.reason or "")
             if limit != self._limit:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from penstock import threads
-from penstock.errors import LogEnded, TooMany
+from penstock.errors import BadMessage, LogEnded, Superseded, TooMany
 from penstock.ingest.gate.events import (
     Action,
     Append,
@@ -31,6 +31,7 @@ from penstock.ingest.gate.events import (
     Control,
     DeleteBelow,
     Deleted,
+    DropInlet,
     DropReader,
     Event,
     GroupDurable,
@@ -83,6 +84,7 @@ class GateShell:
         """Why nothing more can be made durable; the gate has to end."""
         self._changed = threading.Condition(threading.Lock())
         self._writers: dict[CallId, AnswerWriter] = {}
+        self._terms = threading.Lock()
         self._calls = itertools.count(1)
         self.log = Log(folder, limits, self._durable, self._failed, self._log_ended, accept_loss=accept_loss)
         for stream, low, high in give_up:
@@ -102,12 +104,13 @@ class GateShell:
         schema: pa.Schema,
         may_push: Callable[[str], bool],
         write: Callable[[bytes], Any],
-        token: str | None = None,
+        tenant: str | None = None,
+        share: float = 1.0,
     ) -> "Iterator[OpenCall]":
         """One open push; it ends when everything taken from it is answered."""
         number = next(self._calls)
         writer = self._writers[number] = AnswerWriter(write)
-        self._feed(CallOpened(number, schema, may_push, token))
+        self._feed(CallOpened(number, schema, may_push, tenant, share))
         try:
             yield OpenCall(self, number, writer)
         finally:
@@ -122,11 +125,11 @@ class GateShell:
         while True:
             done = self._feed(request)
             match done.prerequisite:
-                case StoreReader(inlet, reader):
-                    self.log.catalogue.add_reader(inlet, reader)
+                case StoreReader(inlet, reader, run):
+                    self.log.catalogue.add_reader(inlet, reader, run)
                     self.log.catalogue.sync()
-                    self._feed(ReaderStored(inlet, reader))
-                    _LOGGER.info("reader %s of inlet %s registered", reader, inlet)
+                    self._feed(ReaderStored(inlet, reader, run))
+                    _LOGGER.info("reader %s of inlet %s registered%s", reader, inlet, _for(run))
                 case StoreProducers(producers):
                     assert isinstance(request, NextRequest), "who asks for the next sequence may claim"
                     self._store_producers(producers)
@@ -140,6 +143,23 @@ class GateShell:
                     self._await_rows(streams)
                 case _:
                     return done.reply
+
+    def obey(self, term: str) -> None:
+        """Follow a controller from now on, also after a restart, unless a later one of its kind is known."""
+        with self._terms:
+            name, _, number = term.partition(":")
+            known, _, newest = self.log.catalogue.term.partition(":")
+            if term == self.log.catalogue.term:
+                return
+            if not name or not number.isdecimal():
+                raise BadMessage(f"no term of a controller: {term[:60]!r}")
+            if name == known and int(number) < int(newest):
+                raise Superseded(
+                    f"this gate follows the controller of term {newest}, and the order comes from term "
+                    f"{number}; that controller was taken over"
+                )
+            self.log.catalogue.follow(term)
+            self.log.catalogue.sync()
 
     def _await_rows(self, streams: tuple[str, ...]) -> None:
         with self._changed:
@@ -232,6 +252,9 @@ class GateShell:
                 self.log.promise(stream, frontier, at)
             case DropReader(inlet, reader):
                 self.log.catalogue.remove_reader(inlet, reader)
+            case DropInlet(inlet):
+                self.log.drop_inlet(inlet)
+                _LOGGER.warning("inlet %s is deleted, with its rows, schema and readers", inlet)
             case Reply(message):
                 outcome.reply = message
             case DeleteBelow():
@@ -368,6 +391,10 @@ class AnswerWriter:
         return answers
 
 
+def _for(run: str | None) -> str:
+    return "" if run is None else f" for run {run!r}"
+
+
 def _restored(log: Log, *, awaits_readers: bool) -> Restored:
     return Restored(
         awaits_readers=awaits_readers,
@@ -375,7 +402,7 @@ def _restored(log: Log, *, awaits_readers: bool) -> Restored:
         producers=log.catalogue.producers,
         schemas=log.catalogue.schemas,
         metadata=log.catalogue.declared,
-        readers=frozenset(log.catalogue.readers),
+        readers=log.catalogue.readers,
         store_bytes=log.bytes,
     )
 

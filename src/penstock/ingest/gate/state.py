@@ -41,6 +41,7 @@ from penstock.ingest.gate.events import (
     CallOpened,
     DeleteBelow,
     Deleted,
+    DropInlet,
     DropReader,
     Event,
     GroupDurable,
@@ -63,8 +64,9 @@ from penstock.ingest.gate.events import (
     WriteFailed,
 )
 from penstock.ingest.gate.ranges import RowRanges
+from penstock.ingest.gate.readers import Readers, remedy
 from penstock.ingest.gate.row_rate import RowRate
-from penstock.ingest.gate.stream import StreamState
+from penstock.ingest.gate.stream import StreamState, Verdict
 from penstock.ingest.limits import Limits
 from penstock.ingest.log.catalogue import check_schema, storable_schema
 from penstock.ingest.wire.metadata import Metadata
@@ -72,6 +74,7 @@ from penstock.ingest.wire.protocol import (
     Acknowledged,
     Committed,
     Declare,
+    DeleteInlet,
     Done,
     Drain,
     ForgetReader,
@@ -97,6 +100,8 @@ LATER: Final = 1.0
 SOON: Final = 0.005
 HOLD_UP: Final = 0.2
 """Seconds that a push is held up for memory before its client is told to wait."""
+_QUIET_S: Final = 60.0
+"""Where space has run out, a reader that has been silent for so long is named as the reason."""
 FIRST_SPEED: Final = 64e6
 """Bytes per second of the log before any group was written."""
 
@@ -111,7 +116,8 @@ class Restored:
     """The newest producer of every stream."""
     schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    readers: frozenset[tuple[str, str]] = frozenset()
+    readers: Mapping[tuple[str, str], str | None] = field(default_factory=dict)
+    """The run of every reader (inlet, name), if it is known."""
     store_bytes: int = 0
     awaits_readers: bool = False
     """Whether a controller knows the readers: nothing is deleted before it has listed them."""
@@ -125,7 +131,8 @@ class _CallState:
     may_push: Callable[[str], bool]
     streams: set[str] = field(default_factory=set)
     waiting: int = 0
-    token: str | None = None
+    tenant: str | None = None
+    share: float = 1.0
 
 
 class GateState:
@@ -136,9 +143,12 @@ class GateState:
         self.streams: dict[str, StreamState] = {}
         self.schemas = dict(restored.schemas)
         self.metadata = dict(restored.metadata)
-        self.committed: dict[tuple[str, str], dict[str, int]] = {each: {} for each in restored.readers}
-        """The positions of every (inlet, reader); after a start nothing is deleted before each has spoken."""
-        self.readers_listed = not restored.awaits_readers
+        self.readers = Readers(
+            positions={each: {} for each in restored.readers},
+            runs={each: run for each, run in restored.readers.items() if run is not None},
+            listed=not restored.awaits_readers,
+            most=limits.readers,
+        )
         self.counts: Counter[str] = Counter()
         self.pending_bytes = 0
         self.store_bytes = restored.store_bytes
@@ -156,7 +166,7 @@ class GateState:
         self._slow = IntakeLimited()
         self._calls: dict[CallId, _CallState] = {}
         self._pending_of: Counter[str] = Counter()
-        """Bytes on their way to the disk, by the token that they were pushed with."""
+        """Bytes on their way to the disk, by the tenant that pushed them."""
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take in what happened at `now`, in seconds since 1970, and say what to do, in this order."""
@@ -183,7 +193,9 @@ class GateState:
     # ---- calls and batches -----------------------------------------------------------------------------
 
     def _call_opened(self, event: CallOpened, _: float) -> list[Action]:
-        self._calls[event.call] = _CallState(event.schema, event.may_push, token=event.token)
+        self._calls[event.call] = _CallState(
+            event.schema, event.may_push, tenant=event.tenant, share=event.share
+        )
         return []
 
     def _call_closed(self, event: CallClosed, _: float) -> list[Action]:
@@ -213,9 +225,28 @@ class GateState:
             return self._refuse(event.call, push.stream, error)
         if metadata is not None and self.metadata.get(push.stream) != metadata:
             return [StoreMetadata(push.stream, metadata)]
-        self.streams[push.stream].reported(push, now)
-        verdict = self.streams[push.stream].judge(push, event.rows)
-        return [Prepare(verdict.skip, verdict.take)]
+        stream = self.streams[push.stream]
+        stream.reported(push, now)
+        verdict = stream.judge(push, event.rows)
+        early = self._still_waits(event, stream, verdict, now)
+        return [Prepare(verdict.skip, verdict.take)] if early is None else [early]
+
+    def _still_waits(
+        self, event: BatchOffered, stream: StreamState, verdict: Verdict, now: float
+    ) -> Send | None:
+        """Tell a batch that would be turned away again to wait, before its rows cost anything.
+
+        Who sends more than its share would else take the time of others with rows that are not taken.
+        """
+        told = stream.told_to_wait if stream.told_call == event.call else None
+        elsewhere = self.draining or stream.redirected_to is not None
+        limited = bool(self._rate.rows) and not elsewhere and not event.push.connect
+        if told is None or not limited or not verdict.take:
+            return None
+        left = self._rate.left(stream.stream, now)
+        if left <= 0 and not verdict.gap:
+            return None
+        return self._let_wait(event.call, stream, min(left, LATER) or told[0], told[1])
 
     def _check_producer(self, call: CallId, push: Push) -> list[Action] | None:
         """Refuse an older producer and note a newer one; None if it is the newest known."""
@@ -300,7 +331,7 @@ class GateState:
             return [self._gap(event.call, stream, push)]
         if push.connect:
             stream.connected(push.sequence)
-        reason = self._reason_to_wait(stream, event.size) if event.size else None
+        reason = self._reason_to_wait(stream, event.size, now) if event.size else None
         reason = reason or self._over_quota(event) or self._over_rate(event, now)
         if reason is None and event.size and not self.has_room(event.size):
             if not event.held_up:
@@ -324,10 +355,11 @@ class GateState:
             event.size,
             int(now * 1000),
         )
-        self._rate.taken(stream.stream, append.rows, now)
+        call = self._calls[event.call]
+        self._rate.taken(stream.stream, append.rows, now, call.tenant, call.share)
         stream.appended(append)
         self._count_pending(append, append.size)
-        self._calls[event.call].waiting += 1
+        call.waiting += 1
         return [append] if whole else [append, self._again(event.call, stream, append)]
 
     def _again(self, call: CallId, stream: StreamState, append: Append) -> Send:
@@ -343,16 +375,27 @@ class GateState:
             stream.listeners.add(event.call)
         return [*self._settle(stream), self._acknowledge(event.call, stream)]
 
-    def _reason_to_wait(self, stream: StreamState, size: int) -> tuple[float, GateError] | None:
+    def _awaited(self, now: float) -> str:
+        """For whom rows are kept, and what to do about it."""
+        for (inlet, reader), seconds in self.readers.silent(now, _QUIET_S):
+            known = remedy(inlet, reader, self.readers.runs.get((inlet, reader)))
+            return f"reader {reader} of inlet {inlet!r} has not committed for {seconds:,.0f} s: {known}"
+        unread = sorted({*self.schemas} - {inlet for inlet, _ in self.readers.positions})
+        if unread:
+            return (
+                f"inlet {unread[0]!r} has no reader, so its rows are kept: start a run that reads it, or "
+                f"delete it: penstock gates delete-inlet {unread[0]}"
+            )
+        return "send again when readers have committed"
+
+    def _reason_to_wait(self, stream: StreamState, size: int, now: float) -> tuple[float, GateError] | None:
         if self.draining:
             return LATER, GateError("the gate is closing; send again later or to another gate")
         if stream.suspended:
             return LATER, GateError(f"stream {stream.stream!r} is suspended; send again later")
         if self.store_bytes >= self.limits.store_bytes:
-            return LATER, LogFull(
-                f"the gate stores {self.store_bytes:,} bytes, its limit; send again "
-                "when readers have committed"
-            )
+            full = f"the gate stores {self.store_bytes:,} bytes, its limit"
+            return LATER, LogFull(f"{full}; {self._awaited(now)}")
         if stream.pending_bytes and stream.pending_bytes + size > self.limits.stream_bytes:
             return self._delay(stream.pending_bytes), LogFull(
                 f"stream {stream.stream!r} has {stream.pending_bytes:,} bytes on their way to the disk, of "
@@ -361,22 +404,23 @@ class GateState:
         return None
 
     def _over_quota(self, event: BatchPrepared) -> tuple[float, GateError] | None:
-        token = self._calls[event.call].token
-        pending = 0 if token is None else self._pending_of[token]
+        tenant = self._calls[event.call].tenant
+        pending = 0 if tenant is None else self._pending_of[tenant]
         if not pending or pending + event.size <= self.limits.token_bytes:
             return None
         return self._delay(pending), LogFull(
-            f"{pending:,} bytes that were pushed with this token are on their way to the disk, of "
+            f"{pending:,} bytes of this token or its tenant are on their way to the disk, of "
             f"{self.limits.token_bytes:,}; send again later"
         )
 
     def _over_rate(self, event: BatchPrepared, now: float) -> tuple[float, GateError] | None:
-        wait = self._rate.wait(event.push.stream, event.take, now)
+        call = self._calls[event.call]
+        wait = self._rate.wait(event.push.stream, event.take, now, call.tenant, call.share)
         if not wait:
             return None
-        why = f" because {self._slow.reason}" if self._slow.rows == self._rate.rows else ""
+        why = f", because {self._slow.reason}" if self._slow.rows == self._rate.rows else ""
         return min(wait, LATER), TooMany(
-            f"the gate takes {self._rate.rows:g} rows/s, all streams together{why}; send again later"
+            f"the gate takes {self._rate.rows:g} rows/s, shared by its tenants{why}; send again later"
         )
 
     def _no_memory(self) -> tuple[float, GateError]:
@@ -409,9 +453,9 @@ class GateState:
             actions += self._delete()
         return actions
 
-    def _write_failed(self, event: WriteFailed, _: float) -> list[Action]:
+    def _write_failed(self, event: WriteFailed, now: float) -> list[Action]:
         """Take the rows back, the last first, so that each stream expects its first lost row again."""
-        full = _log_full(event.reason)
+        full = _log_full(event.reason, self._awaited(now) if self.readers.silent(now, _QUIET_S) else "")
         self.trouble = str(full)
         self.counts["failed writes"] += 1
         actions: list[Action] = []
@@ -432,11 +476,11 @@ class GateState:
 
     def _count_pending(self, append: Append, size: int) -> None:
         self.pending_bytes += size
-        token = self._calls[append.call].token
-        if token is not None:
-            self._pending_of[token] += size
-            if not self._pending_of[token]:
-                del self._pending_of[token]
+        tenant = self._calls[append.call].tenant
+        if tenant is not None:
+            self._pending_of[tenant] += size
+            if not self._pending_of[tenant]:
+                del self._pending_of[tenant]
 
     def _settle(self, stream: StreamState) -> list[Action]:
         """Once nothing is on its way to the disk, a frontier holds and a redirection is told."""
@@ -551,14 +595,11 @@ class GateState:
             return [AwaitRows(event.streams)]
         held = {each: self.next(each) for each in event.streams}
         # What a reader has had was there, even if the disk of this gate was emptied since.
-        known = {each: self._read_upto(each) for each in event.streams}
+        known = {each: self.readers.read_upto(each) for each in event.streams}
         less = {each: held[each] for each in held if held[each] < known[each]}
         following = {each: max(held[each], known[each]) for each in held}
         producers = {each: self.producers.get(each, 0) for each in following}
         return [Reply(NextSequences(following, producers, less or None))]
-
-    def _read_upto(self, stream: str) -> int:
-        return max((positions.get(stream, 0) for positions in self.committed.values()), default=0)
 
     def _claim(self, stream: str) -> int:
         newest = max(self.producers.get(stream, 0), self._claimed.get(stream, 0)) + 1
@@ -567,59 +608,62 @@ class GateState:
 
     # ---- readers ---------------------------------------------------------------------------------------
 
-    def _committed(self, event: Committed, _: float) -> list[Action]:
-        known = self.committed.get((event.inlet, event.reader))
-        if known is None:
-            self._check_readers(event.inlet)
-            return [StoreReader(event.inlet, event.reader)]
-        for stream, upto in event.upto.items():
-            known[stream] = max(upto, known.get(stream, 0))
+    def _committed(self, event: Committed, now: float) -> list[Action]:
+        if not self.readers.knows(event):
+            return [StoreReader(event.inlet, event.reader, event.run)]
+        self.readers.committed(event, now)
         return self._delete()
 
-    def _check_readers(self, inlet: str) -> None:
-        if sum(each == inlet for each, _ in self.committed) >= self.limits.readers:
-            raise TooMany(
-                f"inlet {inlet!r} has {self.limits.readers} readers, the limit of this gate; forget some "
-                "that do not come back"
-            )
-
     def _delete(self) -> list[Action]:
-        return [DeleteBelow(dict(self.committed))] if self.readers_listed else []
+        return [DeleteBelow(dict(self.readers.positions))] if self.readers.listed else []
 
     def _readers_known(self, event: ReadersListed, _: float) -> list[Action]:
         """Keep rows for the readers of the controller too; those that never spoke here hold everything."""
         for inlet, reader in event.readers:
-            if (inlet, reader) not in self.committed:
+            if (inlet, reader) not in self.readers.positions:
                 return [StoreReader(inlet, reader)]
-        self.readers_listed = True
-        gone = [each for each in event.forgotten if each in self.committed]
-        for each in gone:
-            del self.committed[each]
-        dropped: list[Action] = [DropReader(*each) for each in gone]
-        return dropped + (self._delete() if gone else [])
+        self.readers.listed = True
+        dropped: list[Action] = [DropReader(*each) for each in self.readers.forget(event.forgotten)]
+        return dropped + (self._delete() if dropped else [])
 
-    def _intake_limited(self, event: IntakeLimited, _: float) -> list[Action]:
+    def _intake_limited(self, event: IntakeLimited, now: float) -> list[Action]:
         """Take no more than its own limit and the controller's allow."""
         self._slow = event
         own = [each for each in (self.limits.rows_per_second, event.rows) if each]
-        self._rate.rows = min(own, default=0.0)
+        self._rate.limit(min(own, default=0.0), now)
         return []
 
     def _reader_stored(self, event: ReaderStored, _: float) -> list[Action]:
-        self.committed.setdefault((event.inlet, event.reader), {})
+        self.readers.add(event.inlet, event.reader, event.run)
         return []
 
     def _forget_reader(self, event: ForgetReader, _: float) -> list[Action]:
-        self.committed.pop((event.inlet, event.reader), None)
+        self.readers.forget([(event.inlet, event.reader)])
         return [DropReader(event.inlet, event.reader), *self._delete(), Reply(Done())]
+
+    def _delete_inlet(self, event: DeleteInlet, _: float) -> list[Action]:
+        """Nothing of an inlet is on its way when it goes, and nobody is about to send more."""
+        own = [each for each in self.streams.values() if inlet_of(each.stream) == event.inlet]
+        busy = sorted(each.stream for each in own if each.call is not None or each.pending)
+        if busy:
+            raise GateError(
+                f"{len(busy)} streams of inlet {event.inlet!r} are pushed here, such as {busy[0]!r}; end "
+                "their clients, then delete the inlet"
+            )
+        self.schemas.pop(event.inlet, None)
+        self.readers.forget(self.readers.of(event.inlet))
+        self.metadata = {each: said for each, said in self.metadata.items() if inlet_of(each) != event.inlet}
+        return [DropInlet(event.inlet), *self._delete(), Reply(Done())]
 
     def _deleted(self, event: Deleted, _: float) -> list[Action]:
         self.store_bytes = event.store_bytes
         return []
 
 
-def _log_full(reason: str) -> LogFull:
-    return LogFull(f"the log cannot be written ({reason}); rows wait until it can: make room on the disk")
+def _log_full(reason: str, awaited: str = "") -> LogFull:
+    more = f"; {awaited}" if awaited else ""
+    said = f"the log cannot be written ({reason}); rows wait until it can: make room on the disk"
+    return LogFull(said + more)
 
 
 # ruff: noqa: SLF001 -- the table belongs to the class
@@ -644,6 +688,7 @@ _HANDLERS: Final[dict[type, Callable[[GateState, Any, float], list[Action]]]] = 
     NextRequest: GateState._next,
     Committed: GateState._committed,
     ForgetReader: GateState._forget_reader,
+    DeleteInlet: GateState._delete_inlet,
     ReadersListed: GateState._readers_known,
     IntakeLimited: GateState._intake_limited,
 }

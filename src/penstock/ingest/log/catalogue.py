@@ -50,7 +50,12 @@ class Catalogue:
         self.given_up: dict[str, list[tuple[int, int]]] = {}
         self.log = ""
         """The name of this log, made once: a folder that was emptied has another."""
-        self.readers: set[tuple[str, str]] = set()
+        self.readers: dict[tuple[str, str], str | None] = {}
+        """The readers (inlet, name), each with what people call its run."""
+        self.dropped: dict[str, int] = {}
+        """Rows below this of a stream went with its inlet, though files may still have them."""
+        self.term = ""
+        """The newest controller that this gate has followed."""
         self.gone: set[int] = set()
         """Segments whose rows were deleted; their files may still be there."""
         self.last_gone = 0
@@ -98,9 +103,17 @@ class Catalogue:
         """Remember that rows are lost and that readers go on without them."""
         self._write({"stream": stream, "given up": [low, high]})
 
-    def add_reader(self, inlet: str, reader: str) -> None:
+    def add_reader(self, inlet: str, reader: str, run: str | None = None) -> None:
         """Remember a reader: nothing of the inlet is deleted before it has committed."""
-        self._write({"inlet": inlet, "reader": reader})
+        self._write({"inlet": inlet, "reader": reader} | ({} if run is None else {"run": run}))
+
+    def drop_inlet(self, inlet: str, nexts: Mapping[str, int]) -> None:
+        """Forget an inlet, its readers and the rows of its streams up to their next numbers."""
+        self._write({"dropped": inlet, "upto": dict(nexts)})
+
+    def follow(self, term: str) -> None:
+        """Remember the newest controller: orders of earlier ones are refused."""
+        self._write({"term": term})
 
     def remove_reader(self, inlet: str, reader: str) -> None:
         """Stop waiting for this reader."""
@@ -183,12 +196,17 @@ class Catalogue:
     def _state(self) -> Iterator[dict[str, Any]]:
         """What holds, as lines."""
         yield {"log": self.log}
+        if self.term:
+            yield {"term": self.term}
+        dropped = iter(self.dropped.items())
+        while some := dict(islice(dropped, _STREAMS_IN_LINE)):
+            yield {"dropped": "", "upto": some}
         for inlet, schema in self.schemas.items():
             yield {"inlet": inlet, "schema": b64encode(schema.serialize()).decode()}
         for stream, metadata in self.declared.items():
             yield {"stream": stream, "declared": metadata}
-        for inlet, reader in sorted(self.readers):
-            yield {"inlet": inlet, "reader": reader}
+        for (inlet, reader), run in sorted(self.readers.items()):
+            yield {"inlet": inlet, "reader": reader} | ({} if run is None else {"run": run})
         deleted = iter(self.deleted.items())
         while highs := dict(islice(deleted, _STREAMS_IN_LINE)):
             further = {stream: self.next[stream] for stream in highs if stream in self.next}
@@ -209,9 +227,9 @@ class Catalogue:
             case {"stream": stream, "declared": metadata}:
                 self.declared[stream] = metadata
             case {"inlet": inlet, "reader": reader}:
-                self.readers.add((inlet, reader))
+                self.readers[inlet, reader] = line.get("run", self.readers.get((inlet, reader)))
             case {"inlet": inlet, "removed": reader}:
-                self.readers.discard((inlet, reader))
+                self.readers.pop((inlet, reader), None)
             case {"deleted": highs}:
                 for stream, high in highs.items():
                     self.deleted[stream] = max(high, self.deleted.get(stream, 0))
@@ -228,6 +246,8 @@ class Catalogue:
 
     def _apply_identity(self, line: dict[str, Any]) -> None:
         match line:
+            case {"term": term}:
+                self.term = term
             case {"log": name}:
                 self.log = name
             case {"stream": stream, "given up": [low, high]}:
@@ -235,6 +255,17 @@ class Catalogue:
             case {"producers": producers}:
                 for stream, producer in producers.items():
                     self.producers[stream] = max(producer, self.producers.get(stream, 0))
+            case {"dropped": inlet, "upto": nexts}:
+                self._apply_drop(inlet, nexts)
+
+    def _apply_drop(self, inlet: str, nexts: Mapping[str, int]) -> None:
+        self.dropped |= nexts
+        self.deleted |= nexts
+        self.schemas.pop(inlet, None)
+        self.readers = {each: run for each, run in self.readers.items() if each[0] != inlet}
+        for known in (self.declared, self.given_up):
+            for stream in [each for each in known if inlet_of(each) == inlet]:
+                del known[stream]
 
 
 def _write_at(file: int, path: Path, at: int, content: bytes) -> None:

@@ -147,6 +147,8 @@ class StreamHoldings:
     arrived: int | None = None
     changed: int = 0
     given_up: list[tuple[int, int]] = field(default_factory=list)
+    dropped: bool = False
+    """Its inlet was deleted, and no row has come since."""
 
     @property
     def frontier(self) -> int | None:
@@ -162,6 +164,8 @@ class StreamHoldings:
 
     def readable(self) -> list[tuple[int, int, bool]]:
         """The ranges that readers see: low, high, and whether its rows were given up."""
+        if self.dropped:
+            return []
         whole = self.positions.ranges() or [(self.next, self.next)]
         if not self.given_up:
             return [(low, high, False) for low, high in whole]
@@ -188,11 +192,16 @@ class LogSegment:
 class Holdings:
     """The place of every durable row; callers hold a lock."""
 
-    def __init__(self, deleted: Mapping[str, int], nexts: Mapping[str, int]) -> None:
+    def __init__(
+        self, deleted: Mapping[str, int], nexts: Mapping[str, int], dropped: Mapping[str, int]
+    ) -> None:
         self.streams = {
-            stream: StreamHoldings(next=max(high, nexts.get(stream, 0)), deleted=high)
+            stream: StreamHoldings(
+                next=max(high, nexts.get(stream, 0)), deleted=high, dropped=dropped.get(stream, -1) >= high
+            )
             for stream, high in deleted.items()
         }
+        self._dropped = dropped
         self.segments: dict[int, LogSegment] = {}
         self.generation = 0
         self.bytes = 0
@@ -201,7 +210,9 @@ class Holdings:
         """Add a segment that was found at the start."""
         self.segments[number] = LogSegment()
         for line in lines:
-            self.note(number, line)
+            _, stream, sequence, rows, *_ = line
+            if sequence + rows > self._dropped.get(stream, 0):
+                self.note(number, line)
         self.bytes += size - self.segments[number].size
         self.segments[number].size = size
 
@@ -212,6 +223,7 @@ class Holdings:
         held = self.streams.setdefault(stream, StreamHoldings())
         held.positions.add(sequence, rows, number, offset)
         held.next = max(held.next, sequence + rows)
+        held.dropped = False
         if frontier is not None:
             held.promised(frontier, sequence + rows)
         held.bytes += stride
@@ -241,6 +253,21 @@ class Holdings:
     def nexts(self, numbers: Iterable[int]) -> dict[str, int]:
         """The next row of every stream that is in these segments."""
         return {stream: self.streams[stream].next for stream in self.highs(numbers)}
+
+    def nexts_of(self, inlet: str) -> dict[str, int]:
+        """The next row of every stream of an inlet."""
+        return {stream: held.next for stream, held in self.streams.items() if inlet_of(stream) == inlet}
+
+    def drop_streams(self, nexts: Mapping[str, int]) -> None:
+        """Forget the rows of streams below these numbers; no file is kept for them any more."""
+        self.generation += 1
+        for stream, number in nexts.items():
+            self.streams[stream] = StreamHoldings(
+                next=number, deleted=number, changed=self.generation, dropped=True
+            )
+        for segment in self.segments.values():
+            for stream in nexts.keys() & segment.highs.keys():
+                del segment.highs[stream], segment.weights[stream]
 
     def highs(self, numbers: Iterable[int]) -> dict[str, int]:
         """The end of the rows of every stream that is in these segments."""

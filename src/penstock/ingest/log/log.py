@@ -162,7 +162,7 @@ class Log:
             raise
 
     def _load(self, *, accept_loss: bool) -> None:
-        self.held = Holdings(self.catalogue.deleted, self.catalogue.next)
+        self.held = Holdings(self.catalogue.deleted, self.catalogue.next, self.catalogue.dropped)
         found = recover(self.files, self._acknowledged)
         self.damage, self.torn_bytes = found.damage, found.torn_bytes
         unsure = [
@@ -262,6 +262,14 @@ class Log:
             self.catalogue.give_up(stream, low, high)
             self.catalogue.sync()
             self.held.give_up(stream, low, high)
+
+    def drop_inlet(self, inlet: str) -> None:
+        """Forget an inlet, its readers and its rows, durably; its files go when they hold nothing else."""
+        with self._lock:
+            nexts = self.held.nexts_of(inlet)
+            self.catalogue.drop_inlet(inlet, nexts)
+            self.catalogue.sync()
+            self.held.drop_streams(nexts)
 
     def ranges(self, inlet: str, since: str | None) -> list[IndexedRange]:
         """Every range of an inlet, or of those streams that changed after a generation of this life."""

@@ -117,12 +117,18 @@ _LOGGER = logging.getLogger("penstock.run")
 
 
 class InletReader:
-    """Reads one inlet under a name of its own, which tells gates what they may delete."""
+    """Reads one inlet under a name of its own, which tells gates what they may delete.
 
-    def __init__(self, watch: GateWatch, inlet: str, name: str, *, patience: float) -> None:
+    `run` is what people call it.
+    """
+
+    def __init__(
+        self, watch: GateWatch, inlet: str, name: str, *, patience: float, run: str | None = None
+    ) -> None:
         self._watch = watch
         self._inlet = inlet
         self._name = name
+        self._run = run
         self._patience = patience
         self._held: HeldRanges | None = None
         self._answered = False
@@ -195,9 +201,9 @@ class InletReader:
         """Tell the gates what is never asked for again; whether every controller knows of it."""
         positions = offset.asdict()
         known = self._answered or self._watch.tell_controllers(
-            ReaderPosition(self._inlet, self._name, positions)
+            ReaderPosition(self._inlet, self._name, positions, self._run)
         )
-        self._watch.tell(Committed(self._inlet, self._name, positions))
+        self._watch.tell(Committed(self._inlet, self._name, positions, self._run))
         return known
 
     def outlook(self, load: QueryLoad) -> Expected | None:
@@ -218,7 +224,7 @@ class InletReader:
         """
         before = start.asdict()
         changed = {name: at for name, at in end.asdict().items() if before.get(name) != at}
-        self._watch.tell_controllers(ReaderPosition(self._inlet, self._name, changed))
+        self._watch.tell_controllers(ReaderPosition(self._inlet, self._name, changed, self._run))
 
     def _expected(self, held: HeldRanges, taken: Offsets) -> tuple[str, ...]:
         """Streams of which rows are expected and none has come; a gate that never answered counts as one."""
@@ -357,7 +363,7 @@ def _check_logs(held: HeldRanges, start: Offsets) -> None:
             raise RowsGone(
                 f"gate {gate} has come with another log than before: its folder was emptied or replaced, and "
                 "rows that it had acknowledged may be gone. Start it on its old folder; if that is lost, say "
-                f"so: penstock controller --forget-gate {gate}; readers then continue with what there is"
+                f"so: penstock gates forget {gate}; readers then continue with what there is"
             )
 
 

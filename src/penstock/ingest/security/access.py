@@ -9,9 +9,12 @@ import pyarrow.flight as fl
 
 from penstock.errors import IngestError
 
-__all__ = ["TLS", "TOKEN_VARIABLE", "Access"]
+__all__ = ["TERM_HEADER", "TLS", "TOKEN_VARIABLE", "Access"]
 
 TOKEN_VARIABLE: Final = "PENSTOCK_TOKEN"  # noqa: S105 -- the name of a variable, not a secret
+
+
+TERM_HEADER: Final = "penstock-term"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,13 @@ class Access:
     """TLS and token of one client; `Access()` takes the token of PENSTOCK_TOKEN, if there is one.
 
     >>> Access(token="sesame")
-    Access(tls=None)
+    Access(tls=None, term=None)
     """
 
     tls: TLS | None = None
     token: str | None = field(default=None, repr=False)
+    term: str | None = None
+    """That of the controller which gives orders: gates refuse those of an earlier one."""
     arguments: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +69,8 @@ class Access:
     def options(self, timeout: float | None = None) -> fl.FlightCallOptions:
         """The options of one call."""
         headers = [] if self.token is None else [(b"authorization", b"Bearer " + self.token.encode())]
+        if self.term is not None:
+            headers.append((TERM_HEADER.encode(), self.term.encode()))
         return fl.FlightCallOptions(timeout=timeout, headers=headers)
 
 

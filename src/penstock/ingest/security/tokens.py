@@ -69,8 +69,9 @@ CERTIFIED: Final = Rights(("*",), ("*",))
 """What a client certificate allows that no file names: rows in and out, but nothing is deleted or changed."""
 
 
-_KEYS = {"name", "sha256", "push", "read", "commit", "administer", "expires"}
-_CERTIFICATE_KEYS = {"name", "push", "read", "commit", "administer"}
+_KEYS = {"name", "sha256", "push", "read", "commit", "administer", "expires", "tenant"}
+_CERTIFICATE_KEYS = {"name", "push", "read", "commit", "administer", "tenant"}
+_TENANT_KEYS = {"name", "share"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,13 @@ class TokenEntry:
     hash: str
     rights: Rights
     expires: datetime | None
+    tenant: str | None = None
+    """Whose limits and share it counts to; without one, it has those of one tenant for itself."""
+
+    @property
+    def caller(self) -> str:
+        """Whose limits count."""
+        return self.tenant or self.hash
 
 
 def new_token() -> str:
@@ -109,7 +117,17 @@ class TokenFile:
         self._seen: tuple[int, int] | None = None
         self._known: list[TokenEntry] = []
         self._certificates: dict[str, Rights] = {}
+        self._tenants: dict[str, str] = {}
+        self._shares: dict[str, float] = {}
         self._refresh()
+
+    def tenant_of(self, certificate: str) -> str:
+        """Whose limits count for a client certificate, by the name in it."""
+        return self._tenants.get(certificate, certificate)
+
+    def share(self, tenant: str | None) -> float:
+        """The share of a tenant, as a part of the shares of all tenants that are there."""
+        return self._shares.get(tenant or "", 1.0)
 
     @property
     def certificates(self) -> dict[str, Rights]:
@@ -121,7 +139,11 @@ class TokenFile:
         return self._certificates
 
     def rights(self, token: str | None) -> Rights:
-        """What a token allows; every hash is compared, so the time reveals nothing."""
+        """What a token allows."""
+        return self.entry(token).rights
+
+    def entry(self, token: str | None) -> TokenEntry:
+        """The entry of a token; every hash is compared, so the time reveals nothing."""
         if not token:
             raise NotAllowed("no token; send the header 'authorization: Bearer ...'")
         try:
@@ -138,7 +160,7 @@ class TokenFile:
             raise NotAllowed(
                 f"the token {found.name!r} expired at {found.expires:%Y-%m-%d %H:%M} UTC; ask for a new one"
             )
-        return found.rights
+        return found
 
     def _refresh(self) -> list[TokenEntry]:
         with self._lock:
@@ -148,8 +170,14 @@ class TokenFile:
                 if mark != self._seen:
                     said = _entries(self._path)
                     certificates = dict(_certificate(each) for each in said.get("certificate", []))
+                    shares = dict(_share(each) for each in said.get("tenant", []))
                     self._known = [_known(each) for each in said.get("token", [])]
-                    self._certificates, self._seen = certificates, mark
+                    self._tenants = {
+                        each["name"]: tenant
+                        for each in said.get("certificate", [])
+                        if (tenant := _tenant(each)) is not None
+                    }
+                    self._certificates, self._shares, self._seen = certificates, shares, mark
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 self._known, self._certificates, self._seen = [], {}, None
                 raise BadToken(
@@ -176,7 +204,22 @@ def _known(entry: dict[str, Any]) -> TokenEntry:
         raise BadToken(f"token {name!r}: expires is {expires!r}; give a time such as 2030-01-01T00:00:00Z")
     if expires is not None and expires.tzinfo is None:
         expires = expires.replace(tzinfo=UTC)
-    return TokenEntry(name, digest.lower(), _rights(entry), expires)
+    return TokenEntry(name, digest.lower(), _rights(entry), expires, _tenant(entry))
+
+
+def _tenant(entry: dict[str, Any]) -> str | None:
+    tenant: Any = entry.get("tenant")
+    if tenant is not None and (not isinstance(tenant, str) or not tenant):
+        raise BadToken(f"token {entry.get('name')!r}: tenant is {tenant!r}; give a name such as 'acme'")
+    return tenant
+
+
+def _share(entry: dict[str, Any]) -> tuple[str, float]:
+    match entry:
+        case {"name": str(name), "share": int() | float() as share} if set(entry) == _TENANT_KEYS:
+            if 0 < share < float("inf"):
+                return name, float(share)
+    raise BadToken(f"tenant {entry!r}; give a name and a share above 0, such as name = 'acme', share = 2")
 
 
 def _certificate(entry: dict[str, Any]) -> tuple[str, Rights]:
@@ -267,12 +310,16 @@ certificates; give them, or waive them with --insecure
             raise NotAllowed("no token, and no rights for this certificate; send 'authorization: Bearer ...'")
         return rights
 
-    def caller(self, context: Any) -> str | None:
-        """Which token or certificate a call came with, for counting; None where there are no tokens."""
+    def tenant(self, context: Any) -> str | None:
+        """Whose limits a call counts to: its tenant, else its token or certificate; None without tokens."""
         if self._file is None:
             return None
         caller: str = context.get_middleware("token").caller
-        return caller or context.peer_identity().decode(errors="replace")
+        return caller or self._file.tenant_of(context.peer_identity().decode(errors="replace"))
+
+    def share(self, tenant: str | None) -> float:
+        """The share of a tenant, 1 unless the file of tokens gives it another one."""
+        return 1.0 if self._file is None else self._file.share(tenant)
 
 
 class _Bearer(flight.ServerMiddleware):  # type: ignore[misc] # Flight is untyped
@@ -293,8 +340,8 @@ class _Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc] # Flight is
             return _Bearer(None, "")
         kind, _, token = str(given[0] if len(given) == 1 else "").partition(" ")
         try:
-            rights = self._file.rights(token.strip() if kind.lower() == "bearer" else None)
-            return _Bearer(rights, hash_of(token.strip()))
+            found = self._file.entry(token.strip() if kind.lower() == "bearer" else None)
+            return _Bearer(found.rights, found.caller)
         except NotAllowed as error:
             raise flight.FlightUnauthenticatedError(str(error)) from None
 

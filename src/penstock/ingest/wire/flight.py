@@ -2,7 +2,8 @@
 
 import logging
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Self, TypeVar, cast
@@ -21,6 +22,7 @@ from penstock.errors import (
     NotAllowed,
     PenstockError,
     Refused,
+    Superseded,
     TooMany,
 )
 from penstock.ingest.security.access import Access
@@ -35,6 +37,7 @@ __all__ = [
     "Endpoint",
     "flight_errors",
     "ingest_error",
+    "parse_each",
     "require",
 ]
 
@@ -56,6 +59,7 @@ _REFUSING: Final = (
     NotImplementedError,
 )
 AnswerT = TypeVar("AnswerT", bound=Message)
+_T = TypeVar("_T")
 _HOST: Final = re.compile(r"[A-Za-z0-9_.:%-]+")
 
 
@@ -91,16 +95,21 @@ class Address:
 
 
 class Endpoint:
-    """An open channel to one gate or controller; close it after use."""
+    """An open channel to one gate or controller; close it after use.
 
-    def __init__(self, address: str | Address, access: Access | None = None) -> None:
-        self.address = Address.parse(address) if isinstance(address, str) else address
+    `address` may name several controllers, of which one decides and the others stand by, as `a:7300/b:7300`.
+    What one does not answer, the next one is asked; the one that answers is the first to be asked then.
+    """
+
+    def __init__(
+        self, address: str | Address, access: Access | None = None, *, port: int = GATE_PORT
+    ) -> None:
+        self.others = parse_each(address, port) if isinstance(address, str) else (address,)
+        self.address = self.others[0]
         self.access = access or Access()
-        self.flight = fl.FlightClient(
-            self.address.location(tls=self.access.tls is not None),
-            generic_options=list(_OPTIONS),
-            **self.access.arguments,
-        )
+        self._opening = threading.Lock()
+        self._channels: dict[Address, fl.FlightClient] = {}
+        self.flight = self._channel(self.address)
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +119,8 @@ class Endpoint:
 
     def close(self) -> None:
         """Close the channel."""
-        self.flight.close()
+        for each in self._channels.values():
+            each.close()
 
     def ask(self, request: Request[AnswerT], timeout: float = CALL_SECONDS) -> AnswerT:
         """Send a request and return its answer."""
@@ -122,31 +132,72 @@ class Endpoint:
 
     def act(self, action: str, body: bytes, timeout: float = CALL_SECONDS) -> bytes:
         """Call an action; the body of its first result, or nothing."""
-        with self._errors():
-            for result in self.flight.do_action(fl.Action(action, body), self.access.options(timeout)):
+
+        def call(server: fl.FlightClient) -> bytes:
+            for result in server.do_action(fl.Action(action, body), self.access.options(timeout)):
                 return bytes(result.body.to_pybytes())
-        return b""
+            return b""
+
+        return self._any(call)
 
     def offers(self, request: type[Request[AnswerT]], timeout: float = CALL_SECONDS) -> bool:
         """Whether the server knows a request."""
-        with self._errors():
+
+        def call(server: fl.FlightClient) -> bool:
             try:
-                listed = list(self.flight.list_actions(self.access.options(timeout)))
+                listed = list(server.list_actions(self.access.options(timeout)))
             except NotImplementedError:
                 return False
-        return any(each.type == request.action for each in listed)
+            return any(each.type == request.action for each in listed)
+
+        return self._any(call)
 
     def index(self, ticket: IndexTicket, timeout: float = CALL_SECONDS) -> pa.Table:
         """The ranges that a gate holds."""
-        with self._errors():
-            return self.flight.do_get(fl.Ticket(ticket.encode()), self.access.options(timeout)).read_all()
+        return self._any(
+            lambda server: server.do_get(fl.Ticket(ticket.encode()), self.access.options(timeout)).read_all()
+        )
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (fl.FlightError, pa.ArrowException, OSError) as error:
-            raise ingest_error(error, self.address) from None
+    def _any(self, call: Callable[[fl.FlightClient], _T]) -> _T:
+        """What the first server answers that does, beginning with the one that answered last."""
+        first: GateAway | None = None
+        at = self.others.index(self.address)
+        for address in (*self.others[at:], *self.others[:at]):
+            server = self._channel(address)
+            try:
+                found = call(server)
+            except (fl.FlightError, pa.ArrowException, OSError) as error:
+                ours = ingest_error(error, address)
+                if not isinstance(ours, GateAway):
+                    raise ours from None
+                first = first or ours
+            else:
+                self.address, self.flight = address, server
+                return found
+        assert first is not None, "there is an address"
+        raise first
+
+    def _channel(self, address: Address) -> fl.FlightClient:
+        with self._opening:
+            if address not in self._channels:
+                self._channels[address] = self._opened(address)
+            return self._channels[address]
+
+    def _opened(self, address: Address) -> fl.FlightClient:
+        return fl.FlightClient(
+            address.location(tls=self.access.tls is not None),
+            generic_options=list(_OPTIONS),
+            **self.access.arguments,
+        )
+
+
+def parse_each(text: str, port: int = GATE_PORT) -> tuple[Address, ...]:
+    """The addresses of controllers of which one decides, separated by slashes.
+
+    >>> [str(each) for each in parse_each("10.0.0.1:7300/10.0.0.2", 7300)]
+    ['10.0.0.1:7300', '10.0.0.2:7300']
+    """
+    return tuple(dict.fromkeys(Address.parse(each, port) for each in text.split("/")))
 
 
 def ingest_error(error: Exception, address: Address) -> IngestError:
@@ -168,7 +219,7 @@ def flight_errors() -> Iterator[None]:
         yield
     except NotAllowed as error:
         raise fl.FlightUnauthorizedError(str(error)) from None
-    except (NoGate, TooMany, LogEnded) as error:
+    except (NoGate, TooMany, LogEnded, Superseded) as error:
         raise fl.FlightUnavailableError(str(error)) from None
     except PenstockError as error:
         raise fl.FlightServerError(f"{type(error).__name__}: {error}") from None

@@ -52,11 +52,14 @@ __all__ = [
     "BatchLabel",
     "Committed",
     "Declare",
+    "DeleteInlet",
     "DirectoryStatus",
     "DirectoryStatusRequest",
     "Done",
     "Drain",
+    "DrainGate",
     "ExpectedRates",
+    "Follow",
     "Forget",
     "ForgetReader",
     "GateList",
@@ -94,6 +97,7 @@ __all__ = [
     "StreamListRequest",
     "Suspend",
     "SuspendedStreams",
+    "UseGate",
     "Wait",
     "WhereRequest",
     "decode_answers",
@@ -455,6 +459,8 @@ class Committed(Request[StoreSize], action="committed"):
     inlet: str = checked(as_text)
     reader: str = checked(as_reader)
     upto: dict[str, int] = checked(as_sequences)
+    run: str | None = checked(as_text, default=None)
+    """What people call the reader: the checkpoint of its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,6 +470,7 @@ class ReaderPosition(Request[Done], action="reader"):
     inlet: str = checked(as_text)
     reader: str = checked(as_reader)
     upto: dict[str, int] = checked(as_sequences)
+    run: str | None = checked(as_text, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,7 +503,7 @@ class QueryState(Request[ExpectedRates], action="query"):
 
 @dataclass(frozen=True, slots=True)
 class ReaderList(Message):
-    """The readers of a controller: inlet, reader, silent_seconds (null before it spoke), rows."""
+    """The readers of a controller: inlet, reader, run, silent_seconds (null before it spoke), rows."""
 
     readers: tuple[dict[str, Any], ...] = checked(as_objects)
 
@@ -512,6 +519,16 @@ class ForgetReader(Request[Done], action="forget-reader"):
 
     inlet: str = checked(as_text)
     reader: str = checked(as_reader)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteInlet(Request[Done], action="delete-inlet"):
+    """Deletes the rows, the schema and the readers of an inlet to which nobody pushes.
+
+    A controller tells all gates. Its streams go on after their last numbers if they come again.
+    """
+
+    inlet: str = checked(as_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -581,8 +598,17 @@ class Registered(Message):
 
     readers: tuple[tuple[str, str], ...] = checked(as_readers, default=())
     forgotten: tuple[tuple[str, str], ...] = checked(as_readers, default=())
+    term: str | None = checked(as_text, default=None)
+    """That of the controller: a gate follows none of an earlier one."""
     most_rows: float | None = checked(as_seconds, default=None)
     reason: str | None = checked(as_text, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Follow(Request[Done], action="follow"):
+    """Has a gate register with a controller that has taken over."""
+
+    controller: str = checked(as_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,7 +617,9 @@ class Register(Request[Registered], action="register"):
 
     `rows`, `batches`, `bytes` and `cpu_seconds` count from the start of this `life` of the gate;
     `oldest_seconds` is the age of the oldest row that waits at a client of it. It may use so many `cores`,
-    and take `rows_per_second` if there is such a limit.
+    and take `rows_per_second` if there is such a limit. `store_bytes` are on its disk, `room_bytes` fit there
+    in addition. `holding` are readers that keep it from deleting rows and have been silent for long: inlet,
+    reader, run, silent_seconds.
     """
 
     gate: str = checked(as_text)
@@ -607,6 +635,9 @@ class Register(Request[Registered], action="register"):
     oldest_seconds: float | None = checked(as_seconds, default=None)
     cores: float | None = checked(as_seconds, default=None)
     rows_per_second: float | None = checked(as_seconds, default=None)
+    store_bytes: int | None = checked(as_count, default=None)
+    room_bytes: int | None = checked(as_count, default=None)
+    holding: tuple[dict[str, Any], ...] = checked(as_objects, default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -636,7 +667,11 @@ class WhereRequest(Request[StreamGates], action="where"):
 
 @dataclass(frozen=True, slots=True)
 class GateList(Message):
-    """All gates of a controller: gate, state, away, silent_seconds, streams, rate, info; those forgotten."""
+    """All gates of a controller: gate, state, away, silent_seconds, streams, rate, info; those forgotten.
+
+    `load`, `forecast` and `capacity` are work a second as admission counts it, null where it does not; `why`
+    is the reason of the last decision about the gate.
+    """
 
     gates: tuple[dict[str, Any], ...] = checked(as_objects)
     forgotten: tuple[str, ...] = checked(as_texts, default=())
@@ -649,7 +684,7 @@ class GateListRequest(Request[GateList], action="gates"):
 
 @dataclass(frozen=True, slots=True)
 class StreamList(Message):
-    """Streams of a controller: stream, gate, rate, forecast, frontier, next, empty, metadata, what waits.
+    """Streams of a controller: stream, gate, state, rate, forecast, frontier, next, empty, metadata, waiting.
 
     A stream is empty if every gate was seen to have deleted all rows of it. `rate` and `forecast` are those
     of the last and the next period, `client_rows` and `oldest_seconds` wait at the client, `lag` rows for
@@ -681,6 +716,20 @@ class MoveStreams(Request[MovedStreams], action="redirect"):
 
     streams: tuple[str, ...] = checked(as_streams)
     to: str = checked(as_text)
+
+
+@dataclass(frozen=True, slots=True)
+class DrainGate(Request[MovedStreams], action="drain-gate"):
+    """Asks a controller to move all streams away from a gate, and not to use it before `UseGate` says so."""
+
+    gate: str = checked(as_text)
+
+
+@dataclass(frozen=True, slots=True)
+class UseGate(Request[Done], action="use-gate"):
+    """Lets a controller use a gate again that an operator has drained."""
+
+    gate: str = checked(as_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -722,6 +771,8 @@ GATE_REQUESTS: Final = _by_action(
     RedirectStreams,
     Drain,
     Declare,
+    DeleteInlet,
+    Follow,
 )
 DIRECTORY_REQUESTS: Final = _by_action(
     Register,
@@ -737,4 +788,7 @@ DIRECTORY_REQUESTS: Final = _by_action(
     ForgetReader,
     DirectoryStatusRequest,
     Declare,
+    DrainGate,
+    UseGate,
+    DeleteInlet,
 )
