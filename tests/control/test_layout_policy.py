@@ -217,7 +217,7 @@ def test_a_steady_load_keeps_its_channels(seconds):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_keys_are_counted_while_another_layout_may_be_better(seed):
-    simulated = stage(seed, 1.0, 50_000, seconds=4.0, counts=True)
+    simulated = stage(seed, 1.0, 50_000, seconds=0.4, counts=True, **CHEAP)
     control = controller(simulated)
     run(simulated, control, 24)
     assert simulated.counts is False
@@ -229,9 +229,20 @@ def test_keys_are_counted_while_another_layout_may_be_better(seed):
     assert simulated.counts is False
 
 
+def test_keys_of_long_epochs_are_counted_always():
+    simulated = stage(1, 1.0, 50_000, seconds=4.0, counts=True)
+    control = controller(simulated)
+    run(simulated, control, 24)
+    assert simulated.counts is True
+    _, busiest = run(simulated, control, 6, exchanges=[2])
+    # The keys of one epoch are enough for a plan.
+    assert busiest[2] > 1.3, busiest
+    assert busiest[3] < 1.15, busiest
+
+
 def test_a_policy_that_plans_from_old_keys_waits_for_new_ones():
-    simulated = stage(3, 1.0, 50_000, seconds=4.0, counts=False)
-    rulings, _ = run(simulated, controller(simulated), 6)
+    simulated = stage(3, 1.0, 50_000, seconds=0.4, counts=False, **CHEAP)
+    rulings, _ = run(simulated, controller(simulated), 12)
     first, second = rulings[:2]
     assert (first.decision.setting, first.decision.value) == ("counting", True)
     assert second.decision.setting == "channels"

@@ -36,6 +36,8 @@ _LONGEST_REASON = 1000
 _EPOCHS_OF_PAIRS = 3
 _AHEAD, _MOST_GROWTH = 10.0, 4.0
 """Seconds in which layouts are to fit what gates expect, and how many times the rows of now at most."""
+_LONG = 0.1
+"""Seconds of a channel in an epoch of which counting its keys takes less than a hundredth."""
 _SHOWN, _MOST_HEAVY = 0.0005, 2
 """Seconds that a reason mentions, and keys above a fair share."""
 
@@ -274,11 +276,16 @@ class LayoutPolicy:
         return Proposal((change,), effect, reason)
 
     def _counted(self, stage: StageChannels) -> Proposal[Change] | None:
-        """Keys are counted while another layout may be better: of control, that costs a short epoch most."""
-        wanted = not self._watches[stage.stage].calm
+        """Keys are counted while another layout may be better: of control, that costs a short epoch most.
+
+        Of a long one it costs next to nothing, and keys that are known already are a plan an epoch sooner.
+        """
+        watch = self._watches[stage.stage]
+        wanted = not watch.calm or watch.busy_a_row * watch.rows >= _LONG * len(stage.channels)
         if stage.counts is None or stage.counts == wanted:
             return None
-        reason = f"stage {stage.stage}: keys are counted in every epoch, since another layout may be better"
+        why = f"its epochs are long, or another layout may be better; {_busiest(watch)}"
+        reason = f"stage {stage.stage}: keys are counted in every epoch, since {why}"
         if not wanted:
             reason = f"stage {stage.stage}: keys are counted now and then, since {_NO_BETTER}"
         shown = "keys counted" if wanted else "keys counted now and then"
