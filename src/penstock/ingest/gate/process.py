@@ -80,10 +80,19 @@ def run_gate(  # noqa: PLR0913 -- the options of the command
     os._exit(0 if failure is None else 1)
 
 
-class Heartbeat:
-    """Registers a gate with a controller every second; the gate also serves while the controller is away."""
+_LIMIT_LASTS: Final = 30.0
+"""As long as a controller remembers a run that is silent."""
 
-    def __init__(self, controller: str, gate: Gate, access: Access | None = None) -> None:
+
+class Heartbeat:
+    """Registers a gate with a controller every second; the gate also serves while the controller is away.
+
+    What the controller says of how much the gate takes holds for `lasts` seconds after its last answer.
+    """
+
+    def __init__(
+        self, controller: str, gate: Gate, access: Access | None = None, lasts: float = _LIMIT_LASTS
+    ) -> None:
         self._gate = gate
         self._access = access
         self._controller = Endpoint(controller, access, port=CONTROLLER_PORT)
@@ -91,7 +100,7 @@ class Heartbeat:
         self._next: str | None = None
         self._ended = threading.Event()
         self._away = False
-        self._limit = IntakeLimited()
+        self._limit, self._lasts, self._answered = IntakeLimited(), lasts, time.monotonic()
         gate.directory, gate.follow = self._ask, self._follow
         self._thread = threads.service("penstock-heartbeat", self._run, _LOGGER)
         self._thread.start()
@@ -152,11 +161,11 @@ class Heartbeat:
             if known.term is not None:
                 self._gate.shell.obey(known.term)
             self._gate.shell.control(ReadersListed(known.readers, known.forgotten))
-            limit = IntakeLimited(known.most_rows or 0.0, known.reason or "")
-            if limit != self._limit:
-                self._gate.shell.control(limit)
-                self._limit = limit
+            self._answered = time.monotonic()
+            self._limited(IntakeLimited(known.most_rows or 0.0, known.reason or ""))
         except (IngestError, OSError) as error:
+            if time.monotonic() - self._answered >= self._lasts:
+                self._limited(IntakeLimited())
             if not self._away:
                 _LOGGER.warning("the gate is not registered (%s); trying again each second", str(error)[:200])
             self._away = True
@@ -164,3 +173,8 @@ class Heartbeat:
             if self._away:
                 _LOGGER.warning("the gate is registered again")
             self._away = False
+
+    def _limited(self, limit: IntakeLimited) -> None:
+        if limit != self._limit:
+            self._gate.shell.control(limit)
+            self._limit = limit
