@@ -245,13 +245,19 @@ class OpenPaneTable:
         for each, rows in to_rewrite(moved, budget(remaining)):
             parts.setdefault(each.level, []).append((each, rows))
         for level in sorted({each.level for each in remaining}):
-            alike = [each for each in remaining if each.level == level and not each.views]
+            alike = [each for each in remaining if each.level == level]
+            runs = [parts.get(level, [])]
+            if self.table.ordered:
+                runs = _neighbours(alike, runs[0])
+                last = max((place for place, each in enumerate(alike) if each.views), default=-1)
+                # To merge segments with a moved one between them would change the order of its states.
+                alike = alike[last + 1 :]
+            alike = [each for each in alike if not each.views]
             for merging in _mergeable(alike, ordered=self.table.ordered):
                 merged = self._merged([self._rows(each) for each in merging], level, kept)
                 remaining = _instead(remaining, {each: [] for each in merging}, merged)
             # Nodes of several channels may have gaps between them, so each is rewritten alone.
-            rewriting = [[each] for each in parts.get(level, [])] if level else [parts.get(level, [])]
-            for group in rewriting:
+            for group in [[each] for each in parts.get(level, [])] if level else runs:
                 merged = self._merged([self._rows(each, count) for each, count in group], level, kept)
                 rest = {each: self.store.rest(each, count) for each, count in group}
                 remaining = _instead(remaining, rest, merged)
@@ -306,6 +312,18 @@ def _coarser(segments: Sequence[Segment]) -> dict[int, list[Extent]]:
 
 def _covered(extent: Extent, segments: Sequence[Segment]) -> list[Piece]:
     return cover(extent, list(_coarser(segments).items()))
+
+
+def _neighbours(segments: list[Segment], parts: list[tuple[Segment, int]]) -> list[list[tuple[Segment, int]]]:
+    """Moved segments by runs that follow each other among all segments of a level."""
+    places = {id(each): place for place, each in enumerate(segments)}
+    runs: list[list[tuple[Segment, int]]] = []
+    for each in parts:
+        if runs and places[id(each[0])] == places[id(runs[-1][-1][0])] + 1:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return runs
 
 
 def _mergeable(alike: list[Segment], *, ordered: bool) -> list[list[Segment]]:
