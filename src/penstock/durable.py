@@ -48,6 +48,8 @@ class Purpose(StrEnum):
     """The record that a checkpoint belongs to a query."""
     OWNER = "owner"
     """Who owns a checkpoint or the state of a controller, and that it has ended."""
+    BEAT = "beat"
+    """The sign of life of a controller; it may be lost."""
     GO_BACK = "go back"
     """Epochs that are set aside when a run goes back to an earlier one."""
     SOURCE = "source"

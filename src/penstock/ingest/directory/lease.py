@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from penstock import threads
+from penstock import durable, threads
 from penstock.durable import Purpose
 from penstock.errors import BadGate, CheckpointError, Superseded
 from penstock.state.owner import Owner
@@ -112,8 +112,9 @@ class Lease:
             try:
                 self.check()
                 fresh = place.with_name(f".beat-{self.number}")
-                fresh.write_text(f"{self.number} {count}")
-                fresh.replace(place)
+                with durable.writing(fresh, Purpose.BEAT):
+                    fresh.write_text(f"{self.number} {count}")
+                durable.rename(fresh, place, Purpose.BEAT)
             except Superseded:
                 return
             except OSError as error:

@@ -109,7 +109,7 @@ class DirectoryStore:
         """Go on in a new file without a log."""
         before, after = self._path, self._at(self._generation + 1)
         fresh = _fresh(after)
-        fresh.unlink(missing_ok=True)
+        durable.delete(fresh, Purpose.CONTROLLER)
         self._base.execute("VACUUM INTO ?", (str(fresh),))
         _name_durably(fresh, after)
         self._base.close()
@@ -122,7 +122,7 @@ class DirectoryStore:
         assert self._folder is not None, "files are in a folder"
         for each in [*self._folder.glob("directory*.sqlite*")]:
             if not each.name.startswith(self._path.name):
-                each.unlink(missing_ok=True)
+                durable.delete(each, Purpose.CONTROLLER)
 
     @property
     def _path(self) -> Path:
@@ -281,7 +281,7 @@ def _copy_newest(folder: Path, path: Path) -> None:
         if not found:
             return
         for each in (fresh, _log_of(fresh)):
-            each.unlink(missing_ok=True)
+            durable.delete(each, Purpose.CONTROLLER)
         # The log first: while its writer ends in order, the log goes when the file has all of it.
         with suppress(FileNotFoundError):
             shutil.copyfile(_log_of(found[-1]), _log_of(fresh))
@@ -293,7 +293,7 @@ def _copy_newest(folder: Path, path: Path) -> None:
     base = _opened(str(fresh))
     base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     base.close()
-    _log_of(fresh).unlink(missing_ok=True)
+    durable.delete(_log_of(fresh), Purpose.CONTROLLER)
     _name_durably(fresh, path)
 
 
@@ -312,5 +312,5 @@ def _log_of(path: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    _log_of(path).unlink(missing_ok=True)
+    for each in (path, _log_of(path)):
+        durable.delete(each, Purpose.CONTROLLER)
