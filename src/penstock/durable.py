@@ -48,8 +48,6 @@ class Purpose(StrEnum):
     """The record that a checkpoint belongs to a query."""
     OWNER = "owner"
     """Who owns a checkpoint or the state of a controller, and that it has ended."""
-    BEAT = "beat"
-    """The sign of life of a controller; it may be lost."""
     GO_BACK = "go back"
     """Epochs that are set aside when a run goes back to an earlier one."""
     SOURCE = "source"
@@ -90,6 +88,8 @@ class Purpose(StrEnum):
     """What a gate remembers besides rows."""
     CONTROLLER = "controller"
     """What a controller remembers: gates, streams, and which gates may hold rows of them."""
+    BEAT = "beat"
+    """The sign of life of a controller; it may be lost."""
 
 
 Operation = Literal["write", "sync", "rename", "link", "cut", "delete", "sync folder", "reach"]
