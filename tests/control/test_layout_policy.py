@@ -229,6 +229,15 @@ def test_keys_are_counted_while_another_layout_may_be_better(seed):
     assert simulated.counts is False
 
 
+def test_that_keys_are_counted_or_not_is_no_change_of_the_stage():
+    simulated = stage(1, 1.0, 50_000, seconds=0.4, counts=False, **CHEAP)
+    control = controller(simulated, Limits(least_interval=1e9))
+    rulings, _ = run(simulated, control, 30)
+    done = [each.decision.setting for each in rulings if each.carried_out]
+    assert done == ["counting", "channels", "counting"]
+    assert len(control.outcomes.done) == 1
+
+
 def test_keys_of_long_epochs_are_counted_always():
     simulated = stage(1, 1.0, 50_000, seconds=4.0, counts=True)
     control = controller(simulated)

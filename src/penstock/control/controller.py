@@ -194,6 +194,8 @@ class Controller(Generic[SeenT, ChangeT]):
             if held[place]:
                 continue
             taken |= subjects
+            if each.measures:
+                continue
             for change in each.changes:
                 self.budget.carry_out(change, now)
             stages = sorted({change.stage for change in each.changes})
@@ -232,6 +234,8 @@ class Controller(Generic[SeenT, ChangeT]):
 
     def _limit(self, proposal: Proposal[ChangeT], now: float) -> str:
         """The limit that holds a proposal back; empty if none does."""
+        if proposal.measures:
+            return ""
         return next((why for each in proposal.changes if (why := self.budget.why_not(each, now))), "")
 
     def _ruled(self, name: str, proposal: Proposal[ChangeT], held: str) -> list[Ruling]:

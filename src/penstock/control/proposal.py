@@ -79,3 +79,5 @@ class Proposal(Generic[Changed_co]):
     held: str = ""
     urgent: bool = field(default=False)
     """Whether it is made whatever it saves: a bound of latency is at stake, or somebody else has decided."""
+    measures: bool = field(default=False)
+    """Whether it changes only what is measured: no limit counts it, and it has no outcome."""

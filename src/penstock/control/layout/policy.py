@@ -290,7 +290,7 @@ class LayoutPolicy:
             reason = f"stage {stage.stage}: keys are counted now and then, since {_NO_BETTER}"
         shown = "keys counted" if wanted else "keys counted now and then"
         change = Change(stage.stage, COUNTING, wanted, reason, shown=shown)
-        return Proposal((change,), reason=reason, urgent=True)
+        return Proposal((change,), reason=reason, urgent=True, measures=True)
 
     # Sub-keys move no state and are for map sides that are uneven themselves.
 
