@@ -52,7 +52,7 @@ def skew(  # noqa: PLR0913 -- each is one option of the command
             write = case.write
             if case.keys is None and keys is not None:
                 write = partial(case.write, given=real_keys(keys, quick=quick))
-            ran = list(_pairs(spark, case, write, Path(scratch), seed, warm))
+            ran = list(_pairs(spark, case, write, Path(scratch), seed, warm=warm))
         for number, pair in enumerate(ran, 1):
             runs += [_run_row(case, number, pair, each) for each in pair.runs]
             predictions += outcome_rows(case.name, f"pair {number}", pair.on.outcomes)
@@ -72,13 +72,14 @@ def _chosen(known: Sequence[Case], only: Sequence[str], keys: Path | None) -> li
     return [each for each in wanted if each.keys is not None or keys is not None]
 
 
-def _pairs(  # noqa: PLR0913, PLR0917 -- a case, and where and how it runs
+def _pairs(  # noqa: PLR0913 -- a case, and where and how it runs
     spark: SparkSession,
     case: Case,
     write: Callable[[Path, int], tuple[int, ...]],
     scratch: Path,
     seed: int,
-    warm: bool,  # noqa: FBT001 -- as above
+    *,
+    warm: bool,
 ) -> Iterator[Pair]:
     """All pairs of a case, seed by seed."""
     for number in range(case.seeds):
